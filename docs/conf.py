@@ -60,7 +60,7 @@ def _fill_catalogue(_app, page, source):
             paths = sorted(
                 (SOLVE / room).rglob("*.*pp" if "native" in room else "*.py")
             )
-            entries = [_entry(path) for path in paths]
+            entries = [_entry(path) for path in paths or [SOLVE / f"{room}.py"]]
             source[0] = source[0].replace(f"<!-- {room} -->", "\n".join(entries))
 
 

@@ -16,7 +16,7 @@ from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
 from placer.solve.bounds.case import step_on_best_links
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.problem.budget_room import gpus_within
+from placer.solve.problem.budget_room import ranks_within
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK, params_of
 from placer.solve.problem.rules import Cap
@@ -194,4 +194,9 @@ def gpus_left(machine: Topology) -> Callable[[int], int] | None:
     if not machine.budgets:
         return None
     caps = [Cap.of(budget, machine) for budget in machine.budgets]
-    return cache(lambda replica: gpus_within(caps, machine.gpus_of_node, replica)[0])
+
+    def left(replica: int) -> int:
+        rooms = [cap.room(replica) for cap in caps]
+        return ranks_within(rooms, machine.gpus_of_node)[0]
+
+    return cache(left)

@@ -138,5 +138,5 @@ def test_pins_that_cannot_hold_name_hosts() -> None:
         placer.place(topology, pinned)
     assert "ranks 0-4 are pinned to h1: 5 ranks, 4 GPUs" in str(caught.value)
     far = job({"dp": 8}, rules={"pin": [{"ranks": "0,7", "nodes": "h1"}]})
-    with pytest.raises(placer.InfeasibleError, match="pinned to h1, which with 4 GPUs"):
+    with pytest.raises(placer.InfeasibleError, match="0-7 to h1: 8 ranks, 4 GPUs"):
         placer.place(topology, far)

@@ -35,8 +35,7 @@ from placer.base.arrays import BoolArray, IntArray
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import best_of_problem
 from placer.solve.bounds.partners import ROUNDING, Partners, most_together
-from placer.solve.count.engine import Limits, solve
-from placer.solve.count.model import Program, Term
+from placer.solve.count import Limits, Program, Term, solve
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:

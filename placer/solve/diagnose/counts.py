@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import BoolArray, IntArray
+from placer.base.arrays import IntArray
 from placer.base.units import format_power
 from placer.job.even import is_even, told_part
 from placer.job.rules import ranks_text
-from placer.solve.problem.budget_room import gpus_within
+from placer.solve.problem.budget_room import ranks_within
 from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.problem.rules import Limits
@@ -20,6 +20,7 @@ from placer.solve.tree.capacity import node_capacity, parent_of_domain, whole_se
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.solve.problem.colocation import Colocation
+    from placer.solve.problem.rules import Count
     from placer.topology.machine import Machine
 
 
@@ -134,15 +135,32 @@ def broken_counts(topology: Machine, job: Job) -> Iterator[str]:
     Every line is a proof that the job does not fit on ``topology``.
     """
     limits = Limits.of(topology, job)
-    yield from _pushed_together(limits)
+    yield from _pushed_together(limits, _brought_nodes(limits))
     yield from _pinned_over(limits)
-    yield from _long_runs(limits)
-    yield from _too_few_domains(limits)
-    yield from _too_many_spares(limits)
-    yield from _too_little_budget(limits)
+    yield from _too_little_room(limits)
 
 
-def _pushed_together(limits: Limits) -> Iterator[str]:
+def _brought_nodes(limits: Limits) -> dict[int, frozenset[int]]:
+    """Nodes for each rank that pins bring somewhere.
+
+    Where nodes hold consecutive ranks, those between two ranks of one host too.
+    """
+    known, host_of_node = dict(limits.nodes_of_rank), limits.topology.host_of_node
+    if limits.job.launcher == "free":
+        return known
+    ranks_on: dict[int, list[int]] = {}
+    for rank, nodes in known.items():
+        if len(hosts := {*host_of_node[[*nodes]].tolist()}) == 1:
+            ranks_on.setdefault(hosts.pop(), []).append(rank)
+    for host, ranks in ranks_on.items():
+        own = frozenset(np.flatnonzero(host_of_node == host).tolist())
+        known = dict.fromkeys(range(min(ranks), max(ranks)), own) | known
+    return known
+
+
+def _pushed_together(
+    limits: Limits, nodes_of_rank: dict[int, frozenset[int]]
+) -> Iterator[str]:
     """Ranks that pins, or pins and required groups, bring to where there is no room.
 
     By itself each rank may be on its nodes; a set may lie in the domains that all of
@@ -156,11 +174,12 @@ def _pushed_together(limits: Limits) -> Iterator[str]:
             part_of, row = label[tier], topology.domain_of_node[tier]
         first: dict[int, int] = {}
         homes: dict[int, frozenset[int]] = {}
-        for rank, nodes in limits.nodes_of_rank.items():
+        for rank, nodes in nodes_of_rank.items():
             part, there = int(part_of[rank]), frozenset(row[[*nodes]].tolist())
             homes[part] = homes.get(part, there) & there
             if tier >= 0 and not homes[part]:
-                yield _torn(limits, tier, first.get(part, rank), rank)
+                others = nodes_of_rank[first[part]], nodes
+                yield _torn(limits, tier, (first[part], rank), others)
                 return
             first.setdefault(part, rank)
         room, size = np.bincount(row, topology.gpus_of_node), np.bincount(part_of)
@@ -170,36 +189,44 @@ def _pushed_together(limits: Limits) -> Iterator[str]:
         lines = []
         for own in parts:
             inside = [part for other in parts if other <= own for part in parts[other]]
-            ranks, gpus = int(size[inside].sum()), int(room[[*own]].sum())
-            if ranks > gpus:
-                names = ranks_text(np.flatnonzero(np.isin(part_of, inside)).tolist())
-                where = _brought(limits, tier, own, names)
-                lines.append(f"{where}: {ranks} ranks, {gpus} GPUs")
+            count, gpus = int(size[inside].sum()), int(room[[*own]].sum())
+            if count > gpus:
+                ranks = np.flatnonzero(np.isin(part_of, inside)).tolist()
+                where = _brought(limits, tier, own, ranks)
+                lines.append(f"{where}: {count} ranks, {gpus} GPUs")
         yield from lines
         if lines:
             return
 
 
-def _torn(limits: Limits, tier: int, first: int, rank: int) -> str:
+def _torn(
+    limits: Limits,
+    tier: int,
+    ranks: tuple[int, int],
+    nodes: tuple[frozenset[int], frozenset[int]],
+) -> str:
     """That two ranks of one set are pinned to different domains."""
     topology = limits.topology
-    there, here = (limits.host_names(limits.nodes_of_rank[r]) for r in (first, rank))
+    there, here = map(limits.host_names, nodes)
     return (
-        f"{_tied(topology, limits.job, tier)} groups tie ranks {first} and {rank} "
-        f"together in one {topology.tiers[tier].name}, and they are pinned to "
-        f"{there} and {here}"
+        f"{_tied(topology, limits.job, tier)} groups tie ranks {ranks[0]} and "
+        f"{ranks[1]} together in one {topology.tiers[tier].name}, and they are pinned "
+        f"to {there} and {here}"
     )
 
 
-def _brought(limits: Limits, tier: int, own: frozenset[int], ranks: str) -> str:
+def _brought(limits: Limits, tier: int, own: frozenset[int], ranks: list[int]) -> str:
     """That pins bring ranks to some nodes, or with required groups to some domains."""
-    topology = limits.topology
-    if tier < 0:
+    topology, names = limits.topology, ranks_text(ranks)
+    if tier < 0 and {*ranks} <= limits.nodes_of_rank.keys():
         hosts = limits.host_names(own) or "hosts that are not there"
-        return f"ranks {ranks} are pinned to {hosts}"
-    names = ", ".join(topology.domain_names[tier][domain] for domain in sorted(own))
+        return f"ranks {names} are pinned to {hosts}"
+    if tier < 0:
+        hosts = limits.host_names(own)
+        return f"pins bring consecutive ranks {names} to {hosts}"
+    domains = ", ".join(topology.domain_names[tier][domain] for domain in sorted(own))
     tiers = topology.tiers[tier].name + "s" * (len(own) > 1)
-    return f"pins and required groups bring ranks {ranks} to {tiers} {names}"
+    return f"pins and required groups bring ranks {names} to {tiers} {domains}"
 
 
 def _pinned_over(limits: Limits) -> Iterator[str]:
@@ -220,107 +247,52 @@ def _pinned_over(limits: Limits) -> Iterator[str]:
                 )
 
 
-def _long_runs(limits: Limits) -> Iterator[str]:
-    """Ranks too far apart to be on one node of a node-contiguous launch."""
-    if limits.job.launcher == "free":
-        return
-    topology, host_of_node = limits.topology, limits.topology.host_of_node
-    gpus_of_host = _gpus_of_host(topology)
-    ranks_on: dict[int, list[int]] = {}
-    for rank, hosts in limits.nodes_of_rank.items():
-        if len(homes := {int(host_of_node[node]) for node in hosts}) == 1:
-            ranks_on.setdefault(min(homes), []).append(rank)
-    for host, ranks in sorted(ranks_on.items()):
-        first, last = min(ranks), max(ranks)
-        room = int(gpus_of_host[host])
-        if last - first + 1 > room >= len(ranks):
-            yield (
-                f"ranks {first} and {last} are pinned to "
-                f"{topology.host_names[host]}, which with {room} GPUs holds at "
-                f"most {room} consecutive ranks"
-            )
-
-
-def _too_few_domains(limits: Limits) -> Iterator[str]:
-    """Tiers without enough domains for so few replicas each."""
-    topology, job = limits.topology, limits.job
-    dp, size = job.parallelism.dp, limits.replica_size
-    for tier, number in limits.at_most:
-        name = topology.tiers[tier].name
-        room = np.bincount(topology.domain_of_node[tier], topology.gpus_of_node)
-        most = int(room.max())
-        each = -(-size // most)
-        needed, there = -(-dp * each // number), len(room)
-        if needed > there:
-            yield (
-                f"{dp:,} replicas of {size:,} ranks, at most {number} a {name}, need "
-                f"{needed:,} {name}s, {there:,} are there"
-            )
-            continue
-        held = int(np.minimum(room, number * size).sum())
-        if held < job.world_size:
-            yield (
-                f"with at most {number} replicas of {size:,} ranks a {name}, the "
-                f"{there:,} {name}s can hold {held:,} of the {job.world_size:,} ranks"
-            )
-
-
-def _too_many_spares(limits: Limits) -> Iterator[str]:
-    """What is left for ranks when spare nodes are kept."""
-    topology, job = limits.topology, limits.job
-    gpus_of_host = _gpus_of_host(topology)
-    for tier, number in limits.spares:
-        name = topology.tiers[tier].name
-        row = topology.domain_of_host(tier)
-        kept = _all_but_smallest(gpus_of_host, row, number)
-        room = np.bincount(row, kept)
-        roomiest = int(room.argmax())
-        nodes = int((row == roomiest).sum())
-        offers = (
-            f"{name} {topology.domain_names[tier][roomiest]} offers "
-            f"{int(room[roomiest])} of its {nodes} nodes with {number} kept free"
+def _too_little_room(limits: Limits) -> Iterator[str]:
+    """Ranks without a place when no rule is broken, and the roomiest domains."""
+    topology, world = limits.topology, limits.job.world_size
+    sizes = colocation_of(topology, limits.job, 1).uniform_sizes()
+    rooms, told, held = [], "", world
+    for count in limits.counts:
+        room, most = _room(limits, count)
+        for tier in reversed(range(len(topology.tiers) - 1)):
+            if np.array_equal(count.box, topology.domain_of_node[tier]):
+                unit = sizes[tier] if sizes is not None else 1
+                room = room // unit * unit
+                told += f"; a {topology.tiers[tier].name} may hold {room.max():,}"
+                told += f", in sets of {unit:,}" * (unit > 1)
+                break
+        rooms.append((count.box, room))
+        held = min(held, most)
+    if rooms:
+        most, is_proved = ranks_within(rooms, topology.gpus_of_node)
+        held = min(held, most) if is_proved else held
+    if held < world:
+        watts = [b.gpu_watts for b in limits.job.rules.budgets if b.watts is not None]
+        drawn = f", {format_power((world - held) * watts[0])}" if watts else ""
+        yield (
+            f"there is room for {held:,} of the {world:,} ranks: "
+            f"{world - held:,} GPUs too few{drawn}{told}"
         )
-        sizes = colocation_of(topology, job, 1).uniform_sizes()
-        gpus = np.bincount(row, gpus_of_host * kept).astype(np.int64)
-        unit = sizes[tier] if sizes is not None and tier < len(sizes) - 1 else 1
-        held = int((gpus // unit * unit).sum())
-        if unit > gpus.max():
-            most = int(gpus_of_host.max())
-            yield (
-                f"{offers}; {unit:,} ranks that stay together need {-(-unit // most)}"
-            )
-        elif held < job.world_size:
-            yield f"{offers}; {held:,} of the {job.world_size:,} ranks have a place"
 
 
-def _too_little_budget(limits: Limits) -> Iterator[str]:
-    """Ranks without a place when no budget is exceeded."""
-    budgets, gpus = limits.job.rules.budgets, limits.topology.gpus_of_node
-    if not budgets:
-        return
-    held, is_proved = gpus_within(limits.budgets, gpus, limits.replica_size)
-    if not is_proved or held >= limits.job.world_size:
-        return
-    lacking = limits.job.world_size - held
-    watts = [b.gpu_watts for b in budgets if b.watts is not None]
-    drawn = f", {format_power(lacking * watts[0])}" if watts else ""
-    yield (
-        f"within the budget{'s' * (len(budgets) > 1)} there is room for "
-        f"{held:,} of the {limits.job.world_size:,} ranks: "
-        f"{lacking:,} GPUs too few{drawn}"
-    )
+def _room(limits: Limits, count: Count) -> tuple[IntArray, int]:
+    """Ranks that each box may hold, and that all may, shape (boxes,) and a number.
 
-
-def _gpus_of_host(topology: Machine) -> IntArray:
-    """GPUs of each host, of all its islands; shape (hosts,)."""
-    gpus = np.bincount(topology.host_of_node, topology.gpus_of_node)
-    return gpus.astype(np.int64)
-
-
-def _all_but_smallest(gpus: IntArray, row: IntArray, number: int) -> BoolArray:
-    """All hosts but the ``number`` with the fewest GPUs of each domain."""
-    order = np.lexsort((gpus, row))
-    start = np.searchsorted(row[order], row[order])
-    kept = np.empty(len(row), dtype=bool)
-    kept[order] = np.arange(len(row)) - start >= number
-    return kept
+    A replica that no box has room for counts in several.
+    """
+    topology, world = limits.topology, limits.job.world_size
+    boxes, inside = len(count.most), count.box >= 0
+    gpus = np.bincount(count.box[inside], topology.gpus_of_node[inside], boxes)
+    if count.by_rank:
+        size = limits.replica_size if count.is_of_replicas else 1
+        parts = -(-size // int(gpus.max()))
+        most = int(count.most.sum()) // parts * size if inside.all() else world
+        return np.minimum(gpus, count.most * size).astype(np.int64), most
+    host_of_node = topology.host_of_node
+    of_host = np.bincount(host_of_node, topology.gpus_of_node)
+    box = count.box[np.unique(host_of_node, return_index=True)[1]]
+    order = np.lexsort((-of_host, box))
+    place = np.arange(len(box)) - np.searchsorted(box[order], box[order])
+    used = order[(box[order] >= 0) & (place < count.most[box[order]])]
+    room = np.bincount(box[used], of_host[used], boxes)
+    return room.astype(np.int64), world

@@ -20,8 +20,8 @@ import numpy as np
 from placer.base.arrays import IntArray, divisors
 from placer.base.loading import load
 from placer.job.even import axis_of, is_even, part_size
-from placer.solve.count.engine import CP_SAT, cp_sat, solved
-from placer.solve.count.engine import Limits as EngineLimits
+from placer.solve.count import CP_SAT, cp_sat, solved
+from placer.solve.count import Limits as EngineLimits
 from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.run.budget import ENDLESS

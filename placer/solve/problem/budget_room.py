@@ -1,46 +1,42 @@
-"""How many GPUs may hold ranks when no budget is exceeded."""
+"""How many GPUs may hold ranks when no box of nodes holds more than it may."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.count.engine import Limits as EngineLimits
-from placer.solve.count.engine import solve
-from placer.solve.count.model import Program, Term
-
-if TYPE_CHECKING:
-    from placer.solve.problem.rules import Cap
+from placer.solve.count import Limits as EngineLimits
+from placer.solve.count import Program, Term, solve
 
 BUDGET_WORK = 1.0  # CP-SAT's deterministic seconds
 
 
-def gpus_within(
-    caps: Sequence[Cap], gpus_of_node: IntArray, replica_size: int
+def ranks_within(
+    rooms: Sequence[tuple[IntArray, IntArray]], gpus_of_node: IntArray
 ) -> tuple[int, bool]:
-    """GPUs that budgets leave, and whether so many are really there.
+    """Ranks that GPUs have room for, and whether so many really have.
 
     Parameters
     ----------
-    caps : sequence of Cap
-        At least one.
+    rooms : sequence of (ndarray, ndarray)
+        Box of each node, -1 for none, and the most ranks of each box; one pair at
+        least.
     gpus_of_node : ndarray, shape (N,)
-    replica_size : int
-        Ranks of a replica: a budget of replicas holds so many times that.
     """
-    of_node = np.array([cap.inside for cap in caps])
-    sorts, sort_of_node = np.unique(of_node, axis=1, return_inverse=True)
+    sorts, sort_of_node = np.unique(
+        np.array([box for box, _ in rooms]), axis=1, return_inverse=True
+    )
     room = np.bincount(sort_of_node.ravel(), gpus_of_node)
     program = Program()
     columns = [program.column(most=float(most), price=-1) for most in room]
-    for cap, held in zip(caps, sorts.tolist(), strict=True):
-        terms = [Term(c) for c, there in zip(columns, held, strict=True) if there]
-        if cap.ranks is not None:
-            program.row(terms, most=cap.ranks)
-        if cap.replicas is not None:
-            program.row(terms, most=cap.replicas * replica_size)
+    for (_, most), box in zip(rooms, sorts, strict=True):
+        held: dict[int, list[Term]] = {}
+        for column, own in zip(columns, box.tolist(), strict=True):
+            held.setdefault(own, []).append(Term(column))
+        for own, terms in held.items():
+            if own >= 0:
+                program.row(terms, most=int(most[own]))
     answer = solve(program, EngineLimits(BUDGET_WORK))
     return round(-answer.bound), answer.is_proved

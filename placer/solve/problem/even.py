@@ -19,8 +19,7 @@ import numpy as np
 from placer.base.arrays import IntArray, divisors
 from placer.job.even import axis_of, is_even, part_key, part_size
 from placer.placement.parts import ranks_a_domain
-from placer.solve.count.engine import Limits, solve
-from placer.solve.count.model import Program, Term
+from placer.solve.count import Limits, Program, Term, solve
 from placer.solve.problem.colocation import groups_of, join
 from placer.solve.problem.packing import PACK_WORK
 

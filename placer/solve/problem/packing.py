@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.count.engine import Limits, solve
-from placer.solve.count.model import Program, Term
+from placer.solve.count import Limits, Program, Term, solve
 from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:

@@ -105,6 +105,12 @@ class Cap:
         inside = np.array(named, dtype=bool)[topology.host_of_node]
         return cls(inside, budget.most_gpus, budget.replicas)
 
+    def room(self, replica_size: int) -> tuple[IntArray, IntArray]:
+        """Box of each node, -1 for none, and the most ranks in it; (N,) and (1,)."""
+        replicas = self.replicas and self.replicas * replica_size
+        most = min(most for most in (self.ranks, replicas) if most is not None)
+        return np.where(self.inside, 0, -1), np.array([most])
+
 
 @dataclass(frozen=True, eq=False)
 class Count:

@@ -19,8 +19,7 @@ from math import floor, inf
 from time import monotonic
 from typing import NamedTuple
 
-from placer.solve.count.engine import Limits, solve
-from placer.solve.count.model import Program, Term
+from placer.solve.count import Limits, Program, Term, solve
 
 # Terms by size of what they count.
 Sizes = dict[int, list[Term]]

@@ -19,7 +19,7 @@ import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.base.loading import load
-from placer.solve.count.model import Program, Term
+from placer.solve.count import Program, Term
 from placer.solve.programs.contents import Costs, fillings
 
 GLOP = "ortools.linear_solver.pywraplp"

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.count.engine import Limits as EngineLimits
-from placer.solve.count.engine import solve
-from placer.solve.count.model import Term
+from placer.solve.count import Limits as EngineLimits
+from placer.solve.count import Term, solve
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.problem.packing import Packing

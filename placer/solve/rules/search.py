@@ -20,7 +20,7 @@ from placer.job.rules import Rules
 from placer.solve.annealing.again import again
 from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.bounds.certificate import NONE, lower_bound
-from placer.solve.count.engine import Limits as EngineLimits
+from placer.solve.count import Limits as EngineLimits
 from placer.solve.exact.enumeration import LISTED_UNDER_RULES, listed_under_rules
 from placer.solve.exact.seats import MOST_CHOICES, seat
 from placer.solve.problem.compiled import Problem

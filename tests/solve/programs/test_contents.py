@@ -6,8 +6,7 @@ from time import sleep
 
 import pytest
 
-from placer.solve.count.engine import Answer, Limits, solve
-from placer.solve.count.model import Program
+from placer.solve.count import Answer, Limits, Program, solve
 from placer.solve.programs import contents as asked
 from placer.solve.programs.contents import Contents, Costs, fillings
 

@@ -38,7 +38,7 @@ from placer.solve.bounds.hops.graphs import (
 )
 from placer.solve.bounds.hops.lines import contents_of
 from placer.solve.bounds.hops.tier_cut import AT_ROOT, TierCut, rounded_up
-from placer.solve.count.engine import Limits
+from placer.solve.count import Limits
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.run.budget import ENDLESS
 

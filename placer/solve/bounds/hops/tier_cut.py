@@ -22,7 +22,7 @@ from placer.solve.bounds.hops.isoperimetric import (
     replica_floor,
 )
 from placer.solve.bounds.hops.lines import Lines, contents_of
-from placer.solve.count.engine import Limits
+from placer.solve.count import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,6 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.job.axes import REPLICA_MAJOR_ORDER
-from placer.solve.construct.fills.fewest_domains import fewest_domains
 from placer.solve.construct.fills.nesting import nestings
 from placer.solve.construct.fills.runs import run_fills
 from placer.solve.problem.colocation import Colocation, colocation_of
@@ -54,14 +53,8 @@ def fullest_fills(problem: Problem) -> Iterator[Candidate]:
         capacity = machine.gpus_of_node
     tier, world = base_tier(machine), axes.world_size
     few = _without_smallest(machine, capacity, tier, world)
-    fewest = fewest_domains(machine, capacity, tier, world)
     orders = list(dict.fromkeys((axes.order, REPLICA_MAJOR_ORDER)))
-    rooms = [
-        ("", capacity),
-        (", the smallest left out", few),
-        *((", the fewest", room) for room in fewest),
-    ]
-    for told, room in rooms:
+    for told, room in (("", capacity), (", the smallest left out", few)):
         if told and (room == capacity).all():
             continue
         nodes = fullest_first(machine, room)

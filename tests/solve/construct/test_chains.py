@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
-import pytest
 
 from placer.base.arrays import IntArray
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.fills.whole_chains import whole_chain_fills
-from placer.solve.problem.compiled import Problem
 from tests.solve.construct.test_fills import ORDER, WEIGHTS, racks
-from tests.solve.machines import fragmented, matching_job
 from tests.solve.solving import solve
 
 WITH_CP = ("tp", "cp", "ep", "dp", "pp")
@@ -82,14 +76,3 @@ def test_halves_make_up_units_that_do_not_fit_whole() -> None:
     found = solve(topology, job, objective="hop-cost").placement.gpu_of_rank
     rack = topology.domain_of_gpu[1][found][axes.ranks_of_group["cp"]]
     assert int((rack[:, 0] != rack[:, 1]).sum()) == 2  # of both lanes of tp
-
-
-@pytest.mark.parametrize("objective", ["hop-cost", "time"])
-@pytest.mark.parametrize("seed", range(6))
-def test_every_rank_has_a_gpu(seed: int, objective: str) -> None:
-    """Any job on any machine: nobody lost, nobody twice."""
-    rng = random.Random(f"whole chains {seed} {objective}")
-    topology = fragmented(rng)
-    problem = Problem.of(topology, matching_job(rng, topology, objective), objective)
-    for _, gpu_of_rank in whole_chain_fills(problem):
-        assert len(np.unique(gpu_of_rank)) == problem.job.world_size

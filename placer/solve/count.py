@@ -1,8 +1,14 @@
-"""The engines that solve integer programs: in one thread, within a limit of work."""
+"""Programs on counts as plain data, and the engines that solve them.
+
+A column says how often something is done or how many there are of it. A row bounds a
+sum of terms. Whoever needs a program states its columns and rows and nothing else; an
+engine solves it in one thread, within a limit of work.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from datetime import timedelta
 from math import inf
 from threading import Event, Thread
@@ -11,12 +17,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from placer.base.loading import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ortools.math_opt.model_pb2 import ModelProto
     from ortools.sat.python import cp_model
-
-    from placer.solve.count.model import Program
 
 # Loaded when a program is solved: it takes longer than placing a small job.
 CP_SAT = "ortools.sat.python.cp_model"
@@ -25,6 +29,60 @@ MATH_OPT = "ortools.math_opt.python.mathopt"
 # No count is larger: machines have at most so many GPUs.
 MOST = 2**24
 ASK_AFTER = 0.1  # s
+SEED = 1  # of all engines
+
+
+class Term(NamedTuple):
+    """A column and how often it enters a sum."""
+
+    column: int
+    times: float = 1
+
+
+class Row(NamedTuple):
+    """A sum and what it must lie between.
+
+    Attributes
+    ----------
+    times : dict of int to float
+        By column.
+    """
+
+    times: dict[int, float]
+    least: float
+    most: float
+
+
+@dataclass(eq=False)
+class Program:
+    """Whole numbers from 0 on, of the least total price.
+
+    Attributes
+    ----------
+    most : list of float
+        Of each column.
+    price : list of float
+        Of one count of each column.
+    """
+
+    most: list[float] = field(default_factory=list)
+    price: list[float] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+
+    def column(self, most: float = inf, price: float = 0) -> int:
+        """A new column."""
+        self.most.append(most)
+        self.price.append(price)
+        return len(self.most) - 1
+
+    def row(
+        self, terms: Iterable[Term], least: float = -inf, most: float = inf
+    ) -> None:
+        """The sum of the terms lies between ``least`` and ``most``."""
+        times: defaultdict[int, float] = defaultdict(float)
+        for column, number in terms:
+            times[column] += number
+        self.rows.append(Row(dict(times), least, most))
 
 
 @dataclass(frozen=True)
@@ -38,26 +96,16 @@ class Limits:
         machine.
     seconds : float, s
         By the clock.
-    seed : int
-        By default CP-SAT's own.
     engine : "cp-sat" or "highs"
         CP-SAT takes whole numbers only, but for prices. It is sooner at a good
         solution, HiGHS at good ones of programs near their relaxation.
-    gap : float
-        Relative difference from the bound that is good enough.
-    probes : bool
-        Whether CP-SAT first tries what follows from each column: on thousands of them
-        that takes longer than to solve the program.
     is_relaxed : bool
         Whether counts need not be whole; with HiGHS, to the end.
     """
 
     work: float
     seconds: float = inf
-    seed: int = 1
     engine: Literal["cp-sat", "highs"] = "cp-sat"
-    gap: float = 0.0
-    probes: bool = True
     is_relaxed: bool = False
 
 
@@ -70,19 +118,13 @@ class Answer(NamedTuple):
         Of every column; None without a solution.
     bound : float
         No solution costs less.
-    work : float
-        Spent, in the unit of the limit; 0 but from CP-SAT.
     is_proved : bool
         Whether the program was solved to the end.
-    cut_short : bool
-        Whether the clock ended it.
     """
 
     counts: list[int] | None
     bound: float
-    work: float
     is_proved: bool
-    cut_short: bool
 
 
 def solve(program: Program, limits: Limits) -> Answer:
@@ -98,13 +140,9 @@ def cp_sat(limits: Limits) -> cp_model.CpSolver:
     """
     made: cp_model.CpSolver = load(CP_SAT).CpSolver()
     made.parameters.num_workers = 1
-    made.parameters.random_seed = limits.seed
     made.parameters.max_deterministic_time = limits.work
     made.parameters.max_time_in_seconds = max(limits.seconds, 0.0)
-    made.parameters.relative_gap_limit = limits.gap
     made.parameters.catch_sigint_signal = False
-    if not limits.probes:
-        made.parameters.cp_model_probing_level = 0
     return made
 
 
@@ -147,7 +185,6 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
         model.minimize(cp_model.LinearExpr.weighted_sum(columns, prices))
     solver = cp_sat(limits)
     status = solver.solve(model)
-    work = solver.response_proto.deterministic_time
     is_proved = status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
     bound = solver.best_objective_bound
@@ -157,18 +194,16 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
     return Answer(
         [solver.value(column) for column in columns] if found else None,
         bound,
-        work,
         is_proved,
-        not is_proved and work < limits.work,
     )
 
 
 def _by_tree(program: Program, limits: Limits) -> Answer:
     mathopt = load(MATH_OPT)
-    asked = mathopt.SolveParameters(random_seed=limits.seed)
+    asked = mathopt.SolveParameters(random_seed=SEED)
     if not limits.is_relaxed:
         asked.node_limit = int(limits.work)
-        asked.relative_gap_tolerance = limits.gap
+        asked.relative_gap_tolerance = 0.0
     if limits.seconds < inf:
         asked.time_limit = timedelta(seconds=max(limits.seconds, 0.0))
     model = mathopt.Model.from_model_proto(_as_proto(program, limits.is_relaxed))
@@ -181,9 +216,7 @@ def _by_tree(program: Program, limits: Limits) -> Answer:
     return Answer(
         counts,
         ended.objective_bounds.dual_bound,
-        0.0,
         ended.reason in (reasons.OPTIMAL, reasons.INFEASIBLE),
-        ended.limit == mathopt.Limit.TIME,
     )
 
 

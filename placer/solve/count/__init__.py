@@ -1,1 +1,0 @@
-"""Integer programs on counts: stated as data, solved, their answers dealt out."""
