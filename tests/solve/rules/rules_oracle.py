@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.job.rules import Pin, Rules
-from tests.solve.oracle import coordinates, legal_placements
+from tests.solve.oracle import coordinates, keeps_requirements, legal_placements
 from tests.solve.random_cases import SIZES_OF, random_job, random_machine
 
 if TYPE_CHECKING:
@@ -87,6 +87,13 @@ def keeps(topology: Topology, job: Job, rules: Rules, nodes: Nodes) -> bool:
             if len(idle) < least:
                 return False
     return True
+
+
+def is_legal(topology: Topology, job: Job, nodes: Nodes) -> bool:
+    """Whether a placement keeps `require` and the hard rules, launched anyhow."""
+    return keeps_requirements(topology, job, nodes) and keeps(
+        topology, job, job.rules, nodes
+    )
 
 
 def avoided(topology: Topology, rules: Rules, nodes: Nodes) -> int:
