@@ -15,7 +15,6 @@ import placer
 from placer.job.model import Compute
 from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.annealing.units import Units
-from placer.solve.annealing.walks import Walk, Walks
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.units.whole_groups import whole_group_fills
 from placer.solve.problem.compiled import Problem
@@ -51,23 +50,6 @@ def begun(problem: Problem, workers: int = 1) -> Incumbent:
     incumbent = Incumbent(problem, Budget(1e6, workers=workers))
     incumbent.offer_all(starts(problem))
     return incumbent
-
-
-@pytest.mark.parametrize("number", range(6))
-def test_walks_keep_what_the_scorer_says(number: int) -> None:
-    """The best of a walk is a placement, and costs what the walk says."""
-    problem = problem_of(number)
-    units = Units.of(problem)
-    assert units is not None
-    walks = Walks(units)
-    begin = walks.units.slot_of_unit(next(iter(starts(problem)))[1])
-    before = walks.load(begin)
-    walk = walks.walk(Walk(3, 1.0, begin), 4_000, Budget(1e6))
-    value, placed = walk.cost, walks.units.gpu_of_rank(walk.slots)
-    assert value <= before
-    assert len(set(placed.tolist())) == problem.job.world_size
-    assert problem.goal.value(placed) == pytest.approx(value, rel=1e-9)
-    assert problem.allows(placed)
 
 
 @pytest.mark.slow
