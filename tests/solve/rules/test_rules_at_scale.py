@@ -15,9 +15,11 @@ from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.solve.exact.seats import FEW_CHOICES
 from placer.testing import racks
+from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from placer.api.result import Result
+    from placer.solve.run.solution import Solution
     from placer.topology.model import Topology
 
 # 64 racks of 18 nodes; a replica takes 16 nodes of a rack.
@@ -157,3 +159,28 @@ def test_two_replicas_of_seven_a_rack() -> None:
     Seven whole replicas, two members of a gradient group a rack, are 3.8 % slower.
     """
     assert in_racks(7, 2).bound["gap"] < 0.001
+
+
+SMALL = read_topology("rack:4 node:4 gpu:4")
+
+
+def hops_of(rules: Rules, **degrees: int) -> Solution:
+    """What is found of a free launch on four racks of four nodes."""
+    axes, weights = Parallelism(**degrees), {"tp": 4000, "cp": 400, "pp": 40, "dp": 4}
+    job = Job("job", axes, launcher="free", weights=weights, rules=rules)
+    return solve(SMALL, job, objective="hop-cost")
+
+
+@pytest.mark.parametrize("avoided", [1, 2])
+def test_a_full_machine_costs_no_more_for_hosts_to_avoid(avoided: int) -> None:
+    """They have to be used: constructions are tried on all hosts."""
+    rules = Rules(avoid=tuple(SMALL.node_names[: 5 * avoided : 5]))
+    found, best = (hops_of(one, tp=4, pp=4, dp=4) for one in (rules, Rules()))
+    assert found.value == best.value
+
+
+def test_a_seat_that_cuts_groups_is_annealed() -> None:
+    """Ranks of two tp groups are pinned to one node: parts of groups move."""
+    pin = Pin((1, 9), (SMALL.node_names[3],))
+    found = hops_of(Rules(pin=(pin,), spares={"rack": 1}), tp=2, cp=2, pp=2, dp=5)
+    assert found.value <= 1.2 * found.lower_bound
