@@ -142,9 +142,12 @@ def small(objective: str, sort: str = "small") -> Callable[[random.Random], Draw
 
 def limited(rng: random.Random) -> Drawn:
     """At most so many replicas in each domain of a tier."""
-    machine, job, _ = rng.choice((small("time"), pipelines))(rng)
-    tier = rng.choice([tier.name for tier in machine.tiers])
-    most = rng.randint(1, max(1, job.parallelism.dp - 1))
+    while True:
+        machine, job, _ = rng.choice((small("time"), pipelines))(rng)
+        if len(machine.tiers) > 1 and job.parallelism.dp > 1:
+            break
+    tier = rng.choice([tier.name for tier in machine.tiers[:-1]])
+    most = rng.randint(1, job.parallelism.dp - 1)
     return machine, replace(job, rules=Rules(at_most={tier: most})), "time"
 
 
