@@ -248,6 +248,7 @@ def _random_model(draw: np.random.Generator, axes: Parallelism) -> Model:
         head_dim=int(draw.choice([0, 0, 80])),
         kv_lora_rank=int(draw.choice([0, 0, 512])),
         qk_head_dim=128,
+        rope_head_dim=int(_aside(draw).choice([0, 64])),
         v_head_dim=96,
         vocab_multiple=int(draw.choice([0, 0, 1, 128])),
     )

@@ -1,36 +1,99 @@
 """The fast scorer against the slow one that shares no code with it."""
 
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
+from placer.cost.fabric import Fabric
 from placer.explain.score import score
+from placer.job.traffic import RankTraffic
 from placer.placement.placement import Placement
-from tests.cost.random_cases import Case, random_case, with_adapters
+from placer.topology.allocation import allocate
+from placer.topology.read import parse_topology, read_topology
+from tests.cost.random_cases import Case, random_case, unequal, with_adapters
 from tests.cost.reference import reference_step
 from tests.marks import slow
 
 PARTS = ("step_time_s", "compute_s", "bubble_s", "fixed_s", "exposed_scale_out_s")
-BATCH = 20
+BATCH = 15
 
 
-def _check(case: Case, seed: int) -> None:
-    fast = score(case.topology, case.job, Placement(case.gpu_of_rank))
-    slow = reference_step(case.topology, case.job, case.gpu_of_rank.tolist())
-    # A difference of two step times is known to a share of the step, not of itself.
-    small = 1e-9 * slow["step_time_s"]
-    for part in PARTS:
-        expected = pytest.approx(slow[part], rel=1e-9, abs=small)
-        assert fast[part] == expected, (seed, part)
-    expected = pytest.approx(slow["exposed_s"], rel=1e-9, abs=small)
-    assert fast["exposed_s"] == expected, seed
+def with_traffic(case: Case, seed: int) -> Case:
+    """The case with flows of its own, of any sizes."""
+    draw, ranks = np.random.default_rng([seed, 3]), case.job.world_size
+    pairs = draw.integers(ranks, size=(int(draw.integers(1, 80)), 2))
+    pairs = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    if not len(pairs):
+        return case
+    sizes, share = draw.exponential(1e7, len(pairs)), float(draw.choice([1, 0.5]))
+    overlap, fixed_s = bool(draw.integers(2)), float(draw.choice([0, 1e-3]))
+    traffic = RankTraffic(pairs[:, 0], pairs[:, 1], sizes, overlap, share, fixed_s)
+    return replace(case, job=replace(case.job, traffic=traffic))
 
 
-@pytest.mark.parametrize("first", [0, *slow(range(BATCH, 480, BATCH))])
-def test_agrees_with_plain_loops(first: int) -> None:
-    """Both scorers give the same step time and parts to 1e-9 on random cases.
+def idle_nodes_left_out(case: Case, seed: int) -> Case:
+    """The case on the nodes that it uses, in another order."""
+    machine = case.topology
+    nodes = np.random.default_rng(seed).permutation(
+        np.unique(machine.node_of_gpu[case.gpu_of_rank])
+    )
+    left, moved = machine.select(nodes), np.zeros(machine.num_nodes, dtype=np.int64)
+    moved[nodes] = left.first_gpu_of_node[:-1] - machine.first_gpu_of_node[nodes]
+    gpus = case.gpu_of_rank + moved[machine.node_of_gpu[case.gpu_of_rank]]
+    return replace(case, topology=left, gpu_of_rank=gpus)
 
-    So they do where only adapters are trained.
-    """
+
+CHANGES = {
+    "as drawn": lambda case, _: case,
+    "adapters": with_adapters,
+    "links and speeds": lambda case, seed: replace(
+        case, topology=unequal(case.topology, seed)
+    ),
+    "idle nodes left out": idle_nodes_left_out,
+    "traffic": with_traffic,
+}
+
+
+@pytest.mark.parametrize("first", [0, *slow(range(BATCH, 240, BATCH))])
+@pytest.mark.parametrize("change", CHANGES)
+def test_agrees_with_plain_loops(change: str, first: int) -> None:
+    """Both scorers give the same step time and parts to 1e-9 on random cases."""
     for seed in range(first, first + BATCH):
-        case = random_case(seed)
-        _check(case, seed)
-        _check(with_adapters(case, seed), seed)
+        case = CHANGES[change](random_case(seed), seed)
+        fast = score(case.topology, case.job, Placement(case.gpu_of_rank))
+        plain = reference_step(case.topology, case.job, case.gpu_of_rank.tolist())
+        # A difference of two steps is known to a share of the step, not of itself.
+        small = 1e-9 * plain["step_time_s"]
+        for part in PARTS:
+            expected = pytest.approx(plain[part], rel=1e-9, abs=small)
+            assert fast[part] == expected, (seed, part)
+        expected = pytest.approx(plain["exposed_s"], rel=1e-9, abs=small)
+        assert fast["exposed_s"] == expected, seed
+
+
+UNAVAILABLE = """
+format: placer/topology
+version: 1
+name: drained
+tiers:
+  - {name: node, size: 4, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 100GB/s, latency: 5us}
+  - {name: cluster, bandwidth: 100GB/s, latency: 8us, oversubscription: 2}
+layout: "cluster:1 rack:2 node:3"
+unavailable: {"r1-n[1-2]": "drained"}
+"""
+
+
+def test_uplinks_do_not_shrink_with_the_nodes_that_are_left() -> None:
+    """A rack of three nodes of four keeps 12 GPUs' share, whoever leaves two out."""
+    whole = read_topology("cluster:1 rack:2 node:3 gpu:4")
+    fewer = allocate(whole, exclude=list(whole.node_names[:2]))
+    drained = parse_topology(UNAVAILABLE, "drained.yaml")
+    for machine in (fewer, drained):
+        assert machine.gpus_of_domain(1).tolist() == [12, 12]
+        assert np.bincount(machine.domain_of_node[1]).tolist() == [1, 3]
+    capacity = Fabric.of(drained).uplink_capacity[2]
+    assert capacity.tolist() == pytest.approx([12 * 100e9 / 2] * 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import random
 
 import numpy as np
 import pytest
@@ -12,111 +12,61 @@ from placer.job.axes import Parallelism
 from placer.job.edges import hop_edges
 from placer.job.model import Job
 from placer.placement.placement import Placement
-from placer.topology.model import Tier, Topology
+from placer.topology.read import read_topology
+from tests.solve import oracle
+from tests.solve.random_cases import random_job, random_machine
 
 
-def machine(distances: tuple[float, ...] = (1.0, 3.0, 10.0)) -> Topology:
-    """Eight nodes of 4 GPUs (one of 3), in racks of 2, under one cluster."""
-    gpus = np.array([4, 4, 3, 4, 4, 4, 4, 4])
-    nodes = np.arange(8)
-    rows = np.stack([nodes, nodes // 2, np.zeros(8, np.int64)])
-    return Topology(
-        name="small",
-        tiers=tuple(
-            Tier(f"t{i}", 1e9, 1e-6, i == 0, 1.0, 1.0, d)
-            for i, d in enumerate(distances)
-        ),
-        gpus_of_node=gpus,
-        bandwidth_factor=np.ones(8),
-        domain_of_node=rows,
-        domain_names=tuple(tuple(str(d) for d in sorted(set(r))) for r in rows),
-    )
-
-
-def edges_of(job: Job) -> dict[str, set[tuple[int, int]]]:
-    return {
-        axis: {(min(a, b), max(a, b)) for a, b in edges.tolist()}
-        for axis, _, edges in hop_edges(job)
-    }
-
-
-def test_ring_chain_and_single_edge() -> None:
-    """Four members make a ring, two a single edge, and pipelines stay open."""
-    job = Job(
-        name="j",
-        parallelism=Parallelism(tp=4, cp=2, pp=3),
-        weights={"tp": 4, "cp": 2, "pp": 1},
-    )
-    edges = edges_of(job)
-    assert {e for e in edges["tp"] if e[1] < 4} == {(0, 1), (1, 2), (2, 3), (0, 3)}
-    assert {e for e in edges["cp"] if e[1] < 8} == {(0, 4), (1, 5), (2, 6), (3, 7)}
-    assert {e for e in edges["pp"] if e[0] % 8 == 0} == {(0, 8), (8, 16)}
-
-
-def test_expert_groups() -> None:
-    """Experts are joined pair by pair, their replicas by a ring over ``edp``."""
-    job = Job(
-        name="j", parallelism=Parallelism(ep=4, dp=12), weights={"ep": 64, "edp": 4}
-    )
-    edges = edges_of(job)
-    assert {e for e in edges["ep"] if e[1] < 4} == {
-        (0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3),
-    }  # fmt: skip
-    assert {e for e in edges["edp"] if e[0] % 4 == 1} == {(1, 5), (5, 9), (1, 9)}
+@pytest.mark.parametrize(
+    ("axes", "axis", "of", "edges"),
+    [
+        # Four members make a ring, two a single edge, and pipelines stay open.
+        (Parallelism(tp=4, cp=2, pp=3), "tp", {0, 1, 2, 3}, "01 03 12 23"),
+        (Parallelism(tp=4, cp=2, pp=3), "cp", {0, 4}, "04"),
+        (Parallelism(tp=1, cp=2, pp=3), "pp", {0, 2, 4}, "02 24"),
+        # Experts are joined pair by pair, their replicas by a ring over ``edp``.
+        (Parallelism(ep=3, dp=9), "ep", {0, 1, 2}, "01 02 12"),
+        (Parallelism(ep=3, dp=9), "edp", {1, 4, 7}, "14 17 47"),
+    ],
+)
+def test_edges_of_a_group(
+    axes: Parallelism, axis: str, of: set[int], edges: str
+) -> None:
+    """Those between members of one group, by hand."""
+    job = Job(name="j", parallelism=axes, weights={axis: 1})
+    ((_, _, every),) = hop_edges(job)
+    pairs = [sorted(pair) for pair in every.tolist() if of.issuperset(pair)]
+    assert sorted(f"{one}{other}" for one, other in pairs) == edges.split()
 
 
 def test_hand_worked_cost() -> None:
     """A ring of 4 over three nodes of two racks costs what a count by hand says."""
+    machine = read_topology("rack:4 node:2 gpu:4")
+    near, rack, far = (tier.distance for tier in machine.tiers)
     job = Job(name="j", parallelism=Parallelism(tp=4), weights={"tp": 2.0})
     # GPUs 0 and 1 on node 0, 4 on node 1 (same rack), 8 on node 2 (next rack).
     placement = Placement(np.array([0, 1, 4, 8]))
     # Hops 0-1 in the node, 1-4 in the rack, 4-8 and 8-0 in the cluster.
-    assert hop_cost(machine(), job, placement) == 2.0 * (1 + 3 + 10 + 10)
-    counts = HopCost(machine(), job).crossings(placement.gpu_of_rank)
+    assert hop_cost(machine, job, placement) == 2.0 * (near + rack + far + far)
+    counts = HopCost(machine, job).crossings(placement.gpu_of_rank)
     assert counts["tp"].tolist() == [1, 1, 2]
 
 
-JOBS = [
-    Job(
-        name="dense",
-        parallelism=Parallelism(tp=2, cp=2, pp=3, dp=2),
-        weights={"tp": 40, "cp": 7, "pp": 3, "dp": 1},
-    ),
-    Job(
-        name="experts",
-        parallelism=Parallelism(tp=2, ep=4, pp=2, dp=6),
-        weights={"tp": 40, "ep": 5, "edp": 2, "dp": 1},
-    ),
-]
-
-
-def naive_cost(topology: Topology, job: Job, gpu_of_rank: np.ndarray) -> float:
-    """The definition, edge by edge, by comparing domains from the node outwards."""
-    total = 0.0
-    node = topology.node_of_gpu
-    for _, weight, edges in hop_edges(job):
-        for first, second in edges.tolist():
-            one, other = node[gpu_of_rank[first]], node[gpu_of_rank[second]]
-            rows = topology.domain_of_node
-            tier = next(t for t, row in enumerate(rows) if row[one] == row[other])
-            total += weight * topology.tiers[tier].distance
-    return total
-
-
-EXACT_WEIGHTS = {"tp": 40, "cp": 7, "ep": 5, "edp": 2, "pp": 3, "dp": 1}
-FLOAT_WEIGHTS = {"tp": 0.1, "cp": 0.7, "ep": 1 / 3, "edp": 0.2, "pp": 3.3, "dp": 1e-3}
-
-
 @pytest.mark.parametrize("exact", [True, False], ids=["integer", "float"])
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
-def test_the_cost_is_that_of_every_edge(job: Job, exact: bool) -> None:
-    """Integer weights and distances give the sum over edges exactly, others to 1e-9."""
-    weights = EXACT_WEIGHTS if exact else FLOAT_WEIGHTS
-    job = replace(job, weights={axis: weights[axis] for axis in job.weights})
-    topology = machine((1.0, 3.0, 10.0) if exact else (0.1, 1 / 3, 2.7))
-    cost = HopCost(topology, job)
-    rng = np.random.default_rng(7)
-    for _ in range(40):
-        gpu_of_rank = rng.permutation(topology.num_gpus)[: job.world_size]
-        value, naive = cost.cost(gpu_of_rank), naive_cost(topology, job, gpu_of_rank)
-        assert value == naive if exact else value == pytest.approx(naive, rel=1e-9)
+def test_the_cost_is_that_of_every_edge(exact: bool) -> None:
+    """Random jobs: integer weights give the sum over edges exactly, others to 1e-9."""
+    for seed in range(20):
+        rng = random.Random(seed)
+        machine = random_machine(rng, 24, 9, (2, 3, 4))
+        weights = {a: rng.randint(0, 9) for a in ("tp", "cp", "pp", "dp", "ep", "edp")}
+        job = random_job(rng, min(machine.num_gpus, 24), machine, "hop-cost")
+        share = 1 if exact else 0.1
+        job = Job(
+            "j", job.parallelism, weights={a: w * share for a, w in weights.items()}
+        )
+        gpus = np.array(rng.sample(range(machine.num_gpus), job.world_size))
+        nodes = tuple(machine.node_of_gpu[gpus].tolist())
+        known = oracle.hop_cost(machine, job, nodes)
+        found = HopCost(machine, job).cost(gpus)
+        is_whole = exact and all(tier.distance % 1 == 0 for tier in machine.tiers)
+        assert found == known if is_whole else found == pytest.approx(known, rel=1e-9)

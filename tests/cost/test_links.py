@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
@@ -14,7 +17,9 @@ from placer.job.parallel import Overlap
 from placer.placement.placement import Placement
 from placer.topology.read import parse_topology
 from tests.cost.random_cases import random_case, unequal
-from tests.cost.reference import reference_step
+
+if TYPE_CHECKING:
+    from placer.cost.communicators import CollectiveCost
 
 GB = 1e9
 REGIONS = """
@@ -32,7 +37,6 @@ links:
   - {between: [a, b], bandwidth: 2GB/s, latency: 5ms}
   - {between: [c, b], bandwidth: 1GB/s}
 """
-ALL = np.array([[0, 1, 2]])
 
 
 def network(*gpus: int) -> PlacedNetwork:
@@ -40,26 +44,29 @@ def network(*gpus: int) -> PlacedNetwork:
     return PlacedNetwork(Fabric.of(parse_topology(REGIONS, "regions")), np.array(gpus))
 
 
-def test_a_ring_takes_the_slowest_link_it_uses() -> None:
-    """A pass over 6 GB on all three: 4 GB on the link of 1 GB/s."""
-    cost = network(0, 1, 2).gather(ALL, 6 * GB)
-    assert cost.bandwidth_seconds.tolist() == pytest.approx([4.0])
-    # Two hops of three of 1 ms, one of 5 ms; n - 1 steps.
-    assert cost.seconds.tolist() == pytest.approx([4.0 + 2 * 7e-3 / 3])
+ALL, BOTH = np.array([[0, 1, 2]]), np.array([0, 0, 1])
 
 
-def test_an_all_to_all_takes_its_slowest_pair() -> None:
-    """2 GB to each other GPU: 2 s from b to c; a waits for 5 and 1 ms, b for 6."""
-    cost = network(0, 1, 2).all_to_all(ALL, 6 * GB)
-    assert cost.seconds.tolist() == pytest.approx([2.0 + 6e-3])
-
-
-def test_messages_share_a_link_one_way() -> None:
-    """Two from b to c take 6 s, one each way 3 s."""
-    same = network(1, 2).send(np.array([0, 0]), np.array([1, 1]), 3 * GB)
-    assert same.seconds.tolist() == pytest.approx([6.001, 6.001])
-    each = network(1, 2).send(np.array([0, 1]), np.array([1, 0]), 3 * GB)
-    assert each.seconds.tolist() == pytest.approx([3.001, 3.001])
+@pytest.mark.parametrize(
+    ("call", "seconds"),
+    [
+        # 4 GB on the link of 1 GB/s; of three hops, in n - 1 steps, one of 5 ms.
+        (lambda: network(0, 1, 2).gather(ALL, 6 * GB), [4.0 + 2 * 7e-3 / 3]),
+        # 2 GB to each other GPU, 2 s from b to c; a waits for 5 and 1 ms, b for 6.
+        (lambda: network(0, 1, 2).all_to_all(ALL, 6 * GB), [2.0 + 6e-3]),
+        # Two messages from b to c share the link one way; the other way it is free.
+        (
+            lambda: network(1, 2).send(BOTH, 1 - BOTH, 3 * GB),
+            [6.001, 6.001, 3.001],
+        ),
+    ],
+    ids=["ring", "all-to-all", "messages"],
+)
+def test_what_takes_the_slowest_link_it_uses(
+    call: Callable[[], CollectiveCost], seconds: list[float]
+) -> None:
+    """The examples of the page."""
+    assert call().seconds.tolist() == pytest.approx(seconds)
 
 
 def test_flows_and_their_loads_are_on_the_link() -> None:
@@ -127,17 +134,3 @@ def test_links_are_among_the_busiest_by_name() -> None:
             assert {(li["domain"], li["direction"]) for li in by_name} <= ends
             return
     pytest.fail("no link is ever busy")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 60, 20))
-def test_agrees_with_plain_loops(first: int) -> None:
-    """The second scorer knows links and speeds too, and gives the same step."""
-    for seed in range(first, first + 20):
-        case = random_case(seed)
-        machine = unequal(case.topology, seed)
-        fast = score(machine, case.job, Placement(case.gpu_of_rank))
-        slow = reference_step(machine, case.job, case.gpu_of_rank.tolist())
-        for part in ("step_time_s", "compute_s", "bubble_s", "exposed_scale_out_s"):
-            small = 1e-9 * slow["step_time_s"]
-            assert fast[part] == pytest.approx(slow[part], rel=1e-9, abs=small), seed

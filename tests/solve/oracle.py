@@ -19,6 +19,7 @@ from placer.testing.oracle import (
 from tests.cost.reference import reference_seconds
 
 if TYPE_CHECKING:
+    from placer.base.arrays import FloatArray, IntArray
     from placer.job.model import Job
     from placer.topology.model import Topology
 
@@ -81,7 +82,15 @@ def step_time(topology: Topology, job: Job, nodes: tuple[int, ...]) -> float:
 
 def hop_cost(topology: Topology, job: Job, nodes: tuple[int, ...]) -> float:
     """Sum of weight x distance over rings, chains (pp) and all pairs (ep)."""
-    total = 0.0
+    return float(hop_costs(topology, job, np.array([nodes]))[0])
+
+
+def hop_costs(topology: Topology, job: Job, nodes: IntArray) -> FloatArray:
+    """The same of many placements at once; ``nodes`` is one a row."""
+    rows, tiers = topology.domain_of_node, topology.tiers
+    apart = (rows[:, :, None] != rows[:, None, :]).sum(axis=0)
+    distance = np.array([tier.distance for tier in tiers])[apart]
+    total = np.zeros(len(nodes))
     for axis, weight in job.weights.items():
         for ranks in groups_of(job, axis):
             if axis == "ep":
@@ -91,15 +100,8 @@ def hop_cost(topology: Topology, job: Job, nodes: tuple[int, ...]) -> float:
                 if axis != "pp" and len(ranks) > 2:
                     pairs.append((ranks[-1], ranks[0]))
             for a, b in pairs:
-                total += weight * _distance(topology, nodes[a], nodes[b])
+                total += weight * distance[nodes[:, a], nodes[:, b]]
     return total
-
-
-def _distance(topology: Topology, first: int, second: int) -> float:
-    for tier, row in zip(topology.tiers, topology.domain_of_node, strict=True):
-        if row[first] == row[second]:
-            return tier.distance
-    raise AssertionError("the last tier holds every node")
 
 
 def least(

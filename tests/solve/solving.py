@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from placer.solve import search
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from placer.job.model import Job
-    from placer.solve.problem.colocation import Colocation
     from placer.solve.run.solution import Progress, Solution
     from placer.topology.model import Topology
 
@@ -34,13 +32,6 @@ def solve(
     """The best placement found in the time, s, and a lower bound."""
     problem = Problem.of(topology, job, objective, seed)
     return search.solve(problem, Budget(time_limit, stop), progress)
-
-
-def with_colocation(problem: Problem, colocation: Colocation) -> Problem:
-    """The same problem, launched so that ``colocation`` stay together."""
-    chosen = replace(problem)
-    vars(chosen)["choices"] = [colocation]
-    return chosen
 
 
 def known(problem: Problem, start: np.ndarray) -> Incumbent:

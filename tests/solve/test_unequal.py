@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,26 +13,17 @@ from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
-from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.network.ideal import fastest_stages
 from placer.solve.problem.compiled import Problem
 from placer.topology.links import Link
 from placer.topology.read import parse_topology
 from tests.allocation.machines import racks, training
-from tests.cost.random_cases import unequal
-from tests.marks import slow
-from tests.solve.oracle import distinct, legal_placements
-from tests.solve.random_cases import random_case
 from tests.solve.solving import solve
-from tests.solve.test_against_brute_force import compare
 
 if TYPE_CHECKING:
     from placer.solve.run.solution import Improvement
     from placer.topology.model import Topology
-
-ROUNDING = 1e-9
-FEW = 150  # placements that are priced one by one
 
 REGIONS = """
 format: placer/topology
@@ -66,29 +56,6 @@ def job_of(axes: Parallelism, **changes: object) -> Job:
         launcher="free",
     )
     return replace(job, **changes)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("objective", ["time", "hop-cost"])
-@pytest.mark.parametrize("first", [0, *slow([8])])
-def test_small_jobs(first: int, objective: str) -> None:
-    """The optimum on unequal machines, a proof of it, and no false bound."""
-    for seed in range(first, first + 8):
-        topology, job = random_case(seed, objective)
-        compare(unequal(topology, seed), job, objective, f"seed {seed} {objective}")
-
-
-@pytest.mark.slow
-def test_no_placement_beats_the_bound() -> None:
-    """The bound alone, on more machines than are solved."""
-    for seed in range(100, 125):
-        topology, job = random_case(seed, "time")
-        machine = unequal(topology, seed)
-        places = distinct(machine, legal_placements(machine, job))
-        problem = Problem.of(machine, job, "time")
-        bound = lower_bound(problem, problem.forced_block).value
-        for nodes in places[:FEW]:
-            at = Placement.on_nodes(machine, np.array(nodes))
-            assert bound <= problem.goal.value(at.gpu_of_rank) * (1 + ROUNDING), seed
 
 
 def with_speeds(speed: list[float]) -> Topology:
@@ -163,30 +130,6 @@ def test_a_pipeline_is_laid_around_the_slow_links() -> None:
     lanes = job.parallelism.ranks_of_group["pp"]
     middle = machine.domain_of_node[1][node[lanes[:, 1]]]
     assert middle.tolist() == [2, 2]
-
-
-def test_slower_is_never_shorter() -> None:
-    """A slower host or link, or another link: no step gets shorter."""
-    for seed in range(30):
-        rng = random.Random(seed)
-        topology, job = random_case(seed, "time")
-        before = unequal(topology, seed)
-        nodes = legal_placements(topology, job)[:1]
-        for node_of_rank in nodes:
-            at = Placement.on_nodes(topology, np.array(node_of_rank)).gpu_of_rank
-            speed = before.speed_of_node.copy()
-            speed[rng.randrange(len(speed))] *= 0.7
-            links = [
-                replace(link, bandwidth=link.bandwidth / 2) for link in before.links
-            ]
-            for slower in (
-                replace(before, compute_factor=speed),
-                replace(before, links=(*links[:1], *before.links[1:])),
-            ):
-                steps = [
-                    StepModel(m, job).step(at).step_time_s for m in (before, slower)
-                ]
-                assert steps[1] >= steps[0] * (1 - ROUNDING), seed
 
 
 def test_what_no_domain_holds_is_infeasible_on_slow_hosts_too() -> None:

@@ -13,9 +13,11 @@ from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.problem.compiled import Problem
+from placer.testing.oracle import launchable
 from placer.topology.read import decode_topology
 from tests.marks import slow
-from tests.solve.oracle import free_placements
 from tests.solve.solving import solve
 
 
@@ -53,7 +55,7 @@ def workload_of(roles, transfers, **keys):
     return decode_job(document_of(content | keys, "w"))
 
 
-def random_workload(rng):
+def random_workload(rng, launcher="free"):
     """Two or three roles of one to four ranks, with any transfers."""
     roles = []
     for name in ("a", "b", "c")[: rng.choice((2, 2, 3))]:
@@ -75,7 +77,7 @@ def random_workload(rng):
         size = rng.randrange(1, 20) * 1e7
         ends = {"from": first, "to": second, "bytes": size}
         transfers.append(ends | {"pattern": pattern, "overlap": overlap})
-    return workload_of(roles, transfers)
+    return workload_of(roles, transfers, launcher={"ranks": launcher})
 
 
 def required_groups(job):
@@ -94,7 +96,7 @@ def best_of_all(machine, job):
     """The least cycle of all placements, node by node."""
     model, least = StepModel(machine, job), float("inf")
     tiers = [tier.name for tier in machine.tiers]
-    for nodes in free_placements(machine, replace(job, require={})):
+    for nodes in launchable(machine, replace(job, require={})):
         kept = all(
             len({machine.domain_of_node[tiers.index(t)][nodes[r]] for r in ranks}) == 1
             for ranks, t in required_groups(job)
@@ -105,21 +107,34 @@ def best_of_all(machine, job):
     return least
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [*range(2), *slow(range(2, 30))],
-)
-def test_small_workloads_are_optimal_and_bounds_below(seed):
+@pytest.mark.parametrize("seed", [*range(2), *slow(range(2, 30))])
+@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
+def test_small_workloads_are_optimal_and_bounds_below(launcher, seed):
     rng = random.Random(seed)
     machine = machine_of(rng.choice(((2, 2), (1, 2), (2, 1, 1))), rng.choice((1, 2, 3)))
-    job = random_workload(rng)
+    job = random_workload(rng, launcher)
     while job.world_size > min(machine.num_gpus, 6):
-        job = random_workload(rng)
-    best = best_of_all(machine, job)
+        job = random_workload(rng, launcher)
+    best, problem = best_of_all(machine, job), Problem.of(machine, job)
+    if best == float("inf"):
+        with pytest.raises(placer.InfeasibleError):
+            solve(machine, job)
+        return
     found = solve(machine, job)
-    assert found.lower_bound <= best * (1 + 1e-9)
+    bound = lower_bound(problem, problem.forced_block).value
+    assert max(bound, found.lower_bound) <= best * (1 + 1e-9)
     assert found.value == pytest.approx(best, rel=1e-9)
     assert not violations(found.placement, machine, job)
+
+
+def test_partners_side_by_side_share_a_host_where_hosts_are_to_spare():
+    """Ranks 0 and 1 send to 2 and 3: three hosts of two keep none but 1 and 2 near."""
+    machine = placer.read_topology("cluster:1 node:3 gpu:3")
+    roles = [{"name": n, "job": {"parallelism": {"dp": 2}}} for n in ("a", "b")]
+    sent = [{"from": "a", "to": "b", "bytes": "5GB", "pattern": "all_to_all"}]
+    job = workload_of(roles, sent, launcher={"ranks": "node-contiguous"})
+    found = solve(machine, job, time_limit=5.0)
+    assert found.value == pytest.approx(best_of_all(machine, job))
 
 
 def halves(role):

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import placer
-from placer.job.model import Compute
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job
 from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.annealing.units import Units
-from placer.solve.annealing.walks import Walk, Walks
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.units.whole_groups import whole_group_fills
 from placer.solve.problem.compiled import Problem
@@ -25,9 +25,13 @@ from placer.solve.run.incumbent import Incumbent
 from placer.solve.score.evaluator import compiled
 from placer.solve.score.kernel import is_built
 from placer.solve.search import solve
+from placer.topology.model import Tier
 from tests.marks import slow
 from tests.solve.construct.test_whole_groups import job, machine, uneven_experts
 from tests.solve.machines import MODEL, fragmented, matching_job
+from tests.solve.oracle import hop_costs, legal_placements
+from tests.solve.random_cases import machine_of
+from tests.solve.solving import known
 from tests.solve.test_communicators import job_of as own_job
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
@@ -51,23 +55,6 @@ def begun(problem: Problem, workers: int = 1) -> Incumbent:
     incumbent = Incumbent(problem, Budget(1e6, workers=workers))
     incumbent.offer_all(starts(problem))
     return incumbent
-
-
-@pytest.mark.parametrize("number", range(6))
-def test_walks_keep_what_the_scorer_says(number: int) -> None:
-    """The best of a walk is a placement, and costs what the walk says."""
-    problem = problem_of(number)
-    units = Units.of(problem)
-    assert units is not None
-    walks = Walks(units)
-    begin = walks.units.slot_of_unit(next(iter(starts(problem)))[1])
-    before = walks.load(begin)
-    walk = walks.walk(Walk(3, 1.0, begin), 4_000, Budget(1e6))
-    value, placed = walk.cost, walks.units.gpu_of_rank(walk.slots)
-    assert value <= before
-    assert len(set(placed.tolist())) == problem.job.world_size
-    assert problem.goal.value(placed) == pytest.approx(value, rel=1e-9)
-    assert problem.allows(placed)
 
 
 @pytest.mark.slow
@@ -177,3 +164,22 @@ def test_time_may_end_between_two_races() -> None:
     annealed_step(problem, walked[0], walked[0].budget)
     assert walked[0].moves.tried
     assert walked[0].solution().is_cut_short
+
+
+@pytest.mark.parametrize("seed", [0, 1, *slow(range(2, 12))])
+def test_small_uneven_machines_are_solved(seed: int) -> None:
+    """By hop cost: on machines small enough to try all homes, the least is found."""
+    sizes = np.random.default_rng(seed).integers(1, 5, 4)
+    sizes[0] += max(0, 8 - int(sizes.sum()))
+    tiers = [
+        Tier(name, 1e9, 1e-6, name == "node", 1.0, 1.0, distance)
+        for name, distance in (("node", 1.0), ("rack", 5.0), ("cluster", 7.0))
+    ]
+    topology = machine_of(sizes.tolist(), [[0, 0, 1, 1], [0] * 4], tiers)
+    weights = {"pp": 5.0, "dp": 9.0}
+    pairs = Job("pairs", Parallelism(pp=2, dp=4), weights=weights, launcher="free")
+    hops = hop_costs(topology, pairs, np.array(legal_placements(topology, pairs)))
+    problem = Problem.of(topology, pairs, "hop-cost")
+    found = known(problem, np.arange(8))
+    annealed_step(problem, found, found.budget)
+    assert found.value == hops.min()

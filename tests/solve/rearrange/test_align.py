@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from itertools import permutations, product
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,6 @@ from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.failure import Failure
 from placer.solve.rearrange.mended import mended
 from placer.solve.run.budget import Budget
-from placer.solve.tree.symmetry import best_pairs, completed
 from placer.testing import strategies
 
 if TYPE_CHECKING:
@@ -46,40 +45,6 @@ def machine(racks: list[tuple[str, list[int]]]) -> Topology:
 def failure(plan: Plan, left: Topology, job: Job) -> Failure:
     """A plan on what is left of its machine."""
     return Failure(Problem.of(left, job), PreviousPlan(plan, left).seats(job))
-
-
-def test_best_pairs_against_brute_force() -> None:
-    """No choice of pairs weighs more than the one found, and none is used twice."""
-    rng = random.Random(5)
-    for _ in range(60):
-        rows, columns = rng.randint(1, 4), rng.randint(1, 4)
-        weights = {
-            pair: rng.randint(1, 9)
-            for pair in product(range(rows), range(10, 10 + columns))
-            if rng.random() < 0.7
-        } or {(0, 10): 1}
-        chosen = best_pairs(np.array([*weights]), np.array([*weights.values()]))
-        found = [[*weights][pair] for pair in chosen]
-        assert len({a for a, _ in found}) == len({b for _, b in found}) == len(found)
-        # Pairing with None leaves a row out.
-        targets = [*range(10, 10 + columns), *[None] * rows]
-        best = max(
-            sum(weights.get((a, b), 0) for a, b in enumerate(chosen))
-            for chosen in permutations(targets, rows)
-        )
-        assert sum(weights[pair] for pair in found) == best
-
-
-def test_completed_keeps_kinds_and_stays() -> None:
-    """Everyone gets a partner of its kind, itself where that is free."""
-    kind = [0, 0, 1, 1, 0]
-    assert completed([(0, 1)], range(5), range(5), kind) == {
-        0: 1,
-        2: 2,
-        3: 3,
-        4: 4,
-        1: 0,
-    }
 
 
 def automorphisms(topology: Topology) -> list[tuple[int, ...]]:

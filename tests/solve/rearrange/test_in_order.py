@@ -10,7 +10,7 @@ import pytest
 import placer
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.settle import in_order
-from placer.topology.read import parse_topology
+from placer.testing import racks
 
 WORKLOAD = """
 format: placer/workload
@@ -23,31 +23,16 @@ roles:
 transfers:
   - {from: prefill, to: decode, pattern: paired, bytes: 1GB}
 """
-UNEVEN = """
-format: placer/topology
-version: 1
-name: uneven
-tiers:
-  - {name: node, size: 4, bandwidth: 900GB/s, latency: 1us, scale_up: true}
-  - {name: rack, bandwidth: 100GB/s, latency: 1us}
-  - {name: cluster, bandwidth: 50GB/s, latency: 5us, oversubscription: 2}
-nodes:
-  - {names: "a[1-2]", rack: a}
-  - {names: "a3", rack: a, gpus: 3}
-  - {names: "b[1-3]", rack: b}
-  - {names: "c[1-2]", rack: c}
-  - {names: "c3", rack: c, gpus: 3}
-"""
+EVEN = racks([2, 2, 2], gpus=4, joined=False)
+UNEVEN = racks([[4, 4, 3], [4, 4, 4], [4, 4, 3]], joined=False, oversubscription=2)
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("text", ["rack:3 node:2 gpu:4", UNEVEN])
-def test_the_value_stays_and_first_ranks_ascend(text: str, seed: int, tmp_path) -> None:
+@pytest.mark.parametrize("machine", [EVEN, UNEVEN], ids=["even", "uneven"])
+def test_the_value_stays_and_first_ranks_ascend(machine, seed: int, tmp_path) -> None:
     """Of domains of one shape the earlier holds the earlier rank, in every tier."""
     file = tmp_path / "serving.yaml"
     file.write_text(WORKLOAD)
-    is_file = text is UNEVEN
-    machine = parse_topology(text, "t.yaml") if is_file else placer.read_topology(text)
     problem = Problem.of(machine, placer.read_job(file))
     seats = np.arange(machine.num_gpus)
     Random(seed).shuffle(seats)
@@ -67,23 +52,11 @@ def test_the_value_stays_and_first_ranks_ascend(text: str, seed: int, tmp_path) 
             assert (np.diff(inside) >= 0).all()
 
 
-NVL = """
-format: placer/topology
-version: 1
-name: racks
-tiers:
-  - {name: node, size: 2, bandwidth: 900GB/s, latency: 1us, scale_up: true}
-  - {name: rack, bandwidth: 900GB/s, latency: 1us, scale_up: true}
-  - {name: cluster, bandwidth: 50GB/s, latency: 5us}
-layout: "cluster:1 rack:3 node:3"
-"""
-
-
 def test_workers_of_a_workload_lie_in_order(tmp_path) -> None:
     """Worker 0 is on the first nodes of the first rack, its partner behind it."""
     file = tmp_path / "serving.yaml"
     file.write_text(WORKLOAD.replace("launcher: {ranks: free}\n", ""))
-    machine = parse_topology(NVL, "t.yaml")
+    machine = racks([3, 3, 3], gpus=2)
     plan = placer.place(machine, file, effort="normal").plan
     assert plan.bound["status"] == "optimal"
     hosts = plan.host_of_rank

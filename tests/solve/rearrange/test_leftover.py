@@ -105,22 +105,25 @@ def placed(topology: Topology, ranks: int, rules: Rules | None = None) -> list[s
     return sorted(placer.place(topology, job, rules=rules, effort="normal").plan.nodes)
 
 
-def test_first_a_broken_rack_then_a_whole_one() -> None:
-    """Three nodes go into the rack that has lost one, whole racks stay."""
-    topology = racks([[[1] * 4, [1] * 4, [1] * 3, [1] * 4]])
-    assert placed(topology, 3) == ["n10", "n8", "n9"]
-
-
-def test_first_a_broken_block() -> None:
-    """Two tiers up: a rack of the block that lacks one, the whole block stays."""
-    topology = racks([[[1] * 4, [1] * 4, [1] * 4], [[1] * 4, [1] * 4]])
-    racks_of_block = ["n12", "n13", "n14", "n15"], ["n16", "n17", "n18", "n19"]
-    assert placed(topology, 4) in racks_of_block
-
-
-def test_first_a_broken_node() -> None:
-    """Two ranks take the node of three GPUs, those of four stay."""
-    assert placed(racks([[[4, 4, 3, 4]]]), 2) == ["n2"]
+@pytest.mark.parametrize(
+    ("blocks", "ranks", "nodes"),
+    [
+        # Three nodes go into the rack that has lost one, whole racks stay.
+        ([[[1] * 4, [1] * 4, [1] * 3, [1] * 4]], 3, {8, 9, 10}),
+        # Two tiers up: a rack of the block that lacks one, the whole block stays.
+        ([[[1] * 4] * 3, [[1] * 4] * 2], 4, {*range(12, 20)}),
+        # Two ranks take the node of three GPUs, those of four stay.
+        ([[[4, 4, 3, 4]]], 2, {2}),
+    ],
+)
+def test_what_is_broken_goes_first(
+    blocks: list[list[list[int]]], ranks: int, nodes: set[int]
+) -> None:
+    """Nothing that is whole is broken where something else is."""
+    topology = racks(blocks)
+    used = {topology.node_names.index(host) for host in placed(topology, ranks)}
+    assert used <= nodes
+    assert len(set(topology.domain_of_node[1][[*used]].tolist())) == 1
 
 
 def test_the_rest_keeps_rules() -> None:

@@ -6,8 +6,9 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from placer.base.budget import Budget
 from placer.job.rules import Pin, Rules
-from tests.solve.oracle import coordinates, legal_placements
+from tests.solve.oracle import coordinates, keeps_requirements, legal_placements
 from tests.solve.random_cases import SIZES_OF, random_job, random_machine
 
 if TYPE_CHECKING:
@@ -20,6 +21,24 @@ Nodes = tuple[int, ...]
 def ruled_case(seed: int, objective: str, sort: str) -> tuple[Topology, Job]:
     """Machine and job number ``seed`` of a sort, with one to three sorts of rules."""
     rng = random.Random(f"rules {seed} {objective} {sort}")
+    topology, job = _unruled(rng, objective, sort)
+    return topology, replace(job, rules=random_rules(rng, topology, job))
+
+
+def budget_case(seed: int, objective: str, sort: str) -> tuple[Topology, Job]:
+    """The same with one to three budgets, perhaps a pin."""
+    rng = random.Random(f"budgets {seed} {objective} {sort}")
+    topology, job = _unruled(rng, objective, sort)
+    many = rng.choice((1, 1, 2, 3))
+    budgets = tuple(random_budget(rng, topology, job) for _ in range(many))
+    names, pins = list(topology.node_names), ()
+    if rng.random() < 0.2:
+        pins = random_pins(rng, job.world_size, names)
+    rules = Rules(pin=pins, budgets=budgets)
+    return replace(topology, budgets=budgets), replace(job, rules=rules)
+
+
+def _unruled(rng: random.Random, objective: str, sort: str) -> tuple[Topology, Job]:
     world, most_nodes, node_sizes = rng.choice(SIZES_OF[sort])
     room = world + rng.choice((0, 1, 2, 4))
     topology = random_machine(rng, room, most_nodes, node_sizes)
@@ -28,7 +47,21 @@ def ruled_case(seed: int, objective: str, sort: str) -> tuple[Topology, Job]:
         job = replace(job, launcher="node-contiguous")
     if rng.random() < 0.6:
         job = replace(job, require={})
-    return topology, replace(job, rules=random_rules(rng, topology, job))
+    return topology, job
+
+
+def random_budget(rng: random.Random, topology: Topology, job: Job) -> Budget:
+    """Some hosts wherever they lie, and a limit of any kind."""
+    hosts = rng.sample(topology.node_names, rng.randint(1, topology.num_nodes))
+    name, names = ",".join(hosts), frozenset(hosts)
+    kind = rng.choice(("gpus", "replicas", "watts"))
+    if kind == "replicas":
+        return Budget(name, names, replicas=rng.randint(0, job.parallelism.dp))
+    most = rng.randint(0, job.world_size)
+    if kind == "gpus":
+        return Budget(name, names, gpus=most)
+    watts = most * 0.1 + rng.choice((0.0, 0.05))
+    return Budget(name, names, watts=watts, gpu_watts=0.1)
 
 
 def random_rules(rng: random.Random, topology: Topology, job: Job) -> Rules:
@@ -86,7 +119,27 @@ def keeps(topology: Topology, job: Job, rules: Rules, nodes: Nodes) -> bool:
             idle = [n for n, d in enumerate(row) if d == domain and n not in nodes]
             if len(idle) < least:
                 return False
-    return True
+    return all(is_within(topology, job, budget, nodes) for budget in rules.budgets)
+
+
+def is_within(topology: Topology, job: Job, budget: Budget, nodes: Nodes) -> bool:
+    """Whether rank r on ``nodes[r]`` keeps a budget, by its words."""
+    hosts = [topology.node_names[node] for node in nodes]
+    there = [rank for rank, host in enumerate(hosts) if host in budget.names]
+    replicas = {coordinates(job.parallelism, rank)["dp"] for rank in there}
+    drawn = len(there) * budget.gpu_watts
+    return not (
+        (budget.gpus is not None and len(there) > budget.gpus)
+        or (budget.replicas is not None and len(replicas) > budget.replicas)
+        or (budget.watts is not None and drawn > budget.watts + 1e-9)
+    )
+
+
+def is_legal(topology: Topology, job: Job, nodes: Nodes) -> bool:
+    """Whether a placement keeps `require` and the hard rules, launched anyhow."""
+    return keeps_requirements(topology, job, nodes) and keeps(
+        topology, job, job.rules, nodes
+    )
 
 
 def avoided(topology: Topology, rules: Rules, nodes: Nodes) -> int:

@@ -1,0 +1,186 @@
+"""Azure's MLPerf v6.0 run of Llama 3.1 405B: its bytes, and one mistake at a time.
+
+The bounds are arithmetic from public figures (volumes, NIC and NVLink rates), not
+results of this model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.cost.data_parallel import Windows, exposed_gather, exposed_reduce
+from placer.cost.network import PlacedNetwork
+from placer.cost.step import Step, StepModel
+from placer.cost.volumes import volumes
+from placer.explain.score import score
+from placer.job.read import read_job
+from placer.placement.placement import Placement
+from placer.topology.read import read_topology
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+RACK = 64  # GPUs of a replica, which has a rack to itself
+
+
+@cache
+def azure() -> tuple[Topology, Job]:
+    """128 racks, and the job."""
+    return (
+        read_topology("azure-gb200-mlperf-v6"),
+        read_job("llama3.1-405b-mlperf-v6"),
+    )
+
+
+def in_racks(rack_of_rank: np.ndarray) -> np.ndarray:
+    """GPU of each rank when 64 ranks fill the first 64 GPUs of their rack."""
+    topology, _ = azure()
+    rack = topology.domain_of_gpu[topology.tier_index("rack")]
+    gpus = np.stack([np.flatnonzero(rack == r)[:RACK] for r in range(128)])
+    gpu_of_rank = np.empty(len(rack_of_rank), dtype=np.int64)
+    gpu_of_rank[np.argsort(rack_of_rank, kind="stable")] = gpus.ravel()
+    return gpu_of_rank
+
+
+def as_run() -> np.ndarray:
+    """Replica after replica, each in a rack of its own."""
+    return in_racks(np.arange(8192) // RACK)
+
+
+@cache
+def run() -> Step:
+    """A step of the run."""
+    return StepModel(*azure()).step(as_run())
+
+
+def spread(axis: str) -> Step:
+    """The same with the members of each group of an axis in racks of their own."""
+    _, job = azure()
+    width = job.parallelism.size(axis)
+    rack = np.arange(8192) // RACK
+    turned = rack + job.parallelism.coordinates[axis]
+    placed = in_racks(rack // width * width + turned % width)
+    return StepModel(*azure()).step(placed)
+
+
+def with_slower_nics(share: float) -> Step:
+    """The run with NICs of a share of their rate."""
+    topology, job = azure()
+    tiers = tuple(
+        t if t.scale_up else replace(t, bandwidth=t.bandwidth * share)
+        for t in topology.tiers
+    )
+    return StepModel(replace(topology, tiers=tiers), job).step(as_run())
+
+
+def with_gradients_seen() -> Step:
+    """The run with nothing beside reduction and gather."""
+    topology, job = azure()
+    mode = replace(job.data_parallel, overlap_reduce=False, overlap_gather=False)
+    return StepModel(topology, replace(job, data_parallel=mode)).step(as_run())
+
+
+def test_the_run_itself() -> None:
+    """About 1.27 s a step, about 20 ms of it exposed cross-rack time (published)."""
+    result = score(*azure(), Placement(as_run()))
+    assert result["step_time_s"] == pytest.approx(1.2712, rel=0.02)
+    assert 0.015 < result["exposed_scale_out_s"] < 0.025
+
+
+# What is wrong, and the share of the step that it costs. TP over four racks sends 101.5
+# GB at one NIC; attention hides CP; 254 ms of gradients are seen; half the rate of NICs
+# still hides, a quarter is past the cliff.
+MISTAKES: dict[str, tuple[Callable[[], Step], float, float]] = {
+    "tp off NVLink": (lambda: spread("tp"), 0.65, 0.90),
+    "pp off NVLink": (lambda: spread("pp"), 0.02, 0.04),
+    "cp off NVLink": (lambda: spread("cp"), 0.0, 0.015),
+    "gradients seen": (with_gradients_seen, 0.16, 0.22),
+    "NICs at a half": (lambda: with_slower_nics(0.5), 0.015, 0.035),
+    "NICs at a quarter": (lambda: with_slower_nics(0.25), 0.20, 0.30),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_costs_what_arithmetic_says(mistake: str) -> None:
+    """How much slower the step gets."""
+    wrong, least, most = MISTAKES[mistake]
+    assert least <= wrong().step_time_s / run().step_time_s - 1 < most
+
+
+def test_a_split_pair_halves_its_gradient_group() -> None:
+    """One CP partner moved to a spare GPU of another rack: its group loses a NIC.
+
+    The ring of that gradient group has one NIC left in the first rack, so its transfer
+    takes twice as long, and the pair itself talks over the fabric.
+    """
+    topology, job = azure()
+    moved = as_run()
+    rack = topology.domain_of_gpu[topology.tier_index("rack")]
+    spare = np.setdiff1d(np.flatnonzero(rack == 1), moved)
+    moved[4] = spare[0]  # rank 4 is the cp partner of rank 0
+    groups = job.parallelism.ranks_of_group
+    gradients = groups["dp_cp"][(groups["dp_cp"] == 4).any(axis=1)]
+    pair = groups["cp"][(groups["cp"] == 4).any(axis=1)]
+    fabric = run().model.fabric
+    before, after = PlacedNetwork(fabric, as_run()), PlacedNetwork(fabric, moved)
+    one_nic = after.gather(gradients, 1e9).bandwidth_seconds
+    assert one_nic == pytest.approx(2 * before.gather(gradients, 1e9).bandwidth_seconds)
+    over_fabric = after.send(pair, pair[:, ::-1], 1e9).seconds
+    nvlink_over_nic = 900 * 0.8 / (100 * 0.98)
+    over_nvlink = before.send(pair, pair[:, ::-1], 1e9).seconds
+    assert over_fabric == pytest.approx(nvlink_over_nic * over_nvlink, rel=1e-2)
+
+
+def test_bytes_of_its_operations() -> None:
+    """One TP operation sends 100.7 MB, a message 33.6 MB, keys and values 4.2 MB.
+
+    A chunk of two layers is 3.19 GB of gradients; the ends hold one and V h / t.
+    """
+    sizes = volumes(azure()[1])
+    assert sizes.tp_slab * 3 / 4 == pytest.approx(100.7e6, rel=1e-3)
+    assert sizes.pp_message == pytest.approx(33.6e6, rel=2e-3)
+    assert sizes.cp_block == pytest.approx(4.2e6, rel=2e-3)
+    held = sizes.dense_parameters(8, 8) * 2
+    end = 3.19e9 / 2 + 128_256 * 16_384 / 4 * 2
+    assert held[1:-1].min() == held.max() == pytest.approx(3.19e9, rel=1e-3)
+    assert held[0, 0] == held[-1, -1] == pytest.approx(end, rel=1e-3)
+    assert held[0, 1:].min() == held[-1, :-1].min() == held.max()
+
+
+def test_bytes_a_gpu_and_step() -> None:
+    """TP 101.5 GB and 25.4 GB of repeated gathers, PP 4.3 GB, CP 1.6 GB.
+
+    The last activations do not travel on, so PP is 1/64 below 2 v m act/t. TP has 126
+    layers of the 128 units. Gradients and parameters of 126 layers and of the
+    vocabulary, twice, over 8 stages are 25.3 GB each way.
+    """
+    traffic = run().traffic()
+    each = {axis: float(t.bytes_by_tier.sum()) / 8192 for axis, t in traffic.items()}
+    assert each["tp"] == pytest.approx(101.5e9 + 25.4e9, rel=0.01)
+    assert each["pp"] == pytest.approx(4.3e9 * 63 / 64, rel=0.01)
+    assert each["cp"] == pytest.approx(1.6e9, rel=0.01)
+    parameters = 126 * 3.1877e9 + 2 * 128_256 * 16_384
+    assert each["dp"] == pytest.approx(2 * 255 / 256 * parameters / 8 / 4 * 2, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("efficiency", "tail_ms", "head_ms"),
+    [(1.0, 7.0, 11.4), (0.9, 8.7, 13.2), (0.8, 11.0, 15.4)],
+)
+def test_what_is_seen_of_its_gradients(
+    efficiency: float, tail_ms: float, head_ms: float
+) -> None:
+    """A chunk of 3.19 GB on two NICs leaves 18.4, 22.0 or 26.4 ms, latency aside."""
+    chunk = 3.19e9 / (200e9 * efficiency)
+    seconds, hidden = np.full((8, 8), chunk), Windows(4.9e-3, 9.8e-3, 8, 8, 12.0)
+    tail = exposed_reduce(seconds, hidden, True)
+    head = exposed_gather(seconds, chunk / 12, hidden, True)
+    assert tail == pytest.approx(tail_ms * 1e-3, abs=0.06e-3)
+    assert head == pytest.approx(head_ms * 1e-3, abs=0.06e-3)

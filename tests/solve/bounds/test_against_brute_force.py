@@ -1,0 +1,105 @@
+"""Every bound against every placement of tiny jobs."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from placer.base.errors import InputError
+from placer.solve.bounds import certificate
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.problem.compiled import Problem
+from tests.marks import slow
+from tests.solve.bounds.draws import DRAWS
+from tests.solve.oracle import distinct, gpus_of, hop_costs
+from tests.solve.rules.rules_oracle import Nodes, allowed_placements, is_legal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from placer.base.arrays import FloatArray
+    from placer.job.model import Job
+    from placer.topology.model import Topology
+
+ROUNDING = 1e-9
+LISTED = 5_000  # ways to seat a free launch that are all looked at
+MOST = 150  # placements of one case that are priced
+CASES = 8  # of one test: a failure names its seed
+
+
+def some_placements(machine: Topology, job: Job, rng: random.Random) -> list[Nodes]:
+    """All that may be, or some where there are too many."""
+    if job.launcher != "free" or machine.num_nodes**job.world_size <= LISTED:
+        return allowed_placements(machine, job)
+    seats = np.repeat(np.arange(machine.num_nodes), machine.gpus_of_node).tolist()
+    drawn = [tuple(rng.sample(seats, job.world_size)) for _ in range(MOST)]
+    return [one for one in drawn if is_legal(machine, job, one)]
+
+
+def costs(problem: Problem, machine: Topology, rng: random.Random) -> FloatArray:
+    """Of all placements, or of many."""
+    job, legal = problem.job, some_placements(machine, problem.job, rng)
+    if problem.goal.name == "hop-cost":
+        return hop_costs(machine, job, np.array(legal, int).reshape(-1, job.world_size))
+    legal = distinct(machine, legal)
+    some = rng.sample(legal, min(MOST, len(legal)))
+    seats = [np.array(gpus_of(machine, nodes)) for nodes in some]
+    return np.array([problem.goal.value(gpus) for gpus in seats])
+
+
+def problems(sort: str, seeds: range) -> Iterator[tuple[int, Topology, Problem]]:
+    """Cases of a sort, but for jobs that are none."""
+    for seed in seeds:
+        machine, job, objective = DRAWS[sort](random.Random(f"{sort} {seed}"))
+        with suppress(InputError):
+            yield seed, machine, Problem.of(machine, job, objective)
+
+
+@pytest.mark.parametrize("first", [0, *slow(range(CASES, 10 * CASES, CASES))])
+@pytest.mark.parametrize("sort", DRAWS)
+def test_no_placement_is_below_a_bound(sort: str, first: int) -> None:
+    """Of every launch, and of the job's own; for some the bound is the optimum."""
+    for seed, machine, problem in problems(sort, range(first, first + CASES)):
+        best = costs(problem, machine, random.Random(seed)).min(initial=np.inf)
+        every, own = (lower_bound(problem, of) for of in (1, problem.forced_block))
+        for value, argument in (every, own):
+            assert value <= best * (1 + ROUNDING), (seed, argument)
+        assert own.value >= every.value * (1 - 1e-12), seed
+
+
+def best_bounds(sort: str, **params: int) -> list[float]:
+    """Of some cases of a sort."""
+    return [
+        lower_bound(problem.with_params(**params), problem.forced_block).value
+        for _, _, problem in problems(sort, range(CASES))
+    ]
+
+
+ROWS = ("any, by time", "unequal", "traffic", "traffic", "lines")
+
+
+@pytest.mark.parametrize(("row", "sort"), [*enumerate(ROWS)])
+def test_every_bound_says_more_than_all_others(
+    row: int, sort: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it the best bound of some case is lower."""
+    found, others = best_bounds(sort), [*certificate.BOUNDS]
+    assert len(others) == len(ROWS)
+    del others[row]
+    monkeypatch.setattr(certificate, "BOUNDS", tuple(others))
+    without = best_bounds(sort)
+    assert any(a < b * (1 - 1e-6) for a, b in zip(without, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("sort", "params"),
+    [("experts", {"expert_rounds": 0}), ("lines", {"part_columns": 0})],
+)
+def test_parts_of_groups_say_more(sort: str, params: dict[str, int]) -> None:
+    """So does what each knob of the search leaves out."""
+    with_parts, without = best_bounds(sort), best_bounds(sort, **params)
+    assert any(a < b * (1 - 1e-6) for a, b in zip(without, with_parts, strict=True))

@@ -1,0 +1,278 @@
+"""Bounds that are the optimum, by hand, and those that larger machines need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.cluster_jobs import drawn
+from benchmarks.generate import random_case
+from placer.cost.hop_cost import hop_cost
+from placer.cost.step import StepModel
+from placer.documents import document_of
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job
+from placer.job.models import Model
+from placer.job.parallel import DataParallel, Overlap
+from placer.job.read import decode_job
+from placer.placement.placement import Placement
+from placer.solve.bounds.case import Case
+from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.nics import NicTrade
+from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.compiled import Problem
+from placer.topology.model import Tier, Topology
+from placer.topology.read import decode_topology
+from tests.marks import slow
+from tests.solve.bounds.draws import ORDER
+from tests.solve.bounds.hop_bound import cut_bound
+from tests.solve.construct.test_whole_groups import job as with_experts
+from tests.solve.construct.test_whole_groups import machine as cluster
+from tests.solve.machines import MODEL
+from tests.solve.oracle import distinct, gpus_of, hop_costs, legal_placements
+from tests.solve.random_cases import machine_of
+from tests.solve.solving import solve
+
+
+def apart(gpus: list[int], rows: list[list[int]], distances: list[float]) -> Topology:
+    """A machine by its distances; rows are the domains of each node above the node."""
+    tiers = [
+        Tier(f"t{i}", 1e9, 1e-6, i == 0, 1.0, 1.0, float(distance))
+        for i, distance in enumerate(distances)
+    ]
+    return machine_of(gpus, rows, tiers)
+
+
+def hops(axes: dict[str, int], weights: dict[str, float], **require: str) -> Job:
+    axes = Parallelism(**axes, order=ORDER)
+    return Job("j", axes, weights=weights, require=require, launcher="free")
+
+
+THREE = apart([2, 2, 2], [[0, 0, 0]], [0, 1])
+TWO_BLOCKS = apart([2, 3, 3], [[0, 1, 1], [0, 0, 0]], [0, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("job", "machine", "value"),
+    [
+        # Rings of three: four parts, and two of the three edges between them across.
+        (hops({"cp": 2, "dp": 3}, {"cp": 1, "dp": 10}), THREE, 4 * 10 + 2),
+        (hops({"cp": 3, "pp": 2}, {"cp": 10, "pp": 1}), THREE, 4 * 10 + 2),
+        # Cliques of three lose two edges each; the single ones fill a third node.
+        (hops({"ep": 3, "dp": 6}, {"ep": 1}), THREE, 4),
+        # Two groups of four: 3 + 1 and 3 + 1 part six pairs of nodes, all of blocks;
+        # two of one in the first block part four of those, and seven of nodes.
+        (hops({"ep": 4, "dp": 8}, {"ep": 2}), TWO_BLOCKS, 2 * (2 * 7 + 4)),
+        # Two stages of two on two nodes, each a block: both pipelines cross both.
+        (
+            hops({"ep": 2, "dp": 2, "pp": 2}, {"ep": 2, "pp": 1}),
+            apart([2, 2], [[0, 1], [0, 0]], [0, 2, 3]),
+            (2 + 1) * 2,
+        ),
+        # Two stages of four: 4 + 1, four runs of pipelines, and 3.
+        (
+            hops({"ep": 4, "dp": 4, "pp": 2}, {"ep": 64, "pp": 5}),
+            apart([5, 3], [[0, 0]], [0, 1]),
+            3 * 64 + 3 * 5,
+        ),
+        # Two tp groups of two, kept whole, tied by two pairs of experts.
+        (
+            hops({"tp": 2, "ep": 2, "etp": 2, "dp": 2}, {"ep": 8}, tp="t0"),
+            apart([3, 3], [[0, 0]], [0, 1]),
+            2 * 8,
+        ),
+    ],
+)
+def test_hops_by_hand(job: Job, machine: Topology, value: float) -> None:
+    """The bound is the least of all placements."""
+    every = np.array(legal_placements(machine, job))
+    assert cut_bound(machine, job).value == value
+    assert hop_costs(machine, job, every).min() == value
+
+
+def whole_tp_groups() -> tuple[Topology, Job]:
+    """Two tp groups a node are halves of two ep groups: each cuts 4 x 4 pairs."""
+    axes = Parallelism(tp=4, ep=8, etp=2, dp=16)
+    weights = {"tp": 4000.0, "ep": 64.0, "edp": 4.0}
+    job = Job("moe", axes, launcher="free", weights=weights, require={"tp": "t0"})
+    return apart([8] * 8, [[0] * 8], [1, 9]), job
+
+
+def with_holes() -> tuple[Topology, Job]:
+    """Units of hosts hold no whole number of rings of 16."""
+    topology, job = random_case(26)
+    return topology, replace(job, require={"tp": "node"})
+
+
+def uneven_racks() -> tuple[Topology, Job]:
+    """Context rings of eight come in tp groups that no rule keeps whole."""
+    draw = drawn(25)
+    return draw.topology, replace(draw.job, require={})
+
+
+def priced_ends() -> tuple[Topology, Job]:
+    """Prices on the ends of pipelines go either way."""
+    draw = drawn(8)
+    return draw.topology, draw.job
+
+
+@pytest.mark.parametrize(
+    ("case", "tier", "least"),
+    [
+        (whole_tp_groups, 0, 8 * 4 * 4 * 64),
+        (with_holes, 1, 47_104),
+        (uneven_racks, None, 2_320_000),
+        (priced_ends, 1, 3_016),
+    ],
+)
+def test_hops_between_domains_of_larger_machines(case: Any, tier: Any, least: float):
+    """Each is lower by a fifth or more without the idea that its name says."""
+    bound = cut_bound(*case())
+    assert (bound.value if tier is None else bound.cut_per_tier[tier]) >= least
+
+
+@pytest.mark.parametrize("tensor", slow([1, 8]))
+def test_a_ring_of_a_million_ranks(tensor: int) -> None:
+    """Rings over a regular machine of 1,048,576 GPUs are proved optimal in order."""
+    nodes = np.arange(131_072)
+    rows = [nodes // 512, nodes // 8_192, 0 * nodes]
+    topology = apart([8] * len(nodes), [r.tolist() for r in rows], [1, 3, 9, 12])
+    axes = Parallelism(tp=tensor, dp=1_048_576 // tensor, etp=tensor, order=ORDER)
+    job = Job("rings", axes, weights={"tp": 4_000, "dp": 4})
+    in_order = Placement(np.arange(job.world_size))
+    assert cut_bound(topology, job).value == hop_cost(topology, job, in_order)
+
+
+OUTER = 50e9
+FAST, FAR = Tier("node", 400e9, 1e-6, True), Tier("cluster", OUTER, 8e-6, False)
+
+
+def spare_nodes(gpus: list[int], launcher: str, **axes: int) -> tuple[Topology, Job]:
+    """Groups of eight on nodes of four GPUs, a few of which are spare."""
+    job = Job("runs", Parallelism(**axes, pp=2, dp=2), MODEL, micro_batches=4)
+    job = replace(job, compute=Compute(micro_batch_time=0.05), launcher=launcher)
+    return machine_of(gpus, [[0] * len(gpus)], [FAST, FAR]), job
+
+
+@pytest.mark.parametrize(
+    ("topology", "job"),
+    [
+        # No pp or dp neighbour shares a node in runs of ranks.
+        spare_nodes([4] * 9, "node-contiguous", tp=8),
+        spare_nodes([4] * 8 + [3, 1], "node-contiguous", tp=8),
+        # Keys and values of a ring that no node holds pass a NIC.
+        spare_nodes([4] * 9, "free", cp=8),
+        spare_nodes([4] * 9, "node-contiguous", cp=8),
+    ],
+)
+def test_what_no_node_holds_is_proved(topology: Topology, job: Job) -> None:
+    """With spares or without, the bound is what is found."""
+    assert solve(topology, job, objective="time").status == "optimal"
+
+
+DENSE = {"hidden": 1024, "ffn": 4096, "heads": 8, "kv_heads": 8, "vocab": 32000}
+SPARSE = {**DENSE, "experts": 16, "top_k": 2, "expert_ffn": 1024, "moe_layers": 2}
+
+
+def on_islands(model: dict[str, Any], **changes: Any) -> Problem:
+    """A job by nodes on two hosts of two islands of four, all one scale-up domain."""
+    fast = {"scale_up": True, "latency": 1e-6}
+    machine = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "islands",
+        "tiers": [
+            {"name": "island", "size": 4, "bandwidth": 450e9, **fast},
+            {"name": "node", "size": 2, "bandwidth": 100e9, **fast},
+            {"name": "cluster", "bandwidth": OUTER, "latency": 5e-6},
+        ],
+        "nodes": [{"names": "h[0-1]", "gpus": [4, 4]}],
+    }
+    job = {
+        "format": "placer/job",
+        "version": 1,
+        "name": "j",
+        "model": {"layers": 2, **model},
+        "sequence": 4096,
+        "micro_batches": 8,
+        "compute": {"tflops_per_gpu": 400},
+        **changes,
+    }
+    topology = decode_topology(document_of(machine, "t"))
+    return Problem.of(topology, decode_job(document_of(job, "j")), "time")
+
+
+def behind_leaves() -> Problem:
+    """Three leaves of three, two and one of six hosts, a unit on two, thin uplinks."""
+    hosts = cluster([8] * 6, [0, 0, 0, 1, 1, 2])
+    thin = replace(hosts.tiers[-1], oversubscription=2.0)
+    hosts = replace(hosts, tiers=(*hosts.tiers[:-1], thin))
+    units = with_experts(tp=1, ep=16, pp=1, dp=48, vp=1)
+    return Problem.of(hosts, replace(units, launcher="node-contiguous"), "time")
+
+
+@pytest.mark.parametrize(
+    ("problem", "near"),
+    [
+        # The ring could leave the host on four faster NICs, but for the rule.
+        (
+            on_islands(DENSE, parallelism={"tp": 8, "dp": 2}, require={"tp": "node"}),
+            0.01,
+        ),
+        # Four of seven peers of each expert are on the other island.
+        (on_islands(SPARSE, parallelism={"ep": 8, "dp": 16}), 0.02),
+        (behind_leaves(), 0.02),
+    ],
+)
+def test_ranks_in_order_are_as_good_as_can_be(problem: Problem, near: float) -> None:
+    """The bound is that near to what they cost."""
+    value = problem.goal.value(np.arange(problem.job.world_size))
+    bound = lower_bound(problem, problem.forced_block).value
+    assert (1 - near) * value < bound <= value * (1 + 1e-9)
+
+
+def test_a_group_too_large_for_its_room_is_as_slow_as_its_least_part() -> None:
+    """Two groups of 4 on hosts of 3, 3 and 2: one has a part of a single rank."""
+    topology, sparse = cluster([3, 3, 2], [0, 0, 0]), with_experts(ep=4, dp=8)
+    problem = Problem.of(topology, replace(sparse, compute=Compute(1e-6)), "time")
+    legal = distinct(topology, legal_placements(topology, problem.job))
+    least = min(problem.goal.value(np.array(gpus_of(topology, at))) for at in legal)
+    assert lower_bound(problem, 1).value == pytest.approx(least, rel=0.05)
+    without = lower_bound(problem.with_params(expert_rounds=0), 1).value
+    assert without < 0.9 * least
+
+
+def test_two_members_and_a_cut() -> None:
+    """Two stages and four replicas on nodes of three: two NICs and one stage a node.
+
+    With two members of a gradient group in every node it touches a node has room for
+    one stage only, so the pipeline is cut. The first stage has four layers, and the
+    second, for which it waits, the output layer too: F, F, B, F, B and B of one
+    micro-batch after the other. No latency, and nothing overlaps but messages.
+    """
+    tiers = [replace(tier, latency=0.0) for tier in (FAST, FAR)]
+    job = Job(
+        name="by hand",
+        parallelism=Parallelism(pp=2, dp=4),
+        model=Model("m", 8, 1024, 4096, 16, 16, 32000),
+        sequence=512,
+        micro_batches=2,
+        data_parallel=DataParallel(overlap_reduce=False, overlap_gather=False),
+        overlap=Overlap(pp=True),
+        compute=Compute(micro_batch_time=1e-2),
+        launcher="free",
+    )
+    model = StepModel(machine_of([3] * 4, [[0] * 4], tiers), job)
+    trade = NicTrade.of(Case.of(model, colocation_of(model.topology, job, 1)))
+    value, level = trade.least()
+    assert level.members.tolist() == [2, 2]
+    assert level.runs == 2
+    stage = model.volumes.dense_parameters(2, 1)[0, 0] * 2.0
+    passes = 2 * 3 / 4 * stage / (2 * OUTER)
+    layer = 16 * 1024**2 + 2 * 1024 * 512 / 0.83
+    first = 4 * layer / (4 * layer + 32000 * 1024)
+    pipeline = (first + 2) * 1e-2 + 2 * model.volumes.pp_message / OUTER
+    assert value == pytest.approx(passes + pipeline)

@@ -1,0 +1,74 @@
+"""The best network imaginable: no placement is faster on the real one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from placer.cost.communicators import CollectiveCost
+from placer.cost.fabric import Fabric
+from placer.cost.network import PlacedNetwork
+from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.network.messages import exchange_latency
+from tests.marks import slow
+from tests.solve.random_cases import random_machine
+from tests.solve.test_workloads import machine_of
+
+Call = Callable[[IdealNetwork | PlacedNetwork], CollectiveCost]
+
+
+def call_of(rng: random.Random, kind: str, world: int) -> Call:
+    """Groups at random, or flows of any sizes."""
+    sent = rng.choice((1.0, 1e3, 1e5, 1e6, 1e7, 1e9))
+    if kind == "all-reduce":
+        members = np.arange(min(world, rng.randint(2, 40)))[None]
+        name = rng.choice(("auto", "auto", "auto", "nvls", "ring", "tree"))
+        return lambda network: network.all_reduce(members, sent, name)
+    if kind == "all-to-all":
+        size, copies = rng.randint(1, world), rng.choice((0, 0, 1, 3))
+        rows = np.arange(world // size * size).reshape(-1, size)
+        return lambda network: network.all_to_all(rows, sent, copies)
+    draw = np.random.default_rng(rng.randrange(10**6))
+    pairs = draw.integers(world, size=(rng.randint(2, 3 * world), 2))
+    pairs[:, 1] += pairs[:, 0] == pairs[:, 1]
+    ends = np.unique(pairs % world, axis=0).T
+    sizes = draw.exponential(1e7, ends.shape[1])
+    return lambda network: network.flows(*ends, sizes)
+
+
+@pytest.mark.parametrize("seed", [*range(20), *slow(range(20, 120))])
+@pytest.mark.parametrize("kind", ["all-reduce", "all-to-all", "flows"])
+def test_no_placement_is_faster(kind: str, seed: int) -> None:
+    """On GPUs at random, half of the time near one another."""
+    rng = random.Random(f"{kind} {seed}")
+    if rng.random() < 0.5:
+        racks = [rng.randint(1, 6) for _ in range(rng.randint(2, 4))]
+        machine = machine_of(racks, rng.choice((2, 3, 4, 8)), "900GB/s")
+    else:
+        machine = random_machine(rng, rng.randint(2, 14), 6, (1, 2, 3, 4))
+    gpus = machine.num_gpus
+    if gpus < 2:
+        return
+    world = rng.randint(2, gpus)
+    call, fabric = call_of(rng, kind, world), Fabric.of(machine)
+    label = np.tile(np.arange(world), (len(machine.tiers), 1))
+    least = call(IdealNetwork(fabric, label, machine.gpus_of_node)).seconds.max()
+    draw = np.random.default_rng(seed)
+    for number in range(40):
+        placed = draw.permutation(gpus)[:world]
+        if number % 2:
+            placed = np.arange(world) + draw.integers(gpus - world + 1)
+        cost = call(PlacedNetwork(fabric, placed)).seconds.max()
+        assert least <= cost * (1 + 1e-12)
+
+
+def test_peers_beyond_a_node_take_two_microseconds() -> None:
+    """Of 35 peers a node has three; another rack has none that a rack can hold."""
+    latency, most = np.array([1e-6, 2e-6, 5e-6]), np.array([4, 72, 36])
+    assert exchange_latency(latency, most) == pytest.approx(3e-6 + 32 * 2e-6)
+    assert exchange_latency(latency, np.array([4, 18, 36])) == pytest.approx(
+        3e-6 + 14 * 2e-6 + 18 * 5e-6
+    )
