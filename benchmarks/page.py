@@ -27,9 +27,6 @@ machines, and than the order a job gets without any? The page is written from re
 alone, `--page docs/benchmarks.md`; rows may come from different days.
 `benchmarks/README.md` has the commands: `python -m benchmarks.placement`,
 `benchmarks.drawn`, `benchmarks.curve` and `benchmarks.command` add their own.
-
-`benchmarks.placement` prints every tool on every case. A peer that is not installed is
-said to be; `--peers ""` runs placer alone and keeps the rows of the others.
 """
 
 METHOD = """\
@@ -127,15 +124,14 @@ def _sections(report: Report, beside: Beside) -> Iterator[str]:
         yield ""
     if beside.commands:
         yield COMMANDS
-        yield from table(beside.commands)
+        # A case of the overview has its time there.
+        yield from table([row for row in beside.commands if row.topology != row.job])
         yield ""
     yield METHOD
     timed = report.of("time")
     if timed:
         yield TIME
         yield from tables.overview(timed)
-        yield "\nWhat placer saves of the step that a job gets without any tool:\n"
-        yield from tables.gain_table(timed[0])
         yield ""
     random = report.of("hop-cost", random=True)
     if random:
@@ -212,9 +208,7 @@ def _random(results: Sequence[Result]) -> Iterator[str]:
         f"{tables.seconds(max(r.ours.wall_s for r in results))}.\n"
     )
     yield from tables.random_table(results)
-    yield (
-        f"\nThe {tables.WORST} widest gaps, and every machine on which placer is "
-        "beaten:\n"
-    )
-    yield from tables.gap_table(results)
-    yield ""
+    beaten = [result for result in results if result.better()]
+    if beaten:
+        yield "\nMachines on which placer is beaten:\n"
+        yield from tables.gap_table(beaten)
