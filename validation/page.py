@@ -110,8 +110,7 @@ No public measurement shows these by themselves: they hide behind compute or are
 | cp by all-to-all | volumes; rings hide in every series, one has all-gathers |
 | ep behind compute (`overlap: {ep: true}`) | half a layer's forward hides each |
 | ZeRO-2 and ZeRO-3 each micro-batch, HSDP, `sync_every` | volumes, windows of a chunk |
-| tied embeddings, adapters | volumes |
-| groups and traffic of the user's own, relays | the collectives they are made of |
+| tied embeddings, adapters, groups of the user's own | volumes |
 | slow hosts and NICs (`compute_factor`, `bandwidth_factor`) | time over what is left |
 | rails: the detour to another one | an NVLink hop more a message |
 | islands in a node | their rates alone |
