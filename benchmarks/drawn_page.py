@@ -11,7 +11,7 @@ from benchmarks.tables import percent
 from benchmarks.worth import NOTHING, saved, worth_table
 
 GAPS = (0.0, 0.001, 0.01, 0.03)
-WIDEST = 6
+WIDEST = 4
 PICTURE = "pictures/worth.svg"
 
 INTRODUCTION = """\
@@ -72,7 +72,7 @@ def _gaps(outcomes: Sequence[Outcome]) -> Iterator[str]:
             if of:
                 yield f"| {objective} | {jobs} | {len(of)} | {_gap_cells(of)} |"
     yield WIDE
-    yield "\nThe widest gaps:\n"
+    yield "The widest gaps:\n"
     yield "| draw | machine | job | ranks | objective | gap | method |"
     yield "|--:|---|---|--:|---|--:|---|"
     for one in sorted(outcomes, key=lambda one: -one.gap)[:WIDEST]:

@@ -192,11 +192,6 @@ def _days(replays: Sequence[Replay], terms: Terms) -> Iterator[str]:
     names = {0: "worst", 5: "1 in 20 is below", 50: "median", 95: "1 in 20 is above"}
     for percent, name in (names | {100: "best"}).items():
         yield f"| {name} | {np.percentile(gain, percent):+.1%} |"
-    yield ""
-    by_day = none.mean(axis=0)
-    worst = np.argsort(-by_day, kind="stable")[:5]
-    shown = ", ".join(f"{day + 1} ({by_day[day]:.0%} of the maps)" for day in worst)
-    yield f"Days that most often gain nothing: {shown}."
 
 
 def _costs(replays: Sequence[Replay], terms: Terms) -> Iterator[str]:
@@ -205,7 +200,7 @@ def _costs(replays: Sequence[Replay], terms: Terms) -> Iterator[str]:
     yield "| checkpoint | restart | batch | sorted hosts | best fit | placer |"
     yield "|--:|--:|---|--:|--:|--:|"
     for batch in (0, BATCH):
-        for checkpoint, restart in ((30, 5), (60, 15), (120, 30)):
+        for checkpoint, restart in ((30, 5), (120, 30)):
             own = replace(
                 terms,
                 checkpoint_s=60.0 * checkpoint,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from benchmarks import curve, tables
+from benchmarks import tables
 from benchmarks.command import table
 from benchmarks.drawn_page import drawn_page
 from benchmarks.results import SAME
@@ -24,12 +24,7 @@ INTRODUCTION = """\
 
 Does placer find better placements than tools that map graphs and processes onto
 machines, and than the order a job gets without any? The page is written from results
-alone, `--page docs/benchmarks.md`; rows may come from different days.
-`benchmarks/README.md` has the commands: `python -m benchmarks.placement`,
-`benchmarks.drawn`, `benchmarks.curve` and `benchmarks.command` add their own.
-
-`benchmarks.placement` prints every tool on every case. A peer that is not installed is
-said to be; `--peers ""` runs placer alone and keeps the rows of the others.
+alone; rows may come from different days. `benchmarks/README.md` has the commands.
 """
 
 METHOD = """\
@@ -44,9 +39,7 @@ METHOD = """\
   the time of that one attempt; METIS gets five times the seeds.
 * **wall** is from machine and job to a placement, for placer with the bound, in a
   process that has loaded its modules. placer uses all cores, Mt-KaHyPar two.
-* **+ tp**, **+ stage**: such groups are contracted to one vertex first; above 256
-  leaves Mt-KaHyPar maps the outer tiers first. Where METIS overfills a leaf, the ranks
-  with the least weight to it move. All three are ours, not the tools'.
+* **+ tp**, **+ stage**: such groups are contracted to one vertex first, by us.
 * **Orders**: `megatron-default` and `replica-major` fill the leaves in turn; *whole
   stages* leaves GPUs empty that hold no whole stage.
 """
@@ -123,19 +116,16 @@ def _sections(report: Report, beside: Beside) -> Iterator[str]:
         yield from drawn_page(beside.drawn)
     if beside.points:
         yield LIMITS
-        yield from curve.table(beside.points)
-        yield ""
     if beside.commands:
         yield COMMANDS
-        yield from table(beside.commands)
+        # A case of the overview has its time there.
+        yield from table([row for row in beside.commands if row.topology != row.job])
         yield ""
     yield METHOD
     timed = report.of("time")
     if timed:
         yield TIME
         yield from tables.overview(timed)
-        yield "\nWhat placer saves of the step that a job gets without any tool:\n"
-        yield from tables.gain_table(timed[0])
         yield ""
     random = report.of("hop-cost", random=True)
     if random:
@@ -212,9 +202,7 @@ def _random(results: Sequence[Result]) -> Iterator[str]:
         f"{tables.seconds(max(r.ours.wall_s for r in results))}.\n"
     )
     yield from tables.random_table(results)
-    yield (
-        f"\nThe {tables.WORST} widest gaps, and every machine on which placer is "
-        "beaten:\n"
-    )
-    yield from tables.gap_table(results)
-    yield ""
+    beaten = [result for result in results if result.better()]
+    if beaten:
+        yield "\nMachines on which placer is beaten:\n"
+        yield from tables.gap_table(beaten)

@@ -12,15 +12,6 @@ from benchmarks.results import SAME, Result, Row
 
 CONTRACTED = {"rank": "", "tp": " + tp", "stage": " + stage"}
 OF_ORDER = {"rank": "", "tp": ", whole tp groups", "stage": ", whole stages"}
-WORST = 5
-# Ranks are numbered in Megatron's default order here, so on hosts as given these two
-# are one.
-PLAIN_ORDERS = {
-    "given-order": "megatron-default",
-    "sorted-hosts": "sorted-hosts",
-    "megatron-default": "megatron-default",
-    "replica-major": "replica-major",
-}
 
 
 def label(spec: Spec) -> str:
@@ -51,24 +42,6 @@ def case_table(result: Result) -> Iterator[str]:
             if status == NOT_FOR_THIS:  # by every setting, so the units are too large
                 status = "does not fit"
             yield f"| {label(row.best.spec)} |{' |' * (columns - 1)} {status} |"
-
-
-def gain_table(result: Result) -> Iterator[str]:
-    """What placer saves of the step that each order without a tool takes."""
-    yield "| order | step time | placer saves | whole stages | placer saves |"
-    yield "|---|--:|--:|--:|--:|"
-    attempts = {row.kind: row.best for row in result.rows if row.is_done}
-    for name, variant in PLAIN_ORDERS.items():
-        cells = [name]
-        for unit in ("rank", "stage"):
-            found = attempts.get((orders.NAME, variant, unit))
-            if found is None:
-                cells += ["does not fit", ""]
-                continue
-            saved = 1 - result.ours.value / found.value
-            broken = " (breaks a rule)" if found.broken else ""
-            cells += [shown(result, found.value) + broken, f"{saved:.2%}"]
-        yield f"| {' | '.join(cells)} |"
 
 
 def _line(result: Result, row: Row) -> str:
@@ -210,13 +183,10 @@ def random_table(results: Sequence[Result]) -> Iterator[str]:
 
 
 def gap_table(results: Sequence[Result]) -> Iterator[str]:
-    """The machines with the widest gaps, and all on which placer is beaten."""
+    """Machines, the widest gap first."""
     yield "| machine | job | weights | ranks | GPUs | placer | gap | best other |"
     yield "|---|---|---|--:|--:|--:|--:|---|"
-    by_gap = sorted(results, key=lambda result: -result.gap(result.ours.value))
-    for place, result in enumerate(by_gap):
-        if place >= WORST and not result.better():
-            continue
+    for result in sorted(results, key=lambda result: -result.gap(result.ours.value)):
         value = result.ours.value
         gap = percent(result.gap(value))
         weights = " ".join(f"{axis} {w:g}" for axis, w in result.weights.items())

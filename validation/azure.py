@@ -13,7 +13,6 @@ from placer.api.score import score
 from placer.calibrate.fit import calibrate
 from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
-from placer.job.models import layer_parameters
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
 from placer.topology.allocation import allocate
@@ -31,7 +30,6 @@ SERIES = "llama3.1-405b-gb200-fp4"
 SMALL, LARGE = "Azure, 7,168 GPUs", "Azure, 8,192 GPUs"
 RACK = 64  # GPUs in use
 PUBLISHED = 1.2734, 1.2712  # s on 112 and 128 racks: Azure HPC blog, June 2026
-NVLINK, NIC = 720e9, 100e9  # B/s: 80 % of 900, line rate of one NIC
 
 
 def prediction(name: str) -> Prediction:
@@ -91,48 +89,6 @@ def step_parts() -> str:
     parts += [("fixed", found["fixed_s"]), ("step", found["step_time_s"])]
     rows = [(what, milliseconds(s)) for what, s in parts]
     return table(("part", "predicted"), rows)
-
-
-def volumes() -> str:
-    """Bytes a GPU sends in a step, from the score and from closed forms."""
-    _, job = inputs()
-    sent = {
-        axis: sum(by_tier.values()) / job.world_size
-        for axis, by_tier in scored()["traffic_bytes"].items()
-    }
-    rows = [
-        (
-            what,
-            f"{sent[axis] / 1e9:.1f} GB",
-            f"{expected / 1e9:.1f} GB",
-            percent(sent[axis] / expected - 1, 1),
-            f"{sent[axis] / NVLINK * 1e3:.0f} ms",
-            f"{sent[axis] / NIC * 1e3:.0f} ms",
-            milliseconds(scored()["exposed_s"][axis]),
-        )
-        for axis, what, expected in _closed_forms(job)
-    ]
-    head = ("group", "score", "closed form", "apart", "NVLink", "one NIC", "exposed")
-    return table(head, rows)
-
-
-def _closed_forms(job: Job) -> Iterator[tuple[str, str, float]]:
-    """Axis, formula and bytes; layers a stage count embedding and loss as one each."""
-    axes, model = job.parallelism, job.model
-    if model is None:
-        return
-    passes = job.micro_batches * model.layers / axes.pp
-    slab = job.sequence / axes.cp * model.hidden * job.bytes.activation
-    tp = passes * (8 + 2) * (axes.tp - 1) / axes.tp * slab
-    yield "tp", "TP: (L/p) m (8+2) (t-1)/t act", tp
-    members = axes.dp * axes.cp
-    held = (model.layers + 2) / axes.pp * layer_parameters(model) / axes.tp
-    dp = 2 * (members - 1) / members * held * job.bytes.gradient
-    yield "dp", "DP: reduce-scatter + all-gather of (L+2)/p layers", dp
-    yield "pp", "PP: 2 v m act/t", 2 * axes.vp * job.micro_batches * slab / axes.tp
-    heads = 2 * model.kv_heads / axes.tp * model.hidden / model.heads
-    block = job.sequence / axes.cp * heads * job.bytes.activation
-    yield "cp", "CP: 3 (L/p) m (c-1) kv", 3 * passes * (axes.cp - 1) * block
 
 
 @dataclass(frozen=True)

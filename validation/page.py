@@ -26,7 +26,8 @@ machines come from data sheets, framing and NCCL's table, never from a step."""
 STEPS = """\
 Measured steps are medians over the runs of one configuration. The error is predicted
 over measured, less one, when the point is left out; of the last series and of Theia's
-one point that of the fit. `placer calibrate validation/points/SERIES.yaml` has all."""
+one point that of the fit. `placer calibrate validation/points/SERIES.yaml` prints every
+point."""
 
 INTERVALS = """\
 ## How sure the constants are
@@ -75,7 +76,6 @@ time the [assumed](../assumed.md) one, and the second step is predicted
 and {within} lie within {most:.0%}."""
 
 WHY_PAIRS = """\
-- **gpt-oss on B300, Qwen3 30B on B200**: the recipe changed with the pair. Not judged.
 - **Qwen3 30B, overlapped**: in the source's profile 37 % of the exchanges run beside
   products; the model hides all that these have time for.
 - **Moonlight**: 16 ms a layer are mostly its host's, and modules computed again are
@@ -110,8 +110,7 @@ No public measurement shows these by themselves: they hide behind compute or are
 | cp by all-to-all | volumes; rings hide in every series, one has all-gathers |
 | ep behind compute (`overlap: {ep: true}`) | half a layer's forward hides each |
 | ZeRO-2 and ZeRO-3 each micro-batch, HSDP, `sync_every` | volumes, windows of a chunk |
-| tied embeddings, adapters | volumes |
-| groups and traffic of the user's own, relays | the collectives they are made of |
+| tied embeddings, adapters, groups of the user's own | volumes |
 | slow hosts and NICs (`compute_factor`, `bandwidth_factor`) | time over what is left |
 | rails: the detour to another one | an NVLink hop more a message |
 | islands in a node | their rates alone |
@@ -122,11 +121,6 @@ No public measurement shows these by themselves: they hide behind compute or are
 AZURE = """\
 Placed as it ran: a replica a rack, 16 of 18 trays, racks in order. The points that are
 not Azure's alone give {without} for this step (measured {measured}, {error})."""
-
-VOLUMES = """\
-Volumes a GPU and step: from the score, from closed forms, and the time they would take
-at 720 GB/s of NVLink or 100 GB/s of one NIC. The closed form of DP counts embedding and
-loss as a layer each, that of PP the closing hop for every chunk."""
 
 MISTAKES = """\
 Single mistakes on the same run. "Expected" is arithmetic on volumes and rates, not a
@@ -156,10 +150,10 @@ so they say how far it is off. Bytes alone are counted: a whole update of Qwen3-
 
 
 CONTENTION = """\
-Reduce-scatters of 2^28 bytes a group on 8 racks of 4 GPUs, uplinks of 400 GB/s over the
-oversubscription. "Event" is an event simulation on the congestion-aware classes of
-astra-sim/astra-network-analytical (599a0473), "rule" the latency of the worst hop in
-every step; the model takes the mean hop."""
+Reduce-scatters of 2^28 bytes a group on 8 racks of 4 GPUs, uplinks of 400 GB/s at 1:1
+to 1:7: groups inside racks, four rail groups, a ring of 32 in two orders. Against an
+event simulation on the congestion-aware classes of astra-sim/astra-network-analytical
+(599a0473) the model is {} off."""
 
 SHARES = """\
 Rings of 4 to 16 on racks and pods at 1:1 to 1:7, against a flow simulation
@@ -188,10 +182,10 @@ def page() -> str:
     parts += [_pairs(), pairs.pair_table(), WHY_PAIRS]
     parts += [TERMS.format(alike=f"{100 * ALIKE:g} %"), term_table(), _noise()]
     parts += ["## Azure, 8,192 GB200", _azure(), azure.step_parts()]
-    parts += [VOLUMES, azure.volumes(), MISTAKES, azure.mistakes(), _split_pair()]
+    parts += [MISTAKES, azure.mistakes(), _split_pair()]
     parts += ["## Bus bandwidths", BUS, fabric.bus_bandwidths()]
     parts += [DISPATCH, exchanges.dispatches(), TRANSFERS, exchanges.transfers()]
-    parts += ["## Shared uplinks", CONTENTION, fabric.contention()]
+    parts += ["## Shared uplinks", CONTENTION.format(fabric.contention())]
     parts += [SHARES, uplinks.errors()]
     parts += [UNVALIDATED]
     return "\n\n".join(parts) + "\n"

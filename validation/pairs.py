@@ -156,14 +156,7 @@ def pair_table() -> str:
     """Every pair, those that are not judged too."""
     rows = []
     for pair in pairs():
-        step = predicted_s(pair)
-        off = percent(step / pair.steps_s[1] - 1, 1)
-        note = f"{pair.source}; not judged: {pair.untested}" * bool(pair.untested)
-        rows.append(
-            (
-                f"{pair.title} ({note or pair.source})",
-                *(seconds(each) for each in (*pair.steps_s, step)),
-                off,
-            )
-        )
-    return table(("pair", "first", "second", "predicted", "error"), rows)
+        note = f"; not judged: {pair.untested}" * bool(pair.untested)
+        what = f"{pair.title} ({pair.source}{note})"
+        rows.append((what, seconds(pair.steps_s[1]), percent(error(pair), 1)))
+    return table(("pair", "second step", "error"), rows)

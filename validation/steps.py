@@ -36,7 +36,7 @@ def calibrated(name: str) -> Calibration:
 
 
 def fits(names: Sequence[str]) -> str:
-    """The fitted times of every series, and its points from the others."""
+    """The fitted times of every series, and the point that the others miss most."""
     rows = []
     for name in names:
         fit = calibrated(name)
@@ -46,18 +46,23 @@ def fits(names: Sequence[str]) -> str:
                 _sure(fit.micro_batch_s, fit.micro_batch_interval_s),
                 _sure(fit.fixed_s, fit.fixed_interval_s),
                 f"{fit.tflops_per_gpu:.0f}",
-                "; ".join(map(_shown, fit.predictions)),
+                _shown(max(fit.predictions, key=lambda p: abs(_off(p)))),
             )
         )
-    head = ("series", "micro-batch", "fixed time", "TFLOP/s a GPU", "points")
+    head = ("series", "micro-batch", "fixed time", "TFLOP/s a GPU", "worst point")
     return table(head, rows)
 
 
 def _shown(prediction: Prediction) -> str:
     """A point: what was measured, and the error of what the others predict."""
-    point, error = prediction.point, prediction.left_out_error
-    off = published_error(prediction) if error is None else error
-    return f"{point.name}: {_measured(point, point.step_s)} {percent(off)}"
+    point = prediction.point
+    return f"{point.name}: {_measured(point, point.step_s)} {percent(_off(prediction))}"
+
+
+def _off(prediction: Prediction) -> float:
+    """The error when the point is left out; of the fit where that says nothing."""
+    error = prediction.left_out_error
+    return published_error(prediction) if error is None else error
 
 
 def _sure(value: float, interval: Interval | None) -> str:
@@ -73,17 +78,15 @@ def left_out_summary() -> str:
     rows = []
     errors: list[float] = []
     for name in JUDGED:
-        fit = calibrated(name)
-        own = fit.left_out_errors
+        own = calibrated(name).left_out_errors
         errors += own
-        worst = max(fit.predictions, key=lambda p: abs(p.left_out_error or 0.0))
-        rows.append(_summary_row(name, own, worst.point.name))
-    rows.append(_summary_row("all four", tuple(errors), ""))
-    head = ("series", "points", "rms error", "worst", "within 1 %", "where")
+        rows.append(_summary_row(name, own))
+    rows.append(_summary_row("all four", tuple(errors)))
+    head = ("series", "points", "rms error", "worst", "within 1 %")
     return table(head, rows)
 
 
-def _summary_row(name: str, errors: tuple[float, ...], where: str) -> tuple[str, ...]:
+def _summary_row(name: str, errors: tuple[float, ...]) -> tuple[str, ...]:
     near = sum(abs(error) <= 0.01 for error in errors)
     return (
         name,
@@ -91,7 +94,6 @@ def _summary_row(name: str, errors: tuple[float, ...], where: str) -> tuple[str,
         percent(rms(errors)).lstrip("+"),
         percent(max(errors, key=abs)),
         str(near),
-        where,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import experts
 from benchmarks.choices import held_out, runs
-from benchmarks.restarts import CASES, RULES, by_placer, row, table
+from benchmarks.restarts import CASE, RULES, by_placer, row, table
 from placer.cost.footprint.stages import footprint
 from tests.doc_blocks import ROOT
 
@@ -44,10 +44,9 @@ def test_rules_of_numbering_after_a_failure() -> None:
     """Each row is what they do today: 112 of 128 nodes get new ranks, or 16 ranks."""
     shown = (ROOT / "docs/in-the-job.md").read_text().splitlines()
     assert [line for line in table() if line not in shown] == []
-    case = CASES[-1]
-    after = RULES["nvidia-resiliency-ext 0.7, `--ft-segment`"](case)
-    assert row(case, "", case.before, after).endswith("| 128 | 112 | 0 |")
-    assert row(case, "", *by_placer(case)).endswith("| 16 | 0 | 0 |")
+    after = RULES["nvidia-resiliency-ext 0.7, `--ft-segment`"](CASE)
+    assert row(CASE, "", CASE.before, after).endswith("| 128 | 112 | 0 |")
+    assert row(CASE, "", *by_placer(CASE)).endswith("| 16 | 0 | 0 |")
 
 
 @pytest.mark.slow
