@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NEEDED = ("placer", "topologies", "jobs", "models", "schemas")
+NEEDED = ("placer", "topologies", "jobs", "models")
 # The checkout's own package must not stand before the copy.
 RUN = """
 import json, sys
