@@ -90,20 +90,6 @@ def test_gradients_ask_for_balance(content, request_, held):
     assert len(held) > 2 or pods == held
 
 
-@pytest.mark.slow
-def test_no_host_holds_fewer_than_five():
-    """Line 3934: 20 pods in one block, at least 5 on each host that has any."""
-    topology = hosts(
-        {
-            "b1": {"r1": [5, 5], "r2": [5, 5]},
-            "b2": {"r3": [10, 4, 4, 4], "r4": [5], "r5": [5]},
-        }
-    )
-    found = allocate(topology, training(tp=1, dp=20))
-    assert pods_by(topology, found, "node")[-1] == 5
-    assert pods_by(topology, found, "block") == [20]
-
-
 @pytest.mark.parametrize("wanted", [ring(20), loose(20), training(tp=1, dp=20)])
 @pytest.mark.parametrize("names", ["abc", "cab", "bca"])
 def test_two_full_racks_leave_the_third_whole(names, wanted):
@@ -149,34 +135,6 @@ def test_a_rack_in_use_is_filled_first(size):
     wanted = job({"dp": "rack"}, dp=size - 1)
     found = allocate(topology, wanted, busy=["b02"])
     assert found.jobs[0].nodes_by_domain == {"b": size - 1}
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_two_racks_of_one_zone(seed):
-    """KAI: two groups of two GPUs, each in a rack, in one zone (forced)."""
-    content = {"z1": {"r1": [1], "r2": [2]}, "z2": {"r1": [2], "r2": [2]}}
-    topology = blocks(content, seed)
-    wanted = job({"tp": "rack", "dp": "block"}, tp=2, dp=2)
-    found = allocate(topology, wanted)
-    assert pods_by(topology, found, "rack") == [2, 2]
-    assert pods_by(topology, found, "block") == [4]
-
-
-@pytest.mark.parametrize("busy", ["n121", "n112", "n211", "n222"])
-def test_groups_in_groups(busy):
-    """KAI: groups in racks, replicas in spines, all in a zone (forced: the other)."""
-    tiers = ("node", "rack", "spine", "zone", "cluster")
-    content = [
-        Host(f"n{z}{s}{r}", 2, (f"r{z}{s}{r}", f"s{z}{s}", f"z{z}"))
-        for z in (1, 2)
-        for s in (1, 2)
-        for r in (1, 2)
-    ]
-    require = {"tp": "rack", "cp": "spine", "dp": "zone"}
-    wanted = job(require, tp=2, cp=2, dp=2)
-    found = allocate(machine(tiers, content), wanted, busy=[busy])
-    other = "2" if busy[1] == "1" else "1"
-    assert {host[1] for host in found.jobs[0].plan.nodes} == {other}
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -145,12 +145,6 @@ def test_two_jobs_of_which_one_blocks_the_other():
     assert of_job == [[1, 1], [2]]
 
 
-def test_a_total_is_no_proof():
-    """Issue 4329: eight GPUs as two hosts of four hold no job of one host."""
-    with pytest.raises(InfeasibleError, match="8"):
-        allocate(blocks({"b": {"r": [4, 4]}}), job({"tp": "node"}, tp=8))
-
-
 def test_broken_racks_first():
     """PR 10406: a job of any nodes takes those of racks that are broken already."""
     sizes = {f"r{i}": 4 for i in range(6)}
@@ -172,20 +166,6 @@ def test_a_job_of_no_traffic_strands_no_more_than_it_must():
     found = allocate(topology, loose(64, 4))
     untouched = [n for n in found.left["free_by_domain"]["rack"].values() if n == 18]
     assert len(untouched) == 8
-
-
-@pytest.mark.parametrize(
-    "free",
-    [
-        (18, 16),
-        pytest.param((18, 18), marks=pytest.mark.slow),
-    ],
-)
-def test_even_halves(free):
-    """marin issue 7753: 16 + 16 trays for two replicas, not 18 + 14."""
-    topology = racks({f"r{i}": size for i, size in enumerate(free)})
-    found = allocate(topology, training(tp=4, cp=2, pp=8, vp=8, dp=2))
-    assert sorted(found.jobs[0].nodes_by_domain.values()) == [16, 16]
 
 
 @pytest.mark.parametrize("gang", [16, 17, 20, 24, 32, 48, 64])

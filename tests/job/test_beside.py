@@ -26,7 +26,6 @@ MIXTURE = Model(
     "mixture", 8, 1024, 4096, 8, 8, 32_000, experts=16, top_k=2, expert_ffn=512,
     moe_layers=4,
 )  # fmt: skip
-ONE = 3 * 1024 * 512
 RATE = 2e12
 
 
@@ -63,17 +62,6 @@ def test_layers_of_a_mixture_wait_for_their_host() -> None:
     again = job(memory=Memory("full"))
     assert host_seconds(again, MIXTURE) == pytest.approx(2.5e-3 * 4 / 3)
     assert host_passes(job(), MIXTURE) == (0.0, 0.0)
-
-
-def test_the_host_runs_ahead_of_dense_layers() -> None:
-    """They take no less than it, a third of it forward; it is not waited for."""
-    dense = replace(MIXTURE, experts=0, top_k=0, expert_ffn=0, moe_layers=0)
-    launched = job(model=dense, host_time=3e-3)
-    assert host_wait(launched, dense) == 0.0
-    assert host_passes(launched, dense) == pytest.approx((1e-3, 2e-3))
-    again = replace(launched, memory=Memory("full"))
-    assert host_passes(again, dense) == pytest.approx((1e-3, 3e-3))
-    assert host_passes(job(model=dense), dense) == (0.0, 0.0)
 
 
 JOB = """\

@@ -55,14 +55,6 @@ def test_bytes_by_hand() -> None:
     assert moved(tiny()) == 6 * token
 
 
-def test_without_sequence_parallelism_every_rank_repeats_norms() -> None:
-    """With it all bytes are shared, without only those of the activation function."""
-    alone = moved(tiny())
-    assert moved(tiny(tp=2)) == alone / 2
-    inside = 6 * 2 * 40 * 5
-    assert moved(tiny(tp=2, sequence=False)) == alone - inside / 2
-
-
 def test_kernels_of_their_own() -> None:
     """An unfused norm moves nine times as much; an unfused softmax moves scores."""
     fused, unfused = 2 * 10 * 2 * 2, 2 * 10 * (6 + 8 + 4 + 8 + 6 + 4)
@@ -75,23 +67,6 @@ def test_kernels_of_their_own() -> None:
     masks = 2 * 6 * (5 + 5) + 2 * 10 * (1 + 5)
     more = moved(tiny(attention="unfused", dropout=True))
     assert more - moved(tiny(attention="unfused")) == 6 * masks
-
-
-@pytest.mark.parametrize(
-    ("again", "share"),
-    [
-        ({"recompute": "full"}, 2 * 10 * 2 * (2 + 3) + 2 * 40 * 2),
-        ({"recompute": "op"}, 2 * 10 * 2 * (2 + 3) + 2 * 40 * 2),
-        ({"recompute": "selective", "recompute_modules": ("mlp",)}, 160),
-        (
-            {"recompute": "selective", "recompute_modules": ("layernorm",)},
-            2 * 10 * 2 * 2,
-        ),
-    ],
-)
-def test_what_runs_again_moves_again(again: dict[str, object], share: float) -> None:
-    """Forward once more: all of it, or what the named modules move."""
-    assert moved(tiny(**again)) - moved(tiny()) == 6 * share
 
 
 def test_pieces_of_a_ring_are_merged() -> None:
@@ -146,15 +121,3 @@ def test_a_rate_that_leaves_no_time_is_refused(tmp_path: Path) -> None:
     job = read_job(str(file))
     assert job.compute == Compute(tflops_per_gpu=500, memory_bandwidth=3.35e12)
     assert job.data_parallel == DataParallel()
-
-
-def test_experts_that_run_again_bring_their_parts() -> None:
-    """``moe`` holds activation functions and shared experts: 2 (1, 1) of each."""
-    shape = replace(
-        SHAPE, experts=4, top_k=2, moe_layers=4, expert_ffn=20, shared_experts=1
-    )
-    plain = replace(tiny(), model=shape)
-    for modules, width in (("moe_act", 2 * 20), ("shared_experts", 20), ("moe", 60)):
-        again = Memory("selective", recompute_modules=(modules,))
-        more = moved(replace(plain, memory=again)) - moved(plain)
-        assert more == 6 * 2 * 2 * width

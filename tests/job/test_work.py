@@ -27,15 +27,21 @@ def llama(**compute: float) -> Job:
 # GPT-3 175B, one sample of 2,048 tokens: queries, keys and values have 3 h^2, outputs
 # h^2, up and down 4 h^2 each.
 @pytest.mark.parametrize(
-    ("tp", "least", "efficiency"),
-    [(1, 618.5, 0.95), (8, 77.3, 0.9490), (32, 19.3, 0.9333), (128, 4.83, 0.8879)],
+    ("tp", "size", "least", "efficiency"),
+    [
+        (1, 1, 618.5, 0.95),
+        (8, 1, 77.3, 0.9490),
+        (32, 1, 19.3, 0.9333),
+        (128, 1, 4.83, 0.8879),
+        (128, 4, 19.3, 0.9333),
+    ],
 )
 def test_small_products_are_less_efficient(
-    tp: int, least: float, efficiency: float
+    tp: int, size: int, least: float, efficiency: float
 ) -> None:
     """On lines through 0.60 at 1, 0.90 at 16 and 0.95 at 128 GFLOP of an H100."""
-    job = read_job("gpt3-175b-mlperf-v3.1")
-    flops = [2 * 2048 * part * 12288**2 / tp for part in (3, 1, 4, 4)]
+    job = replace(read_job("gpt3-175b-mlperf-v3.1"), micro_batch=size)
+    flops = [2 * 2048 * size * part * 12288**2 / tp for part in (3, 1, 4, 4)]
     assert flops[1] == pytest.approx(least * 1e9, rel=2e-3)
     by_hand = sum(flops) / sum(one / line(one) for one in flops)
     found = product_efficiency(job, tp=tp, cp=1)

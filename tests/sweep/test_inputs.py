@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from placer.base.errors import InputError
-from placer.job.pace import held_by, share_of, stages
 from placer.job.read import read_job
-from placer.job.work import product_efficiency
 from placer.sweep.grid import NIC_RATE, Axis
 from placer.sweep.inputs import check_axes, job_at, machine_at
 from placer.topology.read import read_topology
@@ -29,28 +27,6 @@ def test_the_default_bucket_follows_dp(tmp_path: Path) -> None:
         small, data_parallel=replace(small.data_parallel, bucket_parameters=10**6)
     )
     assert job_at(given, {"dp": 64}).data_parallel.bucket_parameters == 10**6
-
-
-def test_measured_times_follow_the_gpus_of_a_replica(tmp_path: Path) -> None:
-    """Twice the GPUs for the same micro-batch take half as long, or a little longer.
-
-    Of two stages the last has the output layer too; products cut in smaller pieces lose
-    some.
-    """
-    small = job(tmp_path)
-    assert job_at(small, {"dp": 4}).compute.micro_batch_time == 0.020
-    alone = job_at(small, {"pp": 1}).compute.micro_batch_time
-    assert small.model
-    done = stages(share_of(small, small.model), held_by(small, small.model))
-    first, last = (stage.flops for stage in done)
-    assert alone == pytest.approx(0.020 * (first + last) / max(first, last))
-    assert alone < 0.040
-    for tp in (1, 2, 8):
-        found = job_at(small, {"tp": tp}).compute.micro_batch_time
-        loss = product_efficiency(small, tp=4, cp=1)
-        loss /= product_efficiency(small, tp=tp, cp=1)
-        assert found == pytest.approx(0.020 * 4 / tp * loss)
-        assert found > 0.010
 
 
 def test_only_groups_of_all_ranks_follow_another_world_size() -> None:

@@ -178,26 +178,6 @@ def same_machine(one, other):
     assert np.array_equal(one.bandwidth_factor, other.bandwidth_factor)
 
 
-def round_trip(machine):
-    return parse_topology(json.dumps(to_document(machine)), "written.json")
-
-
-def test_written_machine_is_read_back():
-    """A compiled machine, one entry a node, reads back as the same machine."""
-    machine = parse_topology(UNEVEN + "unavailable: {x1: broken}\n", "small.yaml")
-    document = to_document(machine)
-    assert document["nodes"][1] == {
-        "names": "y1",
-        "rack": "r2",
-        "block": "b2",
-        "cluster": "cluster",
-        "gpus": 2,
-    }
-    assert document["nodes"][2]["bandwidth_factor"] == 0.5
-    assert len(document["nodes"]) == machine.num_nodes
-    same_machine(round_trip(machine), machine)
-
-
 @pytest.mark.parametrize("write", [to_document, compact_document])
 def test_every_key_is_read_back(write):
     """As ``topology show`` writes it, and as plans keep it."""
