@@ -112,12 +112,6 @@ def test_no_segment_keeps_the_groups() -> None:
     assert not found["fits"]
 
 
-def test_the_job_is_asked_for() -> None:
-    """Without a job the command ends with 2 and says what is missing."""
-    told = CliRunner().invoke(main, ["segment", "--nodes", "4"])
-    assert told.exit_code == 2
-
-
 def test_no_rate_is_assumed(tmp_path: Path) -> None:
     """A script that says no rate is read without one: no answer depends on it."""
     path = tmp_path / "train.sh"
