@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from placer.base.errors import InputError
 from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
 from placer.topology.compact import compact_document
@@ -51,21 +48,3 @@ def test_nodes_with_fewer_gpus_lose_it() -> None:
     again = parse_topology(json.dumps(compact_document(machine)), "again")
     assert again.sha256 == machine.sha256
     assert again.affinity == Affinity()
-
-
-@pytest.mark.parametrize(
-    ("affinity", "key", "words"),
-    [
-        ("{numa: [0, 0, 1]}", "affinity.numa", "3 entries for the 4 GPUs"),
-        ("{nics: [[a], [b]]}", "affinity.nics", "2 entries for the 4 GPUs"),
-        ("{nics: [a, b, c, d]}", "affinity.nics[0]", "list"),
-        ("{numa: [0, 0, 0, -1]}", "affinity.numa[3]", "-1"),
-        ("{nic: []}", "affinity", "unknown key"),
-    ],
-)
-def test_problems_name_their_place(affinity: str, key: str, words: str) -> None:
-    """What cannot be is told with its key."""
-    with pytest.raises(InputError) as failure:
-        parse_topology(f"{PLAIN}affinity: {affinity}\n", "m.yaml")
-    told = {problem.key: problem.message for problem in failure.value.problems}
-    assert words in told[key]

@@ -37,30 +37,6 @@ def test_the_strictest_limit_holds() -> None:
     assert (budget.most_gpus, budget.replicas, len(budget.names)) == (7, 1, 24)
 
 
-# An entry, ``@`` where the problem stands, and words of the message.
-PROBLEMS = {
-    "unknown host": ('{hosts: @"r01-n1,x1", gpus: 1}', 'no node is called "x1"'),
-    "no such beginning": ('{hosts: @"q*", gpus: 1}', 'no node is called "q*"'),
-    "malformed": ('{hosts: @"r[01", gpus: 1}', "never closed"),
-    "no limit": ('@{hosts: "r01*"}', "expected one of gpus, replicas, watts"),
-    "no hosts": ("@{gpus: 1}", 'the key "hosts" is missing'),
-    "unit": ('{hosts: "r01*", watts: @3MB}', 'unknown unit "MB" in the power'),
-    "negative": ('{hosts: "r01*", gpus: @-1}', "-1"),
-}
-
-
-@pytest.mark.parametrize("case", PROBLEMS)
-def test_problems(case: str) -> None:
-    """What is wrong is said where it stands."""
-    marked, message = PROBLEMS[case]
-    entry, column = marked.replace("@", ""), 5 + marked.index("@")
-    with pytest.raises(InputError) as found:
-        parse_topology(BASE + entry, "t.yaml")
-    (problem,) = found.value.problems
-    assert (problem.line, problem.column) == (11, column)
-    assert message in problem.message
-
-
 def test_watts_need_the_power_of_a_gpu() -> None:
     """Without it nobody can tell how many GPUs a budget feeds."""
     text = (BASE + '{hosts: "r01*", watts: 3kW}').replace("gpu: {power: 1.2kW}\n", "")

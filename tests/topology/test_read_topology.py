@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from placer.base.errors import InputError
 from placer.documents.presets import preset_names, preset_path
 from placer.topology.compact import compact_document
 from placer.topology.gpu_kinds import Gpu
@@ -230,20 +229,6 @@ def test_gpu_of_a_machine():
     for written in (to_document(machine), compact_document(machine)):
         assert parse_topology(json.dumps(written), "again.json").gpu == machine.gpu
     assert machine.select(np.arange(2)).gpu == machine.gpu
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "fragment"),
-    [
-        ("80GB", "80 stones", "gpu.memory: unknown unit"),
-        ("memory", "memroy", 'unknown key "memroy"'),
-        ("9.89e14", "fast", "gpu.peak.bf16: expected a number"),
-    ],
-)
-def test_what_is_wrong_with_a_gpu(old, new, fragment):
-    """The message names the key."""
-    with pytest.raises(InputError, match=fragment):
-        parse_topology(UNEVEN + GPU.replace(old, new), "small.yaml")
 
 
 def test_presets_say_what_a_gpu_holds():
