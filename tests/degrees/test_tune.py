@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
 
 import placer
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
-from placer.cli.main import main
 from placer.degrees.evaluate import Answer, Question
 from placer.degrees.least import Least
 from placer.degrees.search import AT_A_TIME, ROUNDS, Search
 from placer.degrees.space import Legal, Space
 from placer.job.rules import Pin, Rules
 from placer.workers.pool import Pool
+from tests.commands import data, refusal, run
 from tests.degrees.cases import job, machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_a_search_that_is_cut_short_has_an_answer() -> None:
@@ -103,32 +104,31 @@ def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown() -> None:
     assert few["pruned"] == many["pruned"]
 
 
-def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
+SMALL = ("tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16")
+FEW = ("--pp", "1", "--cp", "1", "--micro-batch", "1", "--recompute", "none")
+FEW = (*FEW, "--sharding", "zero1")
+
+
+def test_the_command_writes_plan_job_and_rows(tmp_path: Path) -> None:
     """JSON as the contract says; the plan is of the best row and passes its check."""
-    command = ["tune", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16"]
-    files = [f"{tmp_path}/plan.json", f"{tmp_path}/job.json"]
-    command += ["-o", files[0], "--job-output", files[1], "--top", "2", "-q"]
-    command += ["--tp", "2,4", "--pp", "1", "--cp", "1", "--micro-batch", "1"]
-    command += ["--recompute", "none", "--sharding", "zero1"]
-    done = CliRunner().invoke(main, [*command, "--format", "json"])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
+    plan_file, file = tmp_path / "plan.json", tmp_path / "job.json"
+    command = (*SMALL, "-o", plan_file, "--top", 2, "--tp", "2,4", *FEW)
+    found = data(*command, "--job-output", file)
     best = found["rows"][found["best"]]
     assert {"gpus", "global_batch", "considered", "pruned", "proof"} <= set(found)
     assert {"rules", "memory", "bound"} <= set(found["pruned"])
-    chosen = placer.read_job(files[1])
+    chosen = placer.read_job(file)
     assert chosen.parallelism.dp == best["parallelism"]["dp"]
-    plan = placer.read_plan(files[0])
+    plan = placer.read_plan(plan_file)
     assert plan.score["step_time_s"] == pytest.approx(best["step_time_s"])
     assert plan.solver["deterministic"]
-    table = CliRunner().invoke(main, [*command, "--explain"])
-    assert "optimal under the model" in " ".join(table.stdout.split())
-    command[command.index(files[1])] = f"{tmp_path}/job.yaml"
-    rows = CliRunner().invoke(main, [*command, "--format", "csv"])
-    text = Path(f"{tmp_path}/job.yaml").read_text(encoding="utf-8")
-    assert text.startswith("format: placer/job\n")
-    assert placer.read_job(f"{tmp_path}/job.yaml").sha256 == chosen.sha256
-    assert len(rows.stdout.splitlines()) == 3
+    table = run(*command, "--explain").stdout
+    assert "optimal under the model" in " ".join(table.split())
+    file = tmp_path / "job.yaml"
+    rows = run(*command, "--job-output", file, "--format", "csv").stdout
+    assert file.read_text(encoding="utf-8").startswith("format: placer/job\n")
+    assert placer.read_job(file).sha256 == chosen.sha256
+    assert len(rows.splitlines()) == 3
 
 
 @pytest.mark.parametrize(
@@ -136,28 +136,20 @@ def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
 )
 def test_what_goes_to_stdout_stands_there_alone(option: str, format: str) -> None:
     """Plan or job can be piped on; no table is before or after it."""
-    command = ["tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--tp", "4"]
-    few = ["--pp", "1", "--cp", "1", "--recompute", "none", "--gpus", "16"]
-    few += ["--micro-batch", "1", "--sharding", "zero1"]
-    done = CliRunner().invoke(main, [*command, *few, option, "-"])
-    assert json.loads(done.stdout)["format"] == format
+    written = run(*SMALL, "--tp", "4", *FEW, option, "-").stdout
+    assert json.loads(written)["format"] == format
 
 
 def test_a_row_is_looked_for_and_never_another(tmp_path: Path) -> None:
     """Row 3 of two that were asked for is found; where there is none, no file."""
     plan = tmp_path / "plan.json"
-    command = ["tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16"]
-    command += ["--top", "2", "-o", str(plan), "--format", "json"]
-    done = CliRunner().invoke(main, [*command, "--row", "3"])
-    third = json.loads(done.stdout)["rows"][2]
+    command = (*SMALL, "--top", "2", "-o", plan)
+    third = data(*command, "--row", "3")["rows"][2]
     step_s = placer.read_plan(plan).score["step_time_s"]
     assert step_s == pytest.approx(third["step_time_s"])
     plan.unlink()
-    few = ["--tp", "4", "--pp", "1", "--cp", "1", "--micro-batch", "1"]
-    few += ["--recompute", "none", "--sharding", "zero1"]
-    done = CliRunner().invoke(main, [*command, *few, "--row", "99"])
-    assert done.exit_code == 2
-    assert "rows, and none 99" in done.stderr
+    few = ("--format", "json", "--tp", "4", *FEW)
+    assert "rows, and none 99" in run(*command, *few, "--row", "99", code=2).stderr
     assert not plan.exists()
 
 
@@ -201,12 +193,10 @@ def test_a_model_alone_needs_a_batch_and_no_way_to_cut_it(tmp_path: Path) -> Non
     config |= {"num_attention_heads": 8, "num_hidden_layers": 4, "vocab_size": 32000}
     file = tmp_path / "config.json"
     file.write_text(json.dumps(config))
-    command = ["tune", "-q", "-t", "node:2 gpu:2", "-j", f"hf:{file}", "--top", "1"]
-    command += ["--tflops", "100", "--set", "job.sequence=1024", "--memory", "80GB"]
-    done = CliRunner().invoke(main, command)
-    assert done.exit_code == 2
-    assert "hint: --global-batch N" in done.stderr
-    assert "micro_batch" not in done.stderr
-    done = CliRunner().invoke(main, [*command, "--global-batch", "4"])
-    assert done.exit_code == 0, done.output
-    assert "--global-batch-size 4" in done.output.replace("\n  ", " ")
+    command = ("tune", "-q", "-t", "node:2 gpu:2", "-j", f"hf:{file}", "--top", 1)
+    command += ("--tflops", 100, "--set", "job.sequence=1024", "--memory", "80GB")
+    told = refusal(*command)
+    assert "hint: --global-batch N" in told
+    assert "micro_batch" not in told
+    told = run(*command, "--global-batch", 4).output
+    assert "--global-batch-size 4" in told.replace("\n  ", " ")

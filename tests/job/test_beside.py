@@ -123,13 +123,14 @@ def test_pieces_of_a_ring_are_merged() -> None:
 
     Outputs, and gradients of queries: one copied (1 read, 1 write), two added (2, 1).
     Gradients of keys and values: half are copied, half zeroed, half added, then all
-    added: 1 + 1/2 + 3/2 + 3 of two of 10. Other ways to send have no pieces.
+    added: 1 + 1/2 + 3/2 + 3 of two of 5, one head's. Other ways to send have no pieces.
     """
-    ring = replace(tiny(), parallelism=Parallelism(cp=3))
+    shape = replace(SHAPE, kv_heads=1)
+    ring = replace(tiny(), model=shape, parallelism=Parallelism(cp=3))
     others = (replace(ring, context_parallel=ContextParallel(k)) for k in OTHER_WAYS)
     (plain,) = {moved(other) for other in others}
     assert plain == moved(tiny()) / 3
-    merged = (2 + 2 * 3) * (10 + 10) + 6 * 2 * 10
+    merged = (2 + 2 * 3) * (10 + 10) + 6 * 2 * 5
     assert moved(ring) - plain == 2 * 2 * merged
     again = Memory("selective", recompute_modules=("core_attn",))
     assert moved(replace(ring, memory=again)) - moved(ring) == 2 * 2 * 8 * 10
