@@ -12,9 +12,6 @@ import pytest
 import placer
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
-from placer.degrees.evaluate import Answer, Question
-from placer.degrees.least import Least
-from placer.degrees.search import AT_A_TIME, ROUNDS, Search
 from placer.degrees.space import Legal, Space
 from placer.job.rules import Pin, Rules
 from placer.workers.pool import Pool
@@ -23,25 +20,6 @@ from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def test_a_search_that_is_cut_short_has_an_answer() -> None:
-    """Links far worse than the cheap bounds keep all choices from their turn."""
-    asked: list[Question] = []
-
-    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
-        asked.extend(questions)
-        return [(i, Answer(100.0, 101.0)) for i in range(len(questions))]
-
-    def stop() -> bool:
-        return len(asked) > (ROUNDS + 4) * AT_A_TIME
-
-    work = job(Random(3))
-    legal_ones = Legal(work, work.model, Space((16,), work.micro_batches))
-    least = Least(machine(), work, work.model)
-    found = Search(legal_ones, least, 80e9, run, stop).best(1)
-    assert [question.wanted for question in asked].count("placement") == 1
-    assert found.rows
 
 
 def test_the_same_on_any_number_of_processes() -> None:

@@ -1,12 +1,10 @@
 """The machine and the job of one point."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from placer.base.errors import InputError
-from placer.job.read import read_job
 from placer.sweep.grid import NIC_RATE, Axis
 from placer.sweep.inputs import check_axes, job_at, machine_at
 from placer.topology.read import read_topology
@@ -17,28 +15,6 @@ def test_the_job_is_that_of_a_file_with_the_sizes(tmp_path: Path) -> None:
     """Sweeping dp and micro-batches gives the very job that a file would give."""
     found = job_at(job(tmp_path), {"dp": 7, "micro_batches": 3})
     assert found.sha256 == job(tmp_path, dp=7, micro_batches=3).sha256
-
-
-def test_the_default_bucket_follows_dp(tmp_path: Path) -> None:
-    """Megatron's bucket of max(40 M, 1 M x dp) grows with dp, a given one stays."""
-    small = job(tmp_path)
-    assert job_at(small, {"dp": 64}).data_parallel.bucket_parameters == 64_000_000
-    given = replace(
-        small, data_parallel=replace(small.data_parallel, bucket_parameters=10**6)
-    )
-    assert job_at(given, {"dp": 64}).data_parallel.bucket_parameters == 10**6
-
-
-def test_only_groups_of_all_ranks_follow_another_world_size() -> None:
-    """A group of all ranks stays one; a job whose groups name ranks keeps its size."""
-    dlrm = read_job("dlrm-all-to-all")
-    assert job_at(dlrm, {"micro_batches": 2}).micro_batches == 2
-    twice = job_at(dlrm, {"dp": 2 * dlrm.parallelism.dp})
-    everyone = tuple(range(2 * dlrm.world_size))
-    assert all(group.ranks == (everyone,) for group in twice.groups)
-    pair = replace(dlrm.groups[0], ranks=((0, 1),))
-    with pytest.raises(InputError, match="groups"):
-        job_at(replace(dlrm, groups=(pair,)), {"dp": 2 * dlrm.parallelism.dp})
 
 
 def test_nic_rate_changes_every_scale_out_tier() -> None:
