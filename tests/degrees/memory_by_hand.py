@@ -28,14 +28,7 @@ GIB = 2.0**30
 
 @dataclass(frozen=True)
 class ByHand:
-    """The memory of a choice for a job in BF16.
-
-    Attributes
-    ----------
-    work : Job
-    choice : Choice
-    framework : str
-    """
+    """The memory of a choice for a job in BF16."""
 
     work: Job
     choice: Choice

@@ -83,8 +83,10 @@ def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown() -> None:
 
 
 SMALL = ("tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16")
-FEW = ("--pp", "1", "--cp", "1", "--micro-batch", "1", "--recompute", "none")
-FEW = (*FEW, "--sharding", "zero1")
+FEW = (
+    *("--pp", "1", "--cp", "1", "--micro-batch", "1"),
+    *("--recompute", "none", "--sharding", "zero1"),
+)
 
 
 def test_the_command_writes_plan_job_and_rows(tmp_path: Path) -> None:
