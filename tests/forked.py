@@ -46,30 +46,16 @@ def _run(
 
 
 class Forked:
-    """A running script; what it prints goes to files.
-
-    Parameters
-    ----------
-    script
-        Python.
-    streams
-        Folder for its standard output and error.
-    out
-        Another path for the output, as that of a terminal.
-    cwd
-        Where it runs, else here.
-    environ
-        Its environment, else this one.
-    """
+    """A running script; what it prints goes to files."""
 
     def __init__(
         self,
         script: str,
-        streams: Path,
+        streams: Path,  # the folder of its output and error
         *,
-        out: Path | None = None,
-        cwd: Path | None = None,
-        environ: Mapping[str, str] | None = None,
+        out: Path | None = None,  # another path of its output, as that of a terminal
+        cwd: Path | None = None,  # else here
+        environ: Mapping[str, str] | None = None,  # else this one
     ) -> None:
         self._out, self._err = out or streams / "out", streams / "err"
         self._process: ForkServerProcess = CONTEXT.Process(

@@ -59,21 +59,6 @@ def test_passes_do_not_grow_with_the_machine(priced: list[int]) -> None:
     assert passes[0] >= passes[1] >= passes[2]
 
 
-def test_no_placement_is_priced_twice_for_the_baselines(priced: list[int]) -> None:
-    """Baselines that are one placement are priced once: its cost, and without links."""
-    machine, job = placer.read_topology("block:2 rack:4 node:16 gpu:4"), job_of(8)
-    model = StepModel(machine, job)
-    usual = baseline("given-order", machine, job)
-    found = score(machine, job, usual)
-    priced.clear()
-    entries = baseline_costs(machine, model, 0, usual, found, "proved")
-    # Only megatron-default numbers the ranks of this job otherwise.
-    assert len(priced) == 2
-    assert entries["given-order"]["step_time_s"] == found["step_time_s"]
-    assert list(entries["given-order"]) == list(entries["megatron-default"])[:3]
-    assert entries["sorted-hosts"] == entries["replica-major"] == entries["given-order"]
-
-
 def test_an_interrupted_large_plan_does_not_wait_for_baselines(
     priced: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,17 +97,6 @@ def test_a_job_that_runs_has_the_cost_of_the_objective():
     assert found.cost == sum(job.value for job in found.jobs)
 
 
-@pytest.mark.slow
-def test_weights_decide_who_gets_the_better_nodes():
-    """One rack holds a replica whole; the other job is cut."""
-    machine = racks({"A": 16, "B": 9, "C": 9})
-    jobs = [replica(name, require={"tp": "node"}) for name in ("one", "two")]
-    found = placer.allocate(machine, jobs, weights={"two": 10.0})
-    assert where(found)["two"] == {"A": 16}
-    assert where(found)["one"].keys() == {"B", "C"}
-    assert found.cost >= found.lower_bound
-
-
 def test_jobs_that_must_be_apart_share_no_rack():
     machine = racks({"A": 18, "B": 18, "C": 18})
     jobs = [training(name, tp=4, dp=4) for name in ("one", "two", "three")]
@@ -197,17 +186,6 @@ def test_shared_uplinks_are_loaded_by_all_jobs():
     assert found.lower_bound == pytest.approx(job.value)
     free = placer.allocate(racks({"A": 4, "B": 4}, joined=False), rings)
     assert all(one.value == one.plan.bound["value"] for one in free.jobs)
-
-
-@pytest.mark.slow
-def test_a_kept_job_keeps_others_off_its_uplinks():
-    """Of two pairs of racks the pair is taken whose uplinks nobody loads."""
-    machine = racks(dict.fromkeys("ABCD", 4), joined=False, oversubscription=8)
-    ring = training("old", tp=4, dp=4)
-    plan = placer.allocate(machine, ring, free="A[01-02],B[01-02]").jobs[0].plan
-    busy = "C[03-04],D[03-04]"
-    found = placer.allocate(machine, replace(ring, name="new"), keep=[plan], busy=busy)
-    assert where(found) == {"new": {"C": 2, "D": 2}}
 
 
 @pytest.mark.slow

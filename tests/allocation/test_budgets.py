@@ -59,13 +59,6 @@ def test_jobs_share_what_each_alone_would_keep():
         )
 
 
-def test_replicas_are_counted_over_all_jobs():
-    feed = of(["a01", "a02", "a03", "a04"], replicas=3)
-    machine = limited(racks({"a": 4, "b": 2}, gpus=1), feed)
-    found = placer.allocate(machine, [ring("one", 2), ring("two", 2)])
-    assert held([job.plan for job in found.jobs], feed) == 2
-
-
 def test_what_stays_uses_its_part():
     """All that is allowed is in use, by a job that stays or that may move."""
     feed = of(["a01", "a02", "a03", "a04"], gpus=3)

@@ -11,13 +11,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 import placer
 from placer.base.hostlist import expand
 from placer.cli import progress
 from placer.cli.allocate import file_names
-from placer.cli.main import main
+from tests.commands import refusal, run
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -43,13 +42,12 @@ def job(tmp_path):
     return write
 
 
-def allocate(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["allocate", "-t", MACHINE, *arguments])
+def allocate(*arguments: object, code: int = 0) -> Result:
+    return run("allocate", "-t", MACHINE, *arguments, code=code)
 
 
 def test_json_has_the_jobs_and_what_is_left(job):
     result = allocate("-j", job("one", 4), "-j", job("two", 3), "--format", "json")
-    assert result.exit_code == 0
     found = json.loads(result.stdout)
     hosts = [expand(row["hosts"]) for row in found["jobs"]]
     assert [len(own) for own in hosts] == [4, 3]
@@ -81,8 +79,7 @@ def test_text_and_csv_name_every_job(job):
 
 def test_the_folder_has_a_plan_and_requests_for_every_job(job, tmp_path):
     folder = tmp_path / "out"
-    result = allocate("-j", job("one", 4), "-j", job("two", 3), "-o", str(folder))
-    assert result.exit_code == 0
+    allocate("-j", job("one", 4), "-j", job("two", 3), "-o", folder)
     for name in ("one", "two"):
         placer.check(placer.read_plan(folder / f"{name}.json"))
         assert "--nodelist=" in (folder / f"{name}.slurm.sbatch").read_text()
@@ -91,7 +88,7 @@ def test_the_folder_has_a_plan_and_requests_for_every_job(job, tmp_path):
 def test_a_name_is_no_path(job, tmp_path):
     path = Path(job("plain", 4))
     path.write_text(path.read_text().replace("plain", '"../../evil"'))
-    assert allocate("-j", str(path), "-o", str(tmp_path / "out")).exit_code == 0
+    allocate("-j", str(path), "-o", str(tmp_path / "out"))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "plain.yaml"]
 
 
@@ -119,14 +116,11 @@ def test_options_reach_the_search(job, tmp_path):
     ],
 )
 def test_what_is_wrong_is_said(job, arguments, code, text):
-    result = allocate("-j", job("one", 4), *arguments)
-    assert result.exit_code == code
-    assert text in result.output
+    assert text in allocate("-j", job("one", 4), *arguments, code=code).output
 
 
 def test_no_room_is_exit_code_3(job):
-    result = allocate("-j", job("one", 8), "-j", job("two", 8))
-    assert result.exit_code == 3
+    result = allocate("-j", job("one", 8), "-j", job("two", 8), code=3)
     assert "they need 64 GPUs, 48 are free" in result.output
 
 
@@ -139,16 +133,14 @@ def test_a_grade_is_the_first_line(job):
 
 def test_granted_hosts_that_cannot_hold_the_job_are_to_blame(job):
     names = placer.read_topology(MACHINE).node_names
-    result = allocate("-j", job("one", 4), "--grade", names[0])
-    assert result.exit_code == 3
+    result = allocate("-j", job("one", 4), "--grade", names[0], code=3)
     assert "the granted hosts cannot hold the job: " in result.output
 
 
 def test_place_says_in_a_line_what_free_hosts_would_save(job):
     names = placer.read_topology(MACHINE).node_names
     arguments = ["-t", MACHINE, "-j", job("one", 4), "--hosts", ",".join(names[:4])]
-    alone = CliRunner().invoke(main, ["place", *arguments])
-    beside = CliRunner().invoke(main, ["place", *arguments, "--free", names[5]])
+    alone, beside = (run("place", *arguments, *f) for f in ((), ("--free", names[5])))
     assert "This allocation" not in alone.stdout
     assert "This allocation: no free nodes are better: 1,744" in beside.stdout
 
@@ -156,7 +148,7 @@ def test_place_says_in_a_line_what_free_hosts_would_save(job):
 def test_jobs_whose_names_make_the_same_file_get_one_each(job, tmp_path):
     """``a b`` and ``a_b`` are two jobs; neither overwrites the other."""
     jobs = ["-j", job("a b", 4), "-j", job("a_b", 3)]
-    assert allocate(*jobs, "-o", str(tmp_path / "plans")).exit_code == 0
+    allocate(*jobs, "-o", str(tmp_path / "plans"))
     plans = sorted((tmp_path / "plans").glob("*.json"))
     assert [path.name for path in plans] == ["a_b-2.json", "a_b.json"]
     assert {placer.read_plan(path).job["name"] for path in plans} == {"a b", "a_b"}
@@ -165,7 +157,7 @@ def test_jobs_whose_names_make_the_same_file_get_one_each(job, tmp_path):
 def test_kubernetes_objects_of_jobs_have_names_of_their_own(job, tmp_path):
     """``a.b`` and ``A-b`` are one name to Kubernetes, two file names to Linux."""
     jobs = ["-j", job("a.b", 4), "-j", job("A-b", 3)]
-    assert allocate(*jobs, "-o", str(tmp_path)).exit_code == 0
+    allocate(*jobs, "-o", str(tmp_path))
     texts = [path.read_text() for path in sorted(tmp_path.glob("*.volcano.yaml"))]
     names = re.findall("^  name: (a-b(?:-2)?)$", "".join(texts), re.MULTILINE)
     assert sorted({*names}) == ["a-b", "a-b-2"]
@@ -175,17 +167,15 @@ def test_kubernetes_objects_of_jobs_have_names_of_their_own(job, tmp_path):
 
 def test_a_plan_of_another_machine_is_named(job, tmp_path):
     """Of several plans to keep, which one does not fit is said."""
-    assert allocate("-j", job("one", 4), "-o", str(tmp_path)).exit_code == 0
+    allocate("-j", job("one", 4), "-o", str(tmp_path))
     kept = ["--keep", str(tmp_path / "one.json"), "-j", job("two", 2)]
-    command = ["allocate", "-t", "rack:2 node:2 gpu:4", *kept]
-    done = CliRunner().invoke(main, command)
-    assert done.exit_code == 2
-    assert done.stderr.startswith("error: plan of one: ")
+    told = refusal("allocate", "-t", "rack:2 node:2 gpu:4", *kept)
+    assert told.startswith("error: plan of one: ")
 
 
 def test_a_job_that_stays_has_a_name_of_its_own(job, tmp_path):
     """The running job and the new one are called alike; rows tell them apart."""
-    assert allocate("-j", job("one", 4), "-o", str(tmp_path)).exit_code == 0
+    allocate("-j", job("one", 4), "-o", str(tmp_path))
     kept = ["--keep", str(tmp_path / "one.json"), "-j", job("one", 2)]
     found = json.loads(allocate(*kept, "--format", "json").stdout)
     assert [row["name"] for row in found["jobs"]] == ["one"]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import random
 from math import lcm
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 from placer.allocation.segment import advice, segment_of
-from placer.cli.main import main
 from placer.job.axes import Parallelism
+from tests.commands import data, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,9 +78,8 @@ def test_a_number_of_nodes_that_hurts(tmp_path: Path) -> None:
     """38 nodes have segments of 2, as the public rule says; 36 would have 12."""
     job = tmp_path / "job.yaml"
     job.write_text(JOB.format(axes="{tp: 4, cp: 2, ep: 16, etp: 1, dp: 18}"))
-    words = ["segment", "-j", str(job), "--nodes", "38"]
-    told = CliRunner().invoke(main, [*words, "--format", "json"])
-    found = json.loads(told.stdout)
+    words = ("segment", "-j", job, "--nodes", 38)
+    found = data(*words)
     assert found["segment"] == 2
     assert found["ep_ranks_a_domain"] == 8
     assert not found["has_ranks_for_all"]
@@ -93,8 +90,7 @@ def test_a_number_of_nodes_that_hurts(tmp_path: Path) -> None:
     assert found["public"][0]["segment"] == 2
     assert "ep in parts of 8" in found["public"][0]["verdict"]
     assert "refused" in found["public"][1]["verdict"]
-    text = CliRunner().invoke(main, words)
-    assert text.exit_code == 0
+    text = run(*words).stdout
     for line in (
         "--segment=2",
         "export SBATCH_SEGMENT_SIZE=2",
@@ -102,7 +98,7 @@ def test_a_number_of_nodes_that_hurts(tmp_path: Path) -> None:
         "BlockSizes=18",
         "kueue.x-k8s.io/podset-slice-size: 2",
     ):
-        assert line in text.stdout
+        assert line in text
 
 
 def test_no_segment_keeps_the_groups() -> None:
@@ -112,17 +108,10 @@ def test_no_segment_keeps_the_groups() -> None:
     assert not found["fits"]
 
 
-def test_the_job_is_asked_for() -> None:
-    """Without a job the command ends with 2 and says what is missing."""
-    told = CliRunner().invoke(main, ["segment", "--nodes", "4"])
-    assert told.exit_code == 2
-
-
 def test_no_rate_is_assumed(tmp_path: Path) -> None:
     """A script that says no rate is read without one: no answer depends on it."""
     path = tmp_path / "train.sh"
     path.write_text(SCRIPT)
-    told = CliRunner().invoke(main, ["segment", "-j", f"megatron:{path}", *NODES])
-    assert told.exit_code == 0, told.output
-    assert "segment 16: keeps tp, pp" in told.output
-    assert "tflops" not in told.output
+    told = run("segment", "-j", f"megatron:{path}", *NODES).output
+    assert "segment 16: keeps tp, pp" in told
+    assert "tflops" not in told

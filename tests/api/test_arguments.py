@@ -1,7 +1,6 @@
 """Library calls: what they take for a topology and a job, and wrong types."""
 
 import inspect
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 import placer
-from placer.sweep.point import Task
 from tests.commands import run
 from tests.texts import file_text
 
@@ -143,15 +141,6 @@ def test_unknown_tiers_are_refused_by_every_command(
     told = run(*command, "-t", MACHINE, "-j", "job.json", code=2).output
     for key in ("require.tp", "rules.at_most.blok", "rules.spares.pod"):
         assert f'{key}: the topology {MACHINE} has no tier "' in told
-
-
-def test_unknown_tiers_in_a_sweep() -> None:
-    """A row of a job that names an unknown tier is invalid and says so."""
-    job = replace(placer.read_job(JOB), require={"tp": "rak"})
-    row = Task(placer.read_topology(MACHINE), job).answer({})
-    assert row is not None
-    assert row["status"] == "invalid"
-    assert row["error"].startswith("require.tp: the topology")
 
 
 def test_a_size_may_stand_alone() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -75,11 +73,3 @@ def test_after_a_failure(job: placer.Job) -> None:
     found = placer.replace(plan, failed="r3-n1", shrink=True).plan
     inside = np.array([host.startswith(("r1", "r2")) for host in found.host_of_rank])
     assert inside.sum() <= 8
-
-
-def test_budgets_that_never_bind_change_nothing(job: placer.Job) -> None:
-    """With more than the job can use the plan is that of a machine without budgets."""
-    free = replace(machine("16kW"), budgets=())
-    plans = [placer.place(m, job).plan for m in (free, machine("16kW"))]
-    assert plans[0].host_of_rank == plans[1].host_of_rank
-    assert plans[0].bound == plans[1].bound

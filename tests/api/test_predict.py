@@ -12,7 +12,7 @@ from placer import testing
 from placer.api.predict import predict
 from placer.base.errors import InfeasibleError, InputError
 from placer.job.model import Job
-from placer.placement.launcher_orders import LAUNCHERS, slurm_key, text_order_surprise
+from placer.placement.launcher_orders import LAUNCHERS, slurm_key
 from placer.topology.model import Topology
 from placer.topology.read import parse_topology
 from tests.commands import data, run
@@ -122,13 +122,6 @@ def test_every_launcher_uses_every_host_once(rows: list[tuple[str, str]]) -> Non
 def test_slurm_order(first: str, second: str) -> None:
     """Numbers by value, those with a leading 0 as text before the others."""
     assert slurm_key(first) < slurm_key(second)
-
-
-def test_mixed_width() -> None:
-    """Only names whose text order is not their number order are reported."""
-    assert text_order_surprise(["n9", "n10"]) == "n10 before n9"
-    assert text_order_surprise(["n09", "n10"]) == ""
-    assert text_order_surprise(["a2", "b1"]) == ""
 
 
 @pytest.mark.parametrize(

@@ -18,19 +18,12 @@ _ARRIVED_S = 0.1
 
 
 class Terminal:
-    """A terminal that knows the sequences that the command sends, and no others.
-
-    Attributes
-    ----------
-    raw : str
-        All that arrived.
-    is_broken : bool
-        Whether any line was longer than the terminal is wide, or went above its top.
-    """
+    """A terminal that knows the sequences that the command sends, and no others."""
 
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
         self._own, self.side = pty.openpty()
-        self.raw, self.is_broken = "", False
+        self.raw = ""  # all that arrived
+        self.is_broken = False  # whether a line was too long, or went above the top
         self._streams: list[TextIO] = []
         self._grid, self._at = [""], (0, 0)
         self.resize(columns, rows)

@@ -1,13 +1,8 @@
 """What moves on a terminal: it fits, follows its size, and leaves nothing behind."""
 
-import json
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -117,46 +112,3 @@ def test_count_of_points(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) ->
         done(3, 4)
         assert terminal.seen() == ["points [" + "#" * 21]
     assert terminal.seen() == []
-
-
-# The command, whose search goes on until it is stopped.
-ENDLESS = """\
-import sys, time
-from dataclasses import replace
-import placer.solve.orders as orders
-fast = orders.solve
-
-def endless(problem, budget, *others):
-    found = fast(problem, budget, *others)
-    while not budget.is_stopped:
-        time.sleep(0.01)
-    return replace(found, stop_reason="interrupted", deterministic=False)
-
-orders.solve = endless
-from placer.cli.main import main
-words = "place -t dgx-h100-4x8 -j quickstart -v -o plan.json"
-sys.argv = ["placer", *words.split()]
-main()
-"""
-
-
-def test_ctrl_c_keeps_the_best(terminal: Terminal, tmp_path: Path) -> None:
-    """The view goes, one line says what happened, and the plan is written."""
-    environ = os.environ | {"TERM": "xterm", "PYTHONUTF8": "1"}
-    environ.pop("NO_COLOR", None)
-    run = subprocess.Popen(
-        [sys.executable, "-c", ENDLESS],
-        cwd=tmp_path,
-        env=environ,
-        stdin=terminal.side,
-        stdout=subprocess.DEVNULL,
-        stderr=terminal.side,
-    )
-    shown(terminal, "now: ")
-    run.send_signal(signal.SIGINT)
-    assert run.wait(timeout=30) == 130
-    seen = "\n".join(terminal.seen())
-    assert "interrupted: this is the best plan so far" in seen
-    assert "now: " not in seen
-    plan = json.loads((tmp_path / "plan.json").read_text())
-    assert plan["solver"]["stop_reason"] == "interrupted"

@@ -50,23 +50,6 @@ def test_three_sources_agree(job: str, tmp_path: Path) -> None:
     assert hop_cost(job, plan) == IN_ORDER
 
 
-def test_a_plan_is_enough(job: str, tmp_path: Path) -> None:
-    """A plan gives its allocation to whatever is scored beside it, -t and -j the same.
-
-    The plan's hosts are the last in the machine, so that another allocation shows.
-    """
-    plan, hosts = tmp_path / "plan.json", tmp_path / "hosts.txt"
-    hosts.write_text("r2-n1:2\nr1-n2:2\nr2-n2:2\nr1-n1:2\n")
-    inputs = ("-t", "rack:3 node:2 gpu:2", "-j", job)
-    allocation = ("--hosts", "r3-n[1-2],r1-n2,r2-n[1-2],r1-n1", "--exclude", "r3-n2")
-    run("place", "-q", *inputs, *allocation, "-o", plan)
-    for other in ([], ["--baseline", "given-order"], ["--hostfile", hosts]):
-        alone = data("score", plan, *other)
-        assert alone == data("score", plan, *other, *inputs)
-        if "--baseline" in other:  # r3-n1, r1-n2, r2-n1, r2-n2: both rings over 3 racks
-            assert alone["hop_cost"] == 10 * 4 + 2 * 4 * 9
-
-
 def test_text_is_a_table(job: str) -> None:
     """Without --format the score is text: the cost, and groups by their tier."""
     found = score(job, "baseline:given-order")
@@ -122,15 +105,6 @@ def test_every_baseline(job: str, name: str) -> None:
 def test_bad_options(job: str, args: list[str]) -> None:
     """None or two sources, or one that does not exist, ends with 2 and no output."""
     refusal("score", "-t", MACHINE, "-j", job, *args)
-
-
-def test_plan_of_another_job(job: str, tmp_path: Path) -> None:
-    """A plan with another number of ranks or rank order is refused."""
-    plan, other = tmp_path / "plan.json", tmp_path / "other.yaml"
-    run("place", "-q", "-t", MACHINE, "-j", job, "-o", plan)
-    for axes, words in (("dp: 2", ""), ("dp: 4, order: tp-cp-ep-pp-dp", "ep-pp-dp")):
-        other.write_text(JOB.replace("dp: 4", axes))
-        assert words in refusal("score", "-t", MACHINE, "-j", other, plan)
 
 
 def test_explanations_follow_the_score(timed: Path) -> None:

@@ -10,7 +10,14 @@ import numpy as np
 
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
-from placer.job.memory import METHODS, MODULES, RECOMPUTE, Memory
+from placer.job.memory import (
+    KERNELS,
+    METHODS,
+    MODULES,
+    PRECISIONS,
+    RECOMPUTE,
+    Memory,
+)
 from placer.job.model import Collectives, Compute, Job
 from placer.job.models import Model, total_parameters
 from placer.job.parallel import (
@@ -186,12 +193,17 @@ def _aside(draw: np.random.Generator) -> np.random.Generator:
 
 
 def _random_memory(draw: np.random.Generator) -> Memory:
-    """What backward computes again."""
+    """What backward computes again, and what passes memory beside products."""
     return Memory(
         str(draw.choice(["none", *RECOMPUTE])),
         tuple(str(m) for m in draw.permutation(MODULES)[: draw.integers(1, 4)]),
         str(draw.choice(METHODS)),
         int(draw.integers(1, 3)),
+        norm=str(draw.choice(KERNELS)),
+        attention=str(draw.choice(KERNELS)),
+        dropout=bool(draw.random() < 0.3),
+        gemm=str(draw.choice(PRECISIONS)),
+        gradient_bytes=(None, 2.0, 4.0)[int(draw.integers(3))],
     )
 
 

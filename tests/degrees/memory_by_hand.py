@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from math import ceil, gcd
 from typing import TYPE_CHECKING
 
+from tests.footprint.cases import played
+
 if TYPE_CHECKING:
     from placer.degrees.choice import Choice
     from placer.job.model import Job
@@ -26,14 +28,7 @@ GIB = 2.0**30
 
 @dataclass(frozen=True)
 class ByHand:
-    """The memory of a choice for a job in BF16.
-
-    Attributes
-    ----------
-    work : Job
-    choice : Choice
-    framework : str
-    """
+    """The memory of a choice for a job in BF16."""
 
     work: Job
     choice: Choice
@@ -287,26 +282,7 @@ class ByHand:
     # Schedule
 
     def most_at_once(self, rank: int, kept: list[float]) -> float:
-        """Walk the rank's schedule: warm-up, one forward one backward."""
+        """The rank's schedule, played."""
         one = self.choice
-        p, v, m = one.pp, one.vp, one.micro_batches
-        if p == 1:
-            return sum(kept)
-        if v == 1:
-            return min(p - rank, m) * kept[0]
-        warm = 2 * (p - rank - 1) + (v - 1) * p
-        warm += self.work.overlap.ep and one.ep > 1
-        warm = min(warm, m * v - 1)
-        order = [
-            chunk
-            for group in range(0, m, p)
-            for chunk in range(v)
-            for _ in range(min(p, m - group))
-        ]
-        held = most = 0.0
-        for index, chunk in enumerate(order):
-            held += kept[chunk]
-            most = max(most, held) if index >= warm else most
-            if index >= warm:
-                held -= kept[v - 1 - order[index - warm]]
-        return most
+        ahead = int(self.work.overlap.ep and one.ep > 1)
+        return played(kept, rank, one.pp, one.micro_batches, one.pp, ahead)

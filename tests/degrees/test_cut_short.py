@@ -12,7 +12,7 @@ import pytest
 import placer
 from placer.degrees.evaluate import Answer, Question
 from placer.degrees.least import Least
-from placer.degrees.search import Search
+from placer.degrees.search import AT_A_TIME, ROUNDS, Search
 from placer.degrees.space import Legal, Space
 from placer.job.axes import Parallelism
 from tests.degrees.cases import job, machine
@@ -41,6 +41,20 @@ def _own(work: Job) -> Choice:
     legal = _legal(work)
     least = Least(machine(), work, legal.model)
     return legal.variants(max(legal.shapes(), key=least.work_s))[-1]
+
+
+def test_a_search_that_is_cut_short_has_an_answer() -> None:
+    """Links far worse than the cheap bounds keep all choices from their turn."""
+    asked: list[Question] = []
+
+    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+        asked.extend(questions)
+        return [(i, Answer(100.0, 101.0)) for i in range(len(questions))]
+
+    most = (ROUNDS + 4) * AT_A_TIME
+    found = _search(job(Random(3)), run, lambda: len(asked) > most).best(1)
+    assert [question.wanted for question in asked].count("placement") == 1
+    assert found.rows
 
 
 def test_own_degrees_whose_placement_was_broken_off_are_the_answer() -> None:

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
-import placer
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.degrees.space import Legal, Space
-from tests.degrees.cases import job, machine
+from tests.degrees.cases import job
 from tests.degrees.legal_by_hand import legal
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
 
 GPUS = BATCH = 16
 
@@ -46,32 +40,6 @@ def test_chunks_that_are_asked_for_need_stages(name: str) -> None:
         assert bool([*found.shapes()]) == (pp == 2 and name != "deepspeed")
         is_named = any("interleaving" in reason for reason in found.refused)
         assert is_named or pp == 2
-
-
-@pytest.mark.parametrize("name", FRAMEWORKS)
-def test_the_best_choice_of_each_framework(name: str) -> None:
-    """It is one that the framework accepts; flags are there where they are known."""
-    work = replace(job(Random(3)), micro_batches=8)
-    few = {"tp": [1, 2], "cp": [1], "pp": [1, 2], "micro_batch": [1]}
-    found = placer.tune(machine(), work, gpus=[GPUS], framework=name, top=3, **few)
-    assert found.is_proved
-    assert {row["sharding"] for row in found.rows} <= set(FRAMEWORKS[name].shardings)
-    assert bool(found.rows[0]["flags"]) == (name != "jax")
-
-
-def test_hsdp_of_megatron_divides_replicas_of_experts_too() -> None:
-    """Its instances divide dp x cp and edp (``parallel_state.py`` asserts both)."""
-    work = next(one for one in map(job, map(Random, range(99))) if has_experts(one))
-    assert work.model is not None
-    space = Space((GPUS,), BATCH, sharding=("hsdp",), tp=(1,), cp=(1,), ep=(4,))
-    accepted = Legal(work, work.model, space)
-    found = {c.shard_size for s in accepted.shapes() for c in accepted.variants(s)}
-    assert found == {4, 8}  # 4 and 2 copies of the 4 replicas of an expert
-
-
-def has_experts(work: Job) -> bool:
-    """Whether a job has four experts or more, in a power of two."""
-    return work.model is not None and work.model.experts % 4 == 0 < work.model.experts
 
 
 def test_deepspeed_has_ulysses_alone() -> None:

@@ -12,14 +12,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
 
 import placer
-from placer.cli.main import main
 from placer.cost import DIFFERENCE
 from placer.degrees.kinds import MEMORY, RATED
 from placer.job.axes import Parallelism
 from placer.job.parallel import DataParallel
+from tests.commands import run
 from tests.degrees.cases import job, machine
 from tests.degrees.test_tuning import work
 
@@ -159,17 +158,17 @@ def test_the_command_that_follows_runs_as_it_is_printed(
     machine = ["-t", "rack:2 node:2 gpu:8", "--gpu", "h100"]
     zero1, zero3 = ["--sharding", "zero1"], ["--sharding", "zero3"]
     asked = ["tune", "-q", *machine, *limits, "--gpus", "16", "-j"]
-    text = printed(*asked, "megatron:pretrain.sh", *zero1)
+    text = run(*asked, "megatron:pretrain.sh", *zero1).stdout
     assert "once the flags are changed in pretrain.sh" in text
     assert follows(text)[-4:] == ["--gpu", "h100", "-o", "plan.json"]
-    printed(*follows(text))
+    run(*follows(text))
     assert Path("plan.json").exists()
-    text = printed(*asked, "quickstart", *zero1)
+    text = run(*asked, "quickstart", *zero1).stdout
     assert "after this command with --job-output job.yaml" in text
-    text = printed(*asked, "quickstart", *zero1, "--job-output", "degrees.yaml")
+    text = run(*asked, "quickstart", *zero1, "--job-output", "degrees.yaml").stdout
     assert "degrees.yaml" in follows(text)
-    printed(*follows(text))
-    without = printed(*asked, "megatron:pretrain.sh", "--framework", "jax", *zero3)
+    run(*follows(text))
+    without = run(*asked, "megatron:pretrain.sh", "--framework", "jax", *zero3).stdout
     assert "once the flags" not in without
 
 
@@ -177,12 +176,6 @@ def follows(text: str) -> list[str]:
     """Words of the command at the end of a text, but for the program."""
     lines = text.replace("\\\n", " ").splitlines()
     return shlex.split(lines[-1])[1:]
-
-
-def printed(*words: str) -> str:
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    return done.stdout
 
 
 def test_the_gain_has_an_interval() -> None:

@@ -55,6 +55,8 @@ def test_no_best_links_are_faster(seed: int, adapters: Adapters | None) -> None:
     for choice in random.sample(choices, min(20, len(choices))):
         changed = choice.applied(work)
         problem = Problem.of(topology, changed, "time", 0)
+        assert least.busy_s(choice) <= least.work_s(choice)
+        assert least.work_s(choice) <= least.step_s(choice) * (1 + 1e-12)
         cheap = least.step_s(choice) + least.sync.exposed_s(changed)
         best = step_on_best_links(problem, problem.forced_block)
         if least.sync.smallest_part(choice) < choice.ep:

@@ -4,68 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
 
 import placer
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
-from placer.cli.main import main
-from placer.degrees.evaluate import Answer, Question
-from placer.degrees.least import Least
-from placer.degrees.search import AT_A_TIME, ROUNDS, Search
 from placer.degrees.space import Legal, Space
 from placer.job.rules import Pin, Rules
-from placer.solve.bounds.certificate import lower_bound
-from placer.solve.problem.compiled import Problem
 from placer.workers.pool import Pool
+from tests.commands import data, refusal, run
 from tests.degrees.cases import job, machine
-from tests.degrees.legal_by_hand import legal
-from tests.marks import slow
 
-MACHINES = (
-    "rack:2 node:2 gpu:4",
-    "node:2 gpu:8",
-    "rack:3 node:1 gpu:4",
-    "node:4 gpu:2",
-)
-
-
-@pytest.mark.parametrize("seed", [0, *slow(range(1, 4))])
-def test_cheap_bounds_are_below_the_bound_of_all_placements(seed: int) -> None:
-    """The slowest stage, the work, with traffic, the bound that knows the machine."""
-    random = Random(f"least {seed}")
-    topology, work = machine(random.choice(MACHINES)), job(random)
-    least = Least(topology, work, work.model)
-    choices = list(legal("megatron", work, topology.num_gpus, work.micro_batches))
-    for choice in random.sample(choices, min(40, len(choices))):
-        problem = Problem.of(topology, choice.applied(work), "time")
-        bound = lower_bound(problem, problem.forced_block).value
-        cheap = least.step_s(choice)
-        assert least.busy_s(choice) <= least.work_s(choice) <= cheap * (1 + 1e-12)
-        assert cheap <= bound * (1 + 1e-9), choice
-
-
-def test_a_search_that_is_cut_short_has_an_answer() -> None:
-    """Links far worse than the cheap bounds keep all choices from their turn."""
-    asked: list[Question] = []
-
-    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
-        asked.extend(questions)
-        return [(i, Answer(100.0, 101.0)) for i in range(len(questions))]
-
-    def stop() -> bool:
-        return len(asked) > (ROUNDS + 4) * AT_A_TIME
-
-    work = job(Random(3))
-    legal_ones = Legal(work, work.model, Space((16,), work.micro_batches))
-    least = Least(machine(), work, work.model)
-    found = Search(legal_ones, least, 80e9, run, stop).best(1)
-    assert [question.wanted for question in asked].count("placement") == 1
-    assert found.rows
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_the_same_on_any_number_of_processes() -> None:
@@ -128,32 +82,33 @@ def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown() -> None:
     assert few["pruned"] == many["pruned"]
 
 
-def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
+SMALL = ("tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16")
+FEW = (
+    *("--pp", "1", "--cp", "1", "--micro-batch", "1"),
+    *("--recompute", "none", "--sharding", "zero1"),
+)
+
+
+def test_the_command_writes_plan_job_and_rows(tmp_path: Path) -> None:
     """JSON as the contract says; the plan is of the best row and passes its check."""
-    command = ["tune", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16"]
-    files = [f"{tmp_path}/plan.json", f"{tmp_path}/job.json"]
-    command += ["-o", files[0], "--job-output", files[1], "--top", "2", "-q"]
-    command += ["--tp", "2,4", "--pp", "1", "--cp", "1", "--micro-batch", "1"]
-    command += ["--recompute", "none", "--sharding", "zero1"]
-    done = CliRunner().invoke(main, [*command, "--format", "json"])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
+    plan_file, file = tmp_path / "plan.json", tmp_path / "job.json"
+    command = (*SMALL, "-o", plan_file, "--top", 2, "--tp", "2,4", *FEW)
+    found = data(*command, "--job-output", file)
     best = found["rows"][found["best"]]
     assert {"gpus", "global_batch", "considered", "pruned", "proof"} <= set(found)
     assert {"rules", "memory", "bound"} <= set(found["pruned"])
-    chosen = placer.read_job(files[1])
+    chosen = placer.read_job(file)
     assert chosen.parallelism.dp == best["parallelism"]["dp"]
-    plan = placer.read_plan(files[0])
+    plan = placer.read_plan(plan_file)
     assert plan.score["step_time_s"] == pytest.approx(best["step_time_s"])
     assert plan.solver["deterministic"]
-    table = CliRunner().invoke(main, [*command, "--explain"])
-    assert "optimal under the model" in " ".join(table.stdout.split())
-    command[command.index(files[1])] = f"{tmp_path}/job.yaml"
-    rows = CliRunner().invoke(main, [*command, "--format", "csv"])
-    text = Path(f"{tmp_path}/job.yaml").read_text(encoding="utf-8")
-    assert text.startswith("format: placer/job\n")
-    assert placer.read_job(f"{tmp_path}/job.yaml").sha256 == chosen.sha256
-    assert len(rows.stdout.splitlines()) == 3
+    table = run(*command, "--explain").stdout
+    assert "optimal under the model" in " ".join(table.split())
+    file = tmp_path / "job.yaml"
+    rows = run(*command, "--job-output", file, "--format", "csv").stdout
+    assert file.read_text(encoding="utf-8").startswith("format: placer/job\n")
+    assert placer.read_job(file).sha256 == chosen.sha256
+    assert len(rows.splitlines()) == 3
 
 
 @pytest.mark.parametrize(
@@ -161,42 +116,29 @@ def test_the_command_writes_plan_job_and_rows(tmp_path: object) -> None:
 )
 def test_what_goes_to_stdout_stands_there_alone(option: str, format: str) -> None:
     """Plan or job can be piped on; no table is before or after it."""
-    command = ["tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--tp", "4"]
-    few = ["--pp", "1", "--cp", "1", "--recompute", "none", "--gpus", "16"]
-    few += ["--micro-batch", "1", "--sharding", "zero1"]
-    done = CliRunner().invoke(main, [*command, *few, option, "-"])
-    assert json.loads(done.stdout)["format"] == format
+    written = run(*SMALL, "--tp", "4", *FEW, option, "-").stdout
+    assert json.loads(written)["format"] == format
 
 
 def test_a_row_is_looked_for_and_never_another(tmp_path: Path) -> None:
     """Row 3 of two that were asked for is found; where there is none, no file."""
     plan = tmp_path / "plan.json"
-    command = ["tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16"]
-    command += ["--top", "2", "-o", str(plan), "--format", "json"]
-    done = CliRunner().invoke(main, [*command, "--row", "3"])
-    third = json.loads(done.stdout)["rows"][2]
+    command = (*SMALL, "--top", "2", "-o", plan)
+    third = data(*command, "--row", "3")["rows"][2]
     step_s = placer.read_plan(plan).score["step_time_s"]
     assert step_s == pytest.approx(third["step_time_s"])
     plan.unlink()
-    few = ["--tp", "4", "--pp", "1", "--cp", "1", "--micro-batch", "1"]
-    few += ["--recompute", "none", "--sharding", "zero1"]
-    done = CliRunner().invoke(main, [*command, *few, "--row", "99"])
-    assert done.exit_code == 2
-    assert "rows, and none 99" in done.stderr
+    few = ("--format", "json", "--tp", "4", *FEW)
+    assert "rows, and none 99" in run(*command, *few, "--row", "99", code=2).stderr
     assert not plan.exists()
 
 
-def test_whoever_stops_while_choices_are_listed_has_an_answer() -> None:
-    """The job's own degrees, of which nothing is claimed."""
-    found = placer.tune(machine(), job(Random(0)), gpus=[16], stop=lambda: True)
-    assert found.rows[0]["step_time_s"] > 0
-    assert found.proof.startswith("nothing is proved")
-
-
-def test_a_time_limit_never_costs_the_answer() -> None:
-    """Without any time the job's own degrees are placed, and nothing is claimed."""
-    work = job(Random(0))
-    found = placer.tune(machine(), work, gpus=[16], time_limit=0.0)
+@pytest.mark.parametrize(
+    "cut", [{"stop": lambda: True}, {"time_limit": 0.0}], ids=["stop", "limit"]
+)
+def test_without_any_time_there_is_an_answer(cut: dict[str, Any]) -> None:
+    """The job's own degrees are placed, and nothing is claimed of them."""
+    found = placer.tune(machine(), job(Random(0)), gpus=[16], **cut)
     assert found.rows[0]["step_time_s"] > 0
     assert not found.is_proved
     assert found.lower_bound_s == 0
@@ -231,12 +173,10 @@ def test_a_model_alone_needs_a_batch_and_no_way_to_cut_it(tmp_path: Path) -> Non
     config |= {"num_attention_heads": 8, "num_hidden_layers": 4, "vocab_size": 32000}
     file = tmp_path / "config.json"
     file.write_text(json.dumps(config))
-    command = ["tune", "-q", "-t", "node:2 gpu:2", "-j", f"hf:{file}", "--top", "1"]
-    command += ["--tflops", "100", "--set", "job.sequence=1024", "--memory", "80GB"]
-    done = CliRunner().invoke(main, command)
-    assert done.exit_code == 2
-    assert "hint: --global-batch N" in done.stderr
-    assert "micro_batch" not in done.stderr
-    done = CliRunner().invoke(main, [*command, "--global-batch", "4"])
-    assert done.exit_code == 0, done.output
-    assert "--global-batch-size 4" in done.output.replace("\n  ", " ")
+    command = ("tune", "-q", "-t", "node:2 gpu:2", "-j", f"hf:{file}", "--top", 1)
+    command += ("--tflops", 100, "--set", "job.sequence=1024", "--memory", "80GB")
+    told = refusal(*command)
+    assert "hint: --global-batch N" in told
+    assert "micro_batch" not in told
+    told = run(*command, "--global-batch", 4).output
+    assert "--global-batch-size 4" in told.replace("\n  ", " ")

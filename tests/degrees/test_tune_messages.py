@@ -6,11 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
 
 import placer
 from placer.base.errors import InputError
-from placer.cli.main import main
+from tests.commands import refusal, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,10 +30,8 @@ def said(folder: Path, *options: str, micro: str = "4", code: int = 2) -> str:
     """What stands on stderr, in one line."""
     file = folder / "job.yaml"
     file.write_text(JOB.replace("MICRO", micro))
-    command = ["tune", "-q", "-t", "node:2 gpu:4", "-j", str(file)]
-    done = CliRunner().invoke(main, [*command, "--memory", "80GB", *options])
-    assert done.exit_code == code, done.output
-    return " ".join(done.stderr.split())
+    command = ("tune", "-q", "-t", "node:2 gpu:4", "-j", file, "--memory", "80GB")
+    return " ".join(refusal(*command, *options, code=code).split())
 
 
 @pytest.mark.parametrize("more", [(), ("--global-batch", "32")])
@@ -93,10 +90,9 @@ def test_a_batch_that_gpus_do_not_share_is_shared_by_fewer(tmp_path: Path) -> No
     """Other degrees share it: eight GPUs train four samples with tp 2 or more."""
     file = tmp_path / "train.sh"
     file.write_text(SCRIPT)
-    command = ["tune", "-t", "node:2 gpu:4", "-j", f"megatron:{file}", "--top", "1"]
-    command += ["--gpus", "8", "--memory", "80GB", "--tflops", "300"]
-    done = CliRunner().invoke(main, [*command, "--format", "json"])
-    assert done.exit_code == 0, done.output
+    command = ("tune", "-t", "node:2 gpu:4", "-j", f"megatron:{file}", "--top", 1)
+    limits = ("--gpus", 8, "--memory", "80GB", "--tflops", 300)
+    done = run(*command, *limits, "--format", "json")
     found = json.loads(done.stdout)
     assert (found["global_batch"], found["rows"][0]["gpus"]) == (4, 8)
     assert "its own degrees are those on 4 GPUs" in done.stderr

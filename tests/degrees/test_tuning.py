@@ -264,20 +264,6 @@ def test_dask_gives_the_same(found: Tuning) -> None:
     assert again.to_dict() == found.to_dict()
 
 
-def test_no_machine_overlaps_tp_beyond_nvlink() -> None:
-    """Choices whose tp leaves a node are there, and wait for it."""
-    usual = work()
-    plain, beside = (
-        replace(usual, overlap=replace(usual.overlap, tp=tp)) for tp in (False, True)
-    )
-    asked = {"gpus": [16], "tp": [2], "cp": [1], "pp": [1], "top": 1}
-    wide, narrow = machine("node:4 gpu:4"), machine("node:16 gpu:1")
-    for topology, hides in ((wide, True), (narrow, False)):
-        waited = placer.tune(topology, plain, **asked).rows[0]["parts_s"]
-        parts = placer.tune(topology, beside, **asked).rows[0]["parts_s"]
-        assert (parts["exposed tp"] < waited["exposed tp"]) == hides
-
-
 @pytest.mark.parametrize("own", ["full", "selective"])
 def test_the_chosen_job_is_a_job(own: str) -> None:
     """Whatever the job computed again: written and read it is the same, its plan is."""

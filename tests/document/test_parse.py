@@ -95,16 +95,6 @@ def test_a_doubt_changes_no_value(content, source):
     assert doubtful == {"\xad": ("number", "0"), **usual}
 
 
-@pytest.mark.parametrize("name", ["json_tree", "TreeBuilder"])
-@pytest.mark.parametrize("source", ["x.yaml", "x.json"])
-def test_a_good_text_needs_no_tree(name, source, monkeypatch):
-    """Places are looked up only when a problem is told."""
-    monkeypatch.delattr(f"placer.documents.parse.{name}")
-    document = parse_document('{"a": [1, {"b": "c"}]}', source)
-    assert document.root.items("a")[1].section().text("b") == "c"
-    document.finish()
-
-
 @pytest.mark.parametrize("text", ['{"a": X}', "a: X"])
 @pytest.mark.parametrize("size", [31, 32])
 def test_both_ways_of_reading_end_at_the_same_depth(text, size):

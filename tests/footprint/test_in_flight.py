@@ -7,40 +7,7 @@ import numpy as np
 import pytest
 
 from placer.cost.footprint.activations import most_held
-from tests.footprint.cases import job_of
-
-
-def played(weights, stage, stages, micro_batches, group, extra=0):
-    """The most held when one rank runs its list of chunks, each by name.
-
-    Megatron-LM's rule, written out: the lists of forwards and backwards, a warm-up, one
-    of each in turn, and a set of the (micro-batch, chunk) that wait.
-    """
-    chunks = len(weights)
-    forwards, backwards = [], []
-    for first in range(0, micro_batches, group):
-        batch = range(first, min(first + group, micro_batches))
-        forwards += [(i, chunk) for chunk in range(chunks) for i in batch]
-        backwards += [(i, chunk) for chunk in reversed(range(chunks)) for i in batch]
-    if chunks == 1:
-        warm_up = stages - stage - 1
-    else:
-        warm_up = 2 * (stages - stage - 1) + (chunks - 1) * group + extra
-    warm_up = min(warm_up, len(forwards))
-    waiting, most = set(), 0.0
-    moves = [("f", name) for name in forwards[:warm_up]]
-    rest = forwards[warm_up:]
-    for forward, backward in zip(rest, backwards, strict=False):
-        moves += [("f", forward), ("b", backward)]
-    moves += [("b", name) for name in backwards[len(rest) :]]
-    for kind, name in moves:
-        if kind == "f":
-            waiting.add(name)
-            most = max(most, sum(weights[chunk] for _, chunk in waiting))
-        else:
-            waiting.remove(name)
-    assert not waiting
-    return most
+from tests.footprint.cases import job_of, played
 
 
 def test_the_formula_is_the_schedule_played_on_random_pipelines() -> None:

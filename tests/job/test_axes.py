@@ -91,10 +91,3 @@ def test_groups_of_every_axis_partition_the_ranks(tp, cp, dp, pp, ep, etp, order
         assert (np.diff(rows, axis=1) > 0).all()
         size = cp * dp if axis == "dp_cp" else job.size(axis)
         assert rows.shape == (job.world_size // size, size)
-
-
-def test_world_size_and_expert_data_parallel_size():
-    """Expert data parallelism is what tp x cp x dp leaves beside ep x etp."""
-    job = Parallelism(tp=2, cp=2, dp=8, pp=3, ep=4, etp=1)
-    assert job.world_size == 96
-    assert job.edp == 8

@@ -1,32 +1,38 @@
-"""What no product takes: experts' memory and launches, and the host, by hand."""
+"""What no product takes: memory, launches of experts and the host, by hand."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from placer.base.errors import InputError
+from placer.documents import parse_document
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
-from placer.job.beside import expert_bytes, host_passes, host_seconds, host_wait
+from placer.job.beside import (
+    beside_seconds,
+    elementwise_bytes,
+    expert_bytes,
+    host_passes,
+    host_seconds,
+    host_wait,
+)
 from placer.job.memory import Memory
 from placer.job.model import Compute, Job
 from placer.job.models import Model
-from placer.job.parallel import DataParallel
-from placer.job.read import read_job
+from placer.job.pace import compute_at, rates
+from placer.job.parallel import ContextParallel, DataParallel, TensorParallel
+from placer.job.read import decode_job, read_job
+from placer.job.work import micro_batch_time
 from placer.job.write import to_document
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.job.test_work import llama
 
 # Eight layers, half of them mixtures of 16 experts of 3 x 1,024 x 512 parameters.
 MIXTURE = Model(
     "mixture", 8, 1024, 4096, 8, 8, 32_000, experts=16, top_k=2, expert_ffn=512,
     moe_layers=4,
 )  # fmt: skip
-ONE = 3 * 1024 * 512
 RATE = 2e12
 
 
@@ -65,15 +71,83 @@ def test_layers_of_a_mixture_wait_for_their_host() -> None:
     assert host_passes(job(), MIXTURE) == (0.0, 0.0)
 
 
-def test_the_host_runs_ahead_of_dense_layers() -> None:
-    """They take no less than it, a third of it forward; it is not waited for."""
-    dense = replace(MIXTURE, experts=0, top_k=0, expert_ffn=0, moe_layers=0)
-    launched = job(model=dense, host_time=3e-3)
-    assert host_wait(launched, dense) == 0.0
-    assert host_passes(launched, dense) == pytest.approx((1e-3, 2e-3))
-    again = replace(launched, memory=Memory("full"))
-    assert host_passes(again, dense) == pytest.approx((1e-3, 3e-3))
-    assert host_passes(job(model=dense), dense) == (0.0, 0.0)
+# Width 10, feed-forward 40, 2 heads; a sample has 6 tokens.
+SHAPE = Model("tiny", 4, 10, 40, 2, 2, 100, gated=False)
+OTHER_WAYS = ("all_gather", "a2a")
+
+
+def tiny(*, tp: int = 1, sequence: bool = True, **memory: object) -> Job:
+    return Job(
+        "tiny",
+        Parallelism(tp=tp),
+        model=SHAPE,
+        sequence=6,
+        micro_batch=1,
+        tensor_parallel=TensorParallel(sequence),
+        memory=Memory(**memory),  # type: ignore[arg-type]
+    )
+
+
+def moved(job: Job) -> float:
+    assert job.model
+    return elementwise_bytes(job, job.model)
+
+
+def test_bytes_by_hand() -> None:
+    """Numbers of two bytes, read and written once by each operation.
+
+    A token's norms: 2 (1 read, 1 write) forward, 2 (2, 1) backward, of 10 numbers.
+    Residuals: 2 (2, 1) both ways. Activation function: (1, 1) and (2, 1) of 40.
+    """
+    norms, residuals, activation = 2 * (2 + 3), 2 * (3 + 3), 2 + 3
+    token = 2 * 10 * (norms + residuals) + 2 * 40 * activation
+    assert moved(tiny()) == 6 * token
+
+
+def test_kernels_of_their_own() -> None:
+    """An unfused norm moves nine times as much; an unfused softmax moves scores."""
+    fused, unfused = 2 * 10 * 2 * 2, 2 * 10 * (6 + 8 + 4 + 8 + 6 + 4)
+    more = unfused * 3 - fused - 2 * 10 * 3 * 2
+    assert moved(tiny(norm="unfused")) - moved(tiny()) == 6 * more
+    scores = 2 * 6 * 2 * (2 + 3)
+    assert moved(tiny(attention="unfused")) - moved(tiny()) == 6 * scores
+    # Dropout reads 2 bytes and a mask, or writes it, and writes 2; added to a residual
+    # it costs forward the mask alone.
+    masks = 2 * 6 * (5 + 5) + 2 * 10 * (1 + 5)
+    more = moved(tiny(attention="unfused", dropout=True))
+    assert more - moved(tiny(attention="unfused")) == 6 * masks
+
+
+def test_pieces_of_a_ring_are_merged() -> None:
+    """Of three ranks with 2 of 6 tokens each the last one merges three whole pieces.
+
+    Outputs, and gradients of queries: one copied (1 read, 1 write), two added (2, 1).
+    Gradients of keys and values: half are copied, half zeroed, half added, then all
+    added: 1 + 1/2 + 3/2 + 3 of two of 5, one head's. Other ways to send have no pieces.
+    """
+    shape = replace(SHAPE, kv_heads=1)
+    ring = replace(tiny(), model=shape, parallelism=Parallelism(cp=3))
+    others = (replace(ring, context_parallel=ContextParallel(k)) for k in OTHER_WAYS)
+    (plain,) = {moved(other) for other in others}
+    assert plain == moved(tiny()) / 3
+    merged = (2 + 2 * 3) * (10 + 10) + 6 * 2 * 5
+    assert moved(ring) - plain == 2 * 2 * merged
+    again = Memory("selective", recompute_modules=("core_attn",))
+    assert moved(replace(ring, memory=again)) - moved(ring) == 2 * 2 * 8 * 10
+
+
+def test_a_known_time_stays() -> None:
+    """Memory takes its part of the time, and the job itself is as long as before."""
+    job = llama(memory_bandwidth=3.35e12)
+    assert compute_at(job, job) == job.compute
+    assert job.model
+    plain = llama()
+    assert plain.model
+    part = 1 - rates(job, job.model).flop / rates(plain, plain.model).flop
+    layers = 126 / 16
+    time = layers * beside_seconds(job, job.model) / micro_batch_time(job)
+    assert part == pytest.approx(time, rel=0.02)
+    assert 0.01 < part < 0.1
 
 
 JOB = """\
@@ -84,29 +158,36 @@ parallelism: {tp: 2, dp: 4}
 model: llama3.1-405b
 sequence: 8192
 host_time: 2ms
-compute: {tflops_per_gpu: 500, peak_tflops: 989}
+compute: {tflops_per_gpu: 500, memory_bandwidth: 3.35TB/s}
 data_parallel: {sm_share: 0}
 """
 
 
-def test_what_a_file_says_is_read_and_written(tmp_path: Path) -> None:
-    """Both keys, a 0 too; what is not said is not written."""
-    file = tmp_path / "job.yaml"
-    file.write_text(JOB)
-    found = read_job(str(file))
+def job_of(old: str = "", new: str = "") -> Job:
+    """The job of the text, or of one with a change."""
+    return decode_job(parse_document(JOB.replace(old, new), "job.yaml"))
+
+
+def test_what_a_file_says_is_read_and_written() -> None:
+    """All three keys, a 0 too; what is not said is not written."""
+    found = job_of()
+    assert found.compute == Compute(tflops_per_gpu=500, memory_bandwidth=3.35e12)
     assert (found.host_time, found.data_parallel.sm_share) == (2e-3, 0.0)
     document = to_document(found)
     assert document["host_time"] == 2e-3
     assert document["data_parallel"]["sm_share"] == 0.0
-    usual = to_document(read_job("llama3-405b-8k"))
-    assert "host_time" not in usual
-    file.write_text(JOB.replace("2ms", "0s"))
-    assert to_document(read_job(str(file)))["host_time"] == 0.0
+    assert "host_time" not in to_document(read_job("llama3-405b-8k"))
+    assert to_document(job_of("2ms", "0s"))["host_time"] == 0.0
 
 
-def test_a_host_slower_than_the_micro_batch_is_refused(tmp_path: Path) -> None:
-    """126 layers of 2 s are no micro-batch of half a minute."""
-    file = tmp_path / "job.yaml"
-    file.write_text(JOB.replace("2ms", "2s"))
-    with pytest.raises(InputError, match=r"7:12: host_time: the host would take 252 s"):
-        read_job(str(file))
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("2ms", "2s", r"7:12: host_time: the host would take 252 s"),
+        ("3.35TB/s", "3GB/s", r"8:50: compute\.memory_bandwidth: norms"),
+    ],
+)
+def test_what_leaves_no_time_is_refused(old: str, new: str, message: str) -> None:
+    """126 layers of 2 s, or norms at 3 GB/s, are no micro-batch of half a minute."""
+    with pytest.raises(InputError, match=message):
+        job_of(old, new)

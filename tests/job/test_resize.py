@@ -54,6 +54,8 @@ def test_groups_that_name_ranks_are_refused_at_once() -> None:
     group = Group("some", "all_reduce", 1e6, 1.0, False, ((0, 1), (2, 3)))
     named = tuple(replace(group, name=f"some{at}") for at in range(3_000))
     job, start = replace(job_of(400), groups=named), process_time()
+    with pytest.raises(InputError, match="groups"):
+        resized(job, dp=800)
     assert not list(smaller_jobs(job, 1_200))
     assert process_time() - start < 1.0
 

@@ -322,17 +322,6 @@ def test_a_published_trace_sends_its_models_gradients_once_a_step(read):
     assert group.per_step == 5.0
 
 
-def test_what_was_measured_decides_the_placement(read):
-    """Ranks that send each other most share a node, whatever their numbers are."""
-    far = [send(to, 10**6) for to in (2, 3, 0, 1)]
-    near = [send(to, 10) for to in (1, 0, 3, 2)]
-    job = read([trace(rank, [far[rank], near[rank]]) for rank in ALL])
-    nodes = placer.place("node:2 gpu:2", job, time_limit=5).plan.to_dict()[
-        "node_of_rank"
-    ]
-    assert nodes[0] == nodes[2] != nodes[1] == nodes[3]
-
-
 def test_files_by_pattern_compressed_or_not(tmp_path, read):
     """A folder, a pattern and .gz are the same job; a plan needs none of them."""
     first = read(everywhere(REDUCE, call("all_to_all", taken=8)))

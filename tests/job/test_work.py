@@ -1,22 +1,20 @@
-"""Work of a micro-batch: attention at its own rate, products by their size."""
+"""Work of a micro-batch: attention at its own rate, products by size and in waves."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import log
-from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.job.models import flops_per_sample
-from placer.job.pace import compute_at
-from placer.job.parallel import EndStages
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job
+from placer.job.models import Model, attention_flops, flops_per_sample
+from placer.job.pace import compute_at, logit_seconds, share_of
+from placer.job.parallel import EndStages, TensorParallel
 from placer.job.read import read_job
 from placer.job.resize import resized
-from placer.job.work import micro_batch_time, product_efficiency
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
+from placer.job.work import micro_batch_time, product_efficiency, sample_work
 
 
 def llama(**compute: float) -> Job:
@@ -27,15 +25,21 @@ def llama(**compute: float) -> Job:
 # GPT-3 175B, one sample of 2,048 tokens: queries, keys and values have 3 h^2, outputs
 # h^2, up and down 4 h^2 each.
 @pytest.mark.parametrize(
-    ("tp", "least", "efficiency"),
-    [(1, 618.5, 0.95), (8, 77.3, 0.9490), (32, 19.3, 0.9333), (128, 4.83, 0.8879)],
+    ("tp", "size", "least", "efficiency"),
+    [
+        (1, 1, 618.5, 0.95),
+        (8, 1, 77.3, 0.9490),
+        (32, 1, 19.3, 0.9333),
+        (128, 1, 4.83, 0.8879),
+        (128, 4, 19.3, 0.9333),
+    ],
 )
 def test_small_products_are_less_efficient(
-    tp: int, least: float, efficiency: float
+    tp: int, size: int, least: float, efficiency: float
 ) -> None:
     """On lines through 0.60 at 1, 0.90 at 16 and 0.95 at 128 GFLOP of an H100."""
-    job = read_job("gpt3-175b-mlperf-v3.1")
-    flops = [2 * 2048 * part * 12288**2 / tp for part in (3, 1, 4, 4)]
+    job = replace(read_job("gpt3-175b-mlperf-v3.1"), micro_batch=size)
+    flops = [2 * 2048 * size * part * 12288**2 / tp for part in (3, 1, 4, 4)]
     assert flops[1] == pytest.approx(least * 1e9, rel=2e-3)
     by_hand = sum(flops) / sum(one / line(one) for one in flops)
     found = product_efficiency(job, tp=tp, cp=1)
@@ -112,3 +116,54 @@ def test_times_at_other_stages_follow_the_slowest() -> None:
     )
     assert micro_batch_time(resized(two, pp=1)) == pytest.approx(time)
     assert resized(two, micro_batches=64).compute == two.compute
+
+
+A100 = Compute(
+    tflops_per_gpu=150.0,
+    memory_bandwidth=1.7e12,
+    multiprocessors=108,
+    peak_tflops=312.0,
+)
+BLOOM = Model("bloom", 72, 14336, 57344, 64, 64, 250_880, gated=False)
+
+
+def bloom(size: int = 1, tp: int = 8, compute: Compute = A100, **other: object) -> Job:
+    """BLOOM's layers, 2,048 tokens a sample."""
+    axes = Parallelism(tp=tp)
+    made = Job("j", axes, model=BLOOM, sequence=2048, micro_batch=size, compute=compute)
+    return replace(made, **other)  # type: ignore[arg-type]
+
+
+def share(of: Job) -> float:
+    return product_efficiency(of, tp=of.parallelism.tp, cp=1)
+
+
+def waves_by_hand(tokens: int, tp: int) -> float:
+    """Terms that all tiles have room for, in those of the products."""
+    h, useful, taken = 14336, 0, 0.0
+    for a, b in ((h, 3 * h // tp), (h // tp, h), (h, 4 * h // tp), (4 * h // tp, h)):
+        for m, n, k in ((tokens, b, a), (tokens, a, b), (a, b, tokens)):
+            # All of these are multiples of 256.
+            waves = -(-(m // 256 * n // 128) // 108)
+            useful += m * n * k
+            taken += waves * 108 * 256 * 128 * (k + 312e12 / 1.7e12)
+    return taken / useful
+
+
+@pytest.mark.parametrize(("size", "tp"), [(1, 8), (2, 8), (4, 8), (8, 8), (1, 1)])
+def test_products_fill_waves(size: int, tp: int) -> None:
+    """As worked out beside it; attention proper has a rate of its own."""
+    found = bloom(size, tp)
+    rest = attention_flops(BLOOM, 2048, causal=False) / 0.83 / sample_work(found)
+    longer = (1 - rest) * waves_by_hand(2048 * size, tp) + rest
+    assert share(found) == pytest.approx(1 / longer)
+
+
+def test_gathered_logits_are_read_by_every_rank() -> None:
+    """36 bytes of each on the last stage, whatever tp is."""
+    for tp in (1, 8):
+        gathered = bloom(2, tp, tensor_parallel=TensorParallel(loss="gathered"))
+        seconds = 36 * 2 * 2048 * 250_880 / 1.7e12
+        assert logit_seconds(gathered, BLOOM) == pytest.approx(seconds)
+        assert share_of(gathered, BLOOM).end_s == pytest.approx(seconds)
+        assert logit_seconds(bloom(2, tp), BLOOM) == 0.0

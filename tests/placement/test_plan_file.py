@@ -165,15 +165,6 @@ def test_malformed_plans_are_refused(tmp_path: Path, change: dict, wanted: str) 
     assert not isinstance(caught.value, ContradictionError)
 
 
-@pytest.mark.parametrize(
-    "key", ["world_size", "topology", "job", "nodes", "node_of_rank", "gpu_of_rank"]
-)
-def test_missing_keys_are_named(tmp_path: Path, key: str) -> None:
-    """Each key a plan must have is asked for by name."""
-    with pytest.raises(InputError, match=f'the key "{key}" is missing'):
-        read_plan(written(tmp_path / "p.json", drop=key))
-
-
 def test_unknown_keys_are_let_through(tmp_path: Path) -> None:
     """Keys that a later minor release may add do not hinder reading."""
     change = {"colour": "red", "score": {"mood": [1, {"x": "good"}]}}

@@ -126,15 +126,6 @@ def decoded(plan: Plan, rules: object) -> Plan:
     return decode_plan({**plan.to_dict(), "rules": rules}, "plan.json")
 
 
-def test_rules_survive_a_plan_file() -> None:
-    """The section reads back as it was written."""
-    job = under(Rules((Pin((0,), ("r1-n1",)),), ("r1-n3",), {"rack": 2}, {"rack": 1}))
-    plan = build_plan(MACHINE, job, PLACEMENT)
-    again = decoded(plan, plan.to_dict()["rules"])
-    assert again.rules == plan.rules
-    assert violations(again, MACHINE, job) == []
-
-
 @pytest.mark.parametrize(
     "rules",
     [

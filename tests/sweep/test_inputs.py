@@ -1,17 +1,21 @@
-"""The machine and the job of one point."""
+"""The machine and the job of one point: its sizes, and the rules that it obeys."""
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from placer.base.errors import InputError
-from placer.job.pace import held_by, share_of, stages
-from placer.job.read import read_job
-from placer.job.work import product_efficiency
+import placer
+from placer.base.errors import InfeasibleError, InputError
+from placer.degrees.frameworks import FRAMEWORKS, in_framework
+from placer.job.read import job_digest
 from placer.sweep.grid import NIC_RATE, Axis
 from placer.sweep.inputs import check_axes, job_at, machine_at
 from placer.topology.read import read_topology
+from tests.degrees.cases import job as random_job
+from tests.degrees.cases import machine as small_machine
+from tests.degrees.legal_by_hand import legal
 from tests.sweep.cases import job, machine
 
 
@@ -19,50 +23,6 @@ def test_the_job_is_that_of_a_file_with_the_sizes(tmp_path: Path) -> None:
     """Sweeping dp and micro-batches gives the very job that a file would give."""
     found = job_at(job(tmp_path), {"dp": 7, "micro_batches": 3})
     assert found.sha256 == job(tmp_path, dp=7, micro_batches=3).sha256
-
-
-def test_the_default_bucket_follows_dp(tmp_path: Path) -> None:
-    """Megatron's bucket of max(40 M, 1 M x dp) grows with dp, a given one stays."""
-    small = job(tmp_path)
-    assert job_at(small, {"dp": 64}).data_parallel.bucket_parameters == 64_000_000
-    given = replace(
-        small, data_parallel=replace(small.data_parallel, bucket_parameters=10**6)
-    )
-    assert job_at(given, {"dp": 64}).data_parallel.bucket_parameters == 10**6
-
-
-def test_measured_times_follow_the_gpus_of_a_replica(tmp_path: Path) -> None:
-    """Twice the GPUs for the same micro-batch take half as long, or a little longer.
-
-    Of two stages the last has the output layer too; products cut in smaller pieces lose
-    some.
-    """
-    small = job(tmp_path)
-    assert job_at(small, {"dp": 4}).compute.micro_batch_time == 0.020
-    alone = job_at(small, {"pp": 1}).compute.micro_batch_time
-    assert small.model
-    done = stages(share_of(small, small.model), held_by(small, small.model))
-    first, last = (stage.flops for stage in done)
-    assert alone == pytest.approx(0.020 * (first + last) / max(first, last))
-    assert alone < 0.040
-    for tp in (1, 2, 8):
-        found = job_at(small, {"tp": tp}).compute.micro_batch_time
-        loss = product_efficiency(small, tp=4, cp=1)
-        loss /= product_efficiency(small, tp=tp, cp=1)
-        assert found == pytest.approx(0.020 * 4 / tp * loss)
-        assert found > 0.010
-
-
-def test_only_groups_of_all_ranks_follow_another_world_size() -> None:
-    """A group of all ranks stays one; a job whose groups name ranks keeps its size."""
-    dlrm = read_job("dlrm-all-to-all")
-    assert job_at(dlrm, {"micro_batches": 2}).micro_batches == 2
-    twice = job_at(dlrm, {"dp": 2 * dlrm.parallelism.dp})
-    everyone = tuple(range(2 * dlrm.world_size))
-    assert all(group.ranks == (everyone,) for group in twice.groups)
-    pair = replace(dlrm.groups[0], ranks=((0, 1),))
-    with pytest.raises(InputError, match="groups"):
-        job_at(replace(dlrm, groups=(pair,)), {"dp": 2 * dlrm.parallelism.dp})
 
 
 def test_nic_rate_changes_every_scale_out_tier() -> None:
@@ -103,3 +63,50 @@ def test_axes_that_the_machine_lacks(topology: str, axes: list[str], what: str) 
     """What no point could have is refused before the first."""
     with pytest.raises(InputError, match=what):
         check_axes(read_topology(topology), [Axis(key, (2.0,)) for key in axes])
+
+
+GPUS = BATCH = 16
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_what_tune_refuses_is_no_point(framework: str, seed: int) -> None:
+    """A point has a placement where `tune` has one of these sizes, as fast."""
+    random = Random(f"alike {seed}")
+    work = in_framework(random_job(random), framework)
+    usual = [
+        choice
+        for choice in legal(framework, work, GPUS, BATCH)
+        if choice.etp == choice.tp and not choice.embedding + choice.loss
+    ]
+    own = random.choice(usual)
+    work = own.applied(work)
+    work = replace(work, sha256=job_digest(work))
+    experts = {"ep": [random.choice([1, 2, 4])]} if work.model.experts else {}
+    tp = random.choice([1, 2, 4])
+    sizes = {"tp": [tp], "pp": [random.choice([1, 2, 4])], **experts}
+    sizes |= {"vp": [random.choice([1, 2, 3])], "gpus": [GPUS], "cp": [1]}
+    given = {"framework": framework, **sizes}
+    (row,) = placer.sweep(small_machine(), work, global_batch=[BATCH], **given).rows
+    only = {"sharding": [own.sharding], "recompute": [own.recompute]}
+    only |= {"micro_batch": [own.micro_batch], "etp": [tp] if experts else [1]}
+    try:
+        found = placer.tune(
+            small_machine(), work, global_batch=BATCH, memory=1e15, **given, **only
+        )
+    except InfeasibleError:
+        assert "error" in row
+        return
+    same = [r for r in found.rows if not r["embedding"] + r["loss"]]
+    steps = [r["step_time_s"] for r in same if r["shard_size"] == own.shard_size]
+    assert row["step_time_s"] == pytest.approx(min(steps), rel=1e-9)
+
+
+def test_what_the_job_breaks_itself_is_not_asked(tmp_path: Path) -> None:
+    """Eight layers on three stages are refused, but not to a job that has them."""
+    even = job(tmp_path)
+    with pytest.raises(InputError, match="megatron refuses layers"):
+        job_at(even, {"pp": 3})
+    assert job_at(even, {"pp": 3}, "torchtitan").parallelism.pp == 3
+    uneven = job_at(even, {"pp": 3}, "torchtitan")
+    assert job_at(uneven, {"dp": 4}).parallelism.dp == 4

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from placer.base.errors import InputError
 from placer.documents.presets import preset_names, preset_path
+from placer.report.machine_text import draw
+from placer.topology.affinity import Affinity
 from placer.topology.compact import compact_document
 from placer.topology.gpu_kinds import Gpu
 from placer.topology.read import parse_topology, read_topology
@@ -178,26 +179,6 @@ def same_machine(one, other):
     assert np.array_equal(one.bandwidth_factor, other.bandwidth_factor)
 
 
-def round_trip(machine):
-    return parse_topology(json.dumps(to_document(machine)), "written.json")
-
-
-def test_written_machine_is_read_back():
-    """A compiled machine, one entry a node, reads back as the same machine."""
-    machine = parse_topology(UNEVEN + "unavailable: {x1: broken}\n", "small.yaml")
-    document = to_document(machine)
-    assert document["nodes"][1] == {
-        "names": "y1",
-        "rack": "r2",
-        "block": "b2",
-        "cluster": "cluster",
-        "gpus": 2,
-    }
-    assert document["nodes"][2]["bandwidth_factor"] == 0.5
-    assert len(document["nodes"]) == machine.num_nodes
-    same_machine(round_trip(machine), machine)
-
-
 @pytest.mark.parametrize("write", [to_document, compact_document])
 def test_every_key_is_read_back(write):
     """As ``topology show`` writes it, and as plans keep it."""
@@ -252,20 +233,6 @@ def test_gpu_of_a_machine():
     assert machine.select(np.arange(2)).gpu == machine.gpu
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "fragment"),
-    [
-        ("80GB", "80 stones", "gpu.memory: unknown unit"),
-        ("memory", "memroy", 'unknown key "memroy"'),
-        ("9.89e14", "fast", "gpu.peak.bf16: expected a number"),
-    ],
-)
-def test_what_is_wrong_with_a_gpu(old, new, fragment):
-    """The message names the key."""
-    with pytest.raises(InputError, match=fragment):
-        parse_topology(UNEVEN + GPU.replace(old, new), "small.yaml")
-
-
 def test_presets_say_what_a_gpu_holds():
     """Each within a tenth of what it is sold as."""
     sold = {"H100": 80e9, "H200": 141e9, "B200": 180e9, "B300": 288e9}
@@ -275,3 +242,49 @@ def test_presets_say_what_a_gpu_holds():
         gpu = read_topology(name).gpu
         assert gpu.memory == pytest.approx(sold[gpu.name], rel=0.1)
         assert gpu.peak.get("fp8", 1e30) > gpu.peak["bf16"] > 0
+
+
+NEAR = "affinity: {numa: [0, 0, 1, 1], nics: [[a, b], [a, b], [c], []]}\n"
+
+
+def test_affinity_is_shown_and_of_no_other_effect():
+    """The drawing names the GPUs; a plan stays good when only this is added."""
+    machine = parse_topology(UNEVEN + NEAR, "small.yaml")
+    nics = ("a", "b"), ("a", "b"), ("c",), ()
+    assert machine.affinity == Affinity((0, 0, 1, 1), nics)
+    assert machine.sha256 == parse_topology(UNEVEN, "small.yaml").sha256
+    lines = draw(machine).splitlines()
+    assert "NUMA 0: GPU[0-1]; NUMA 1: GPU[2-3]" in lines
+    assert "NIC a b: GPU[0-1]; NIC c: GPU2; no NIC: GPU3" in lines
+
+
+def test_nodes_with_fewer_gpus_lose_their_affinity():
+    """Where no node has all GPUs, what is written has no list for them."""
+    few = "nodes: [{names: a, gpus: 3, rack: r, block: b}]\n"
+    machine = parse_topology(HEAD + few + NEAR, "small.yaml")
+    again = parse_topology(json.dumps(compact_document(machine)), "again.json")
+    assert again.sha256 == machine.sha256
+    assert again.affinity == Affinity()
+
+
+def budget_of(entry):
+    """The budget of an entry; a GPU draws 1.2 kW."""
+    text = f'{HEAD}layout: "cluster:1 block:2 rack:6 node:2"\ngpu: {{power: 1.2kW}}\n'
+    (budget,) = parse_topology(f"{text}budgets: [{entry}]\n", "t.yaml").budgets
+    return budget
+
+
+def test_budgets_name_hosts_by_their_beginning():
+    """An item that ends in ``*`` means every node that begins so; others are names."""
+    budget = budget_of('{hosts: "b1-r[1-2]*,b2-r1-n1", watts: 2.4kW}')
+    racks = {"b1-r1-n1", "b1-r1-n2", "b1-r2-n1", "b1-r2-n2"}
+    assert budget.names == racks | {"b2-r1-n1"}
+    assert budget.most_gpus == 2
+    shown = "at most 2.4 kW at 1.2 kW a GPU on b1-r[1-2]*,b2-r1-n1"
+    assert str(budget) == shown
+
+
+def test_the_strictest_limit_of_a_budget_holds():
+    """Watts and GPUs limit the same GPUs; what a share of a GPU draws is no GPU."""
+    budget = budget_of('{hosts: "*", watts: 9.5kW, gpus: 9, replicas: 1}')
+    assert (budget.most_gpus, budget.replicas, len(budget.names)) == (7, 1, 24)

@@ -285,9 +285,11 @@ def _room(limits: Limits, count: Count) -> tuple[IntArray, int]:
     gpus = np.bincount(count.box[inside], topology.gpus_of_node[inside], boxes)
     if count.by_rank:
         size = limits.replica_size if count.is_of_replicas else 1
+        room = np.minimum(gpus, count.most * size).astype(np.int64)
+        if not inside.all():  # there may be no host in any box
+            return room, world
         parts = -(-size // int(gpus.max()))
-        most = int(count.most.sum()) // parts * size if inside.all() else world
-        return np.minimum(gpus, count.most * size).astype(np.int64), most
+        return room, int(count.most.sum()) // parts * size
     host_of_node = topology.host_of_node
     of_host = np.bincount(host_of_node, topology.gpus_of_node)
     box = count.box[np.unique(host_of_node, return_index=True)[1]]

@@ -47,7 +47,7 @@ def of_layer(job: Job) -> tuple[float, float, float]:
 
 
 def _elementwise(job: Job, model: Model) -> float:
-    """Bytes of the mean layer's norms, residuals and activation functions."""
+    """Bytes of the mean layer's norms, residuals, activation functions and softmax."""
     axes, w = job.parallelism, job.bytes.activation
     memory, share = job.memory, model.moe_layers / model.layers
     tokens = job.sequence * job.micro_batch / axes.cp
@@ -71,6 +71,10 @@ def _elementwise(job: Job, model: Model) -> float:
         passes = once * (1 + whole + (module in modules)) + back
         total += passes * w * width * tokens / axes.tp
     again = 1 + whole + ("core_attn" in modules)
+    if memory.attention == "unfused":
+        masks = 2 * w + 1 if memory.dropout else 0.0
+        passes = again * (2 * w + masks) + 3 * w + masks
+        total += passes * model.heads * job.sequence * tokens / axes.tp
     return total + _merged(job, model, again) * w * tokens / axes.tp
 
 
