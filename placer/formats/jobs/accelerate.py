@@ -23,12 +23,7 @@ from placer.formats.jobs.megatron.arguments import arguments_of, name_of
 from placer.formats.jobs.megatron.launches import launch_of_command, select
 from placer.formats.jobs.settings import Setting, Settings, settings_of
 from placer.formats.jobs.shell import read_script
-from placer.formats.jobs.shell.questions import (
-    end,
-    missing_files,
-    note_left_out,
-    setting_of,
-)
+from placer.formats.jobs.shell.questions import no_launch, note_left_out, setting_of
 from placer.formats.jobs.starter import is_program, read_starter, starter
 
 if TYPE_CHECKING:
@@ -282,8 +277,7 @@ def settings_of_script(
         if _is_launch(starter(command.words, script.variables))
     ]
     if not launches:
-        nothing = [Problem("it has no accelerate launch", source)]
-        raise InputError([*missing_files(script), *(end(script) or nothing)])
+        raise no_launch(script, "it has no accelerate launch")
     launch = select(launches, asked, source)
     note_left_out(found, script)
     read_starter(found, launch.words, script, launch.environment)

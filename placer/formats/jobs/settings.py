@@ -323,9 +323,13 @@ def flat(value: Value, prefix: str = "") -> Iterator[tuple[str, Setting]]:
         elif inner.kind == "mapping":
             yield from flat(inner, f"{name}.")
         else:
-            place = inner.place
-            where = Place(place.source, place.line, place.column)
-            yield name, Setting(_of_document(inner.content), where)
+            yield name, Setting(_of_document(inner.content), place_of(inner))
+
+
+def place_of(value: Value) -> Place:
+    """Where a value of a document stands."""
+    at = value.place
+    return Place(at.source, at.line, at.column)
 
 
 def _of_document(content: Any) -> Any:

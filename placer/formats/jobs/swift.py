@@ -13,7 +13,6 @@ from math import ceil
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
 from placer.formats.jobs import adapters, deepspeed
 from placer.formats.jobs.accelerate import named_deepspeed
 from placer.formats.jobs.findings import (
@@ -36,7 +35,7 @@ from placer.formats.jobs.megatron.launches import (
 from placer.formats.jobs.megatron.rules import add_rules
 from placer.formats.jobs.settings import AUTO, Setting, Settings
 from placer.formats.jobs.shell import Command, Script, read_script
-from placer.formats.jobs.shell.questions import end, missing_files, note_left_out
+from placer.formats.jobs.shell.questions import no_launch, note_left_out
 from placer.formats.jobs.shell.text import readable
 from placer.formats.jobs.starter import read_starter
 
@@ -70,8 +69,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     ]
     if not launches:
         hint = "megatron sft --tensor_model_parallel_size 4 ..."
-        nothing = [Problem("it starts no training", source, hint=hint)]
-        raise InputError([*missing_files(script), *(end(script) or nothing)])
+        raise no_launch(script, "it starts no training", hint)
     launch = select(launches, asked, source)
     found = Findings(source)
     note_left_out(found, script)
@@ -82,14 +80,14 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     if any(PurePath(word.text).name == "swift" for word in launch.launcher):
         _model(found, arguments)
         found = read_training(found, arguments, launch.place, asked)
-        found.rules.append(lambda joined: _leftover(joined, arguments))
+        found.rules.append(arguments.ignore_rest)
         return found
     for key, value in _DEFAULTS.items():
         found.derive(key, value, _DEFAULT)
     read_facts(found, arguments, shape=False)
     _changes(found, arguments)
     add_rules(found, arguments)
-    found.rules += [_dispatch, lambda joined: _leftover(joined, arguments)]
+    found.rules += [_dispatch, arguments.ignore_rest]
     return found
 
 
@@ -116,9 +114,8 @@ def _gpus(found: Findings, launch: Launch, script: Script, asked: Asked) -> None
 def _changes(found: Findings, arguments: Arguments) -> None:
     """Where ms-swift's defaults are on and the command turns them off."""
     name = "use_distributed_optimizer"
-    place = arguments.place(name)
-    if place is not None and not arguments.flag(name):
-        found.read("data_parallel.sharding", "ddp", place)
+    if not arguments.flag(name):
+        arguments.say("data_parallel.sharding", "ddp", name)
     if arguments.noted("recompute_granularity") is None:
         found.derive("memory.recompute", "selective", _DEFAULT)
     adapters.read_swift(found, arguments)
@@ -130,10 +127,6 @@ def _model(found: Findings, arguments: Arguments) -> None:
     if model is not None and model.values:
         name = readable(model.values[0].text)
         found.notes.append(f"the shape is that of {name}: join its hf:config.json")
-
-
-def _leftover(joined: Findings, arguments: Arguments) -> None:
-    joined.ignored += arguments.unused()
 
 
 def _dispatch(joined: Findings) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
@@ -21,8 +20,7 @@ from placer.formats.jobs.megatron.launches import Launch, ask_for_anything, sele
 from placer.formats.jobs.settings import Setting, Settings
 from placer.formats.jobs.shell import read_script
 from placer.formats.jobs.shell.questions import (
-    end,
-    missing_files,
+    no_launch,
     note_left_out,
     setting_of,
     unknown_value,
@@ -73,10 +71,8 @@ def _launch(
         if any(_is_of_actor(word, script.either) for word in command.words)
     ]
     if not launches:
-        message = f"no command has arguments {_ACTOR}*"
         hint = "the script that starts verl.trainer.main_ppo is wanted"
-        nothing = [Problem(message, source, hint=hint)]
-        raise InputError([*missing_files(script), *(end(script) or nothing)])
+        raise no_launch(script, f"no command has arguments {_ACTOR}*", hint)
     launch = select(launches, asked, source)
     note_left_out(found, script)
     ask_for_anything(launch, found, script)
