@@ -97,10 +97,9 @@ def _read_types(settings: Settings) -> None:
     precision = settings.text("mixed_precision") or "no"
     width = 4 if precision == "no" else 2
     place = settings.place("mixed_precision")
+    rule = f"mixed_precision {precision}"
     for key in ("activation", "gradient", "parameter_gather"):
-        settings.found.derive(
-            f"bytes.{key}", width, f"mixed_precision {precision}", place
-        )
+        settings.found.derive(f"bytes.{key}", width, rule, place)
 
 
 def _read_mesh(settings: Settings) -> None:
@@ -115,9 +114,7 @@ def _read_mesh(settings: Settings) -> None:
     }
     sizes = {name: settings.integer(*keys[name]) for name in _SIZES}
     said = any(sizes.values())
-    for axis in ("tp", "cp"):
-        if settings.copy(f"parallelism.{axis}", *keys[axis]) is None:
-            found.derive(f"parallelism.{axis}", 1, "default of accelerate")
+    settings.axes({axis: keys[axis] for axis in ("tp", "cp")}, "accelerate")
     if (sizes["sp"] or 1) > 1:
         if (sizes["cp"] or 1) > 1:
             settings.refuse(keys["sp"][0], "accelerate takes cp or sp, not both")
@@ -134,21 +131,16 @@ def _read_mesh(settings: Settings) -> None:
         degrees = [size or 1 for size in sizes.values()]
         _check(settings, prod(degrees))
         dp = (sizes["dp_replicate"] or 1) * (sizes["dp_shard"] or 1)
-        found.derive(
-            "parallelism.dp",
-            dp,
-            "dp_replicate x dp_shard",
-            settings.place(*keys["dp_shard"]),
-        )
+        rule, place = "dp_replicate x dp_shard", settings.place(*keys["dp_shard"])
+        found.derive("parallelism.dp", dp, rule, place)
 
 
 def _check(settings: Settings, product: int) -> None:
     """Accelerate refuses sizes that do not use all processes."""
     processes = settings.integer("num_processes")
     if processes and processes != product:
-        message = (
-            f"the sizes of parallelism_config use {product} processes, not {processes}"
-        )
+        used = f"the sizes of parallelism_config use {product} processes"
+        message = f"{used}, not {processes}"
         settings.refuse("num_processes", message, "accelerate refuses it")
 
 
@@ -176,14 +168,9 @@ def read_fsdp(settings: Settings) -> None:
     for key in ("overlap_reduce", "overlap_gather"):
         found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
     found.rules.append(bucket_of_a_layer)
-    if settings.flag(
-        "fsdp_config.fsdp_activation_checkpointing",
-        "fsdp_config.activation_checkpointing",
-    ):
-        found.derive("memory.recompute", "full", "fsdp_activation_checkpointing")
-        settings.not_modelled(
-            "fsdp_config.fsdp_activation_checkpointing", "a further forward pass"
-        )
+    again = "fsdp_config.fsdp_activation_checkpointing"
+    if settings.flag(again, "fsdp_config.activation_checkpointing"):
+        settings.recomputed(again)
     offload = ("fsdp_config.fsdp_offload_params", "fsdp_config.offload_params")
     settings.mention("parameters in host memory", *offload)
 
@@ -256,9 +243,7 @@ def named_deepspeed(found: Findings, name: str, asked: Asked) -> Findings:
 def _read_megatron(settings: Settings) -> None:
     """Megatron-LM as accelerate's plugin starts it."""
     found, prefix = settings.found, "megatron_lm_config.megatron_lm_"
-    for axis, key in _MEGATRON.items():
-        if settings.copy(f"parallelism.{axis}", prefix + key) is None:
-            found.derive(f"parallelism.{axis}", 1, "default of accelerate")
+    settings.axes({k: (prefix + own,) for k, own in _MEGATRON.items()}, "accelerate")
     settings.copy("micro_batches", prefix + "num_micro_batches")
     settings.copy_flag("tensor_parallel.sequence", prefix + "sequence_parallelism")
     sharded = settings.flag(prefix + "use_distributed_optimizer")
@@ -274,7 +259,8 @@ def settings_of_script(
     launches = [
         launch_of_command(command, script.either)
         for command in script.commands
-        if _is_launch(starter(command.words, script.variables))
+        if (called := starter(command.words, script.variables))
+        and called[0].startswith("accelerate")
     ]
     if not launches:
         raise no_launch(script, "it has no accelerate launch")
@@ -292,10 +278,6 @@ def settings_of_script(
         raise InputError([Problem(message, *file.place, "--config_file", hint)])
     values = settings_of(parse_document(*included, aliases=True), found, asked).values
     return Settings(found, {**values, **given}, asked)
-
-
-def _is_launch(called: tuple[str, object] | None) -> bool:
-    return called is not None and called[0].startswith("accelerate")
 
 
 def _given(launch: Launch, script: Script) -> Iterator[tuple[str, Setting]]:

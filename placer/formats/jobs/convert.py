@@ -125,9 +125,8 @@ def _option(key: str) -> str:
 
 def origin(fact: Fact) -> str:
     """Where a value comes from, with its kind where it is not read."""
-    return (
-        fact.origin if fact.kind in ("read", "given") else f"{fact.kind}: {fact.origin}"
-    )
+    said = fact.kind in ("read", "given")
+    return fact.origin if said else f"{fact.kind}: {fact.origin}"
 
 
 def _facts_of_job(found: Findings) -> list[tuple[str, Fact]]:

@@ -104,11 +104,6 @@ _OLDER = (
 _BUCKET = 128 * 1024**2
 
 
-def is_recipe(text: str) -> bool:
-    """Whether a text is Python that configures Megatron-Bridge or NeMo."""
-    return _IS_PYTHON.search(text) is not None
-
-
 def recipe_values(text: str, source: str, asked: Asked) -> dict[str, Setting]:
     """Values of the configuration that a recipe returns, by dotted key.
 
@@ -124,16 +119,10 @@ def recipe_values(text: str, source: str, asked: Asked) -> dict[str, Setting]:
     return values
 
 
-def gpus_of_name(name: str) -> str:
-    """The number of GPUs that a recipe is named after; empty if there is none."""
-    found = _GPUS.search(name)
-    return found[1] if found else ""
-
-
 def read(text: str, source: str, asked: Asked) -> Findings:
     """Findings of a recipe of Megatron-Bridge, or of a YAML of it or of NeMo."""
     found = Findings(source)
-    whole = is_recipe(text)
+    whole = _IS_PYTHON.search(text) is not None
     if whole:
         settings = Settings(found, recipe_values(text, source, asked), asked)
     else:
@@ -249,9 +238,9 @@ def _read_overlap(settings: Settings) -> None:
     settings.copy_flag("overlap.tp", "comm_overlap.tp_comm_overlap")
     place = settings.place(keys[0])
     settings.copy("data_parallel.bucket_parameters", "comm_overlap.bucket_size")
-    for end in ("overlap_grad_reduce", "overlap_param_gather"):
-        fact = {"overlap_grad_reduce": "overlap_reduce"}.get(end, "overlap_gather")
-        settings.copy_flag(f"data_parallel.{fact}", f"comm_overlap.{end}")
+    for fact, key in (("reduce", "grad_reduce"), ("gather", "param_gather")):
+        name = f"comm_overlap.overlap_{key}"
+        settings.copy_flag(f"data_parallel.overlap_{fact}", name)
     found.rules.append(lambda joined: _overlaps(joined, place))
 
 
@@ -265,15 +254,11 @@ def _overlaps(found: Findings, place: Place) -> None:
 
 def _read_gpus(settings: Settings) -> None:
     """NeMo 1 says devices and nodes."""
-    each, nodes = (
-        settings.integer("trainer.devices"),
-        settings.integer("trainer.num_nodes"),
-    )
+    keys = "trainer.devices", "trainer.num_nodes"
+    each, nodes = map(settings.integer, keys)
     if each and nodes:
-        rule = f"{nodes} nodes x {each} devices"
-        settings.found.derive(
-            GPUS, each * nodes, rule, settings.place("trainer.devices")
-        )
+        rule, place = f"{nodes} nodes x {each} devices", settings.place(keys[0])
+        settings.found.derive(GPUS, each * nodes, rule, place)
 
 
 def _complete(settings: Settings, whole: bool, older: bool) -> None:
@@ -290,8 +275,8 @@ def _complete(settings: Settings, whole: bool, older: bool) -> None:
         for axis in ("tp", "pp", "cp", "ep"):
             found.derive(f"parallelism.{axis}", 1, "default of Megatron-Core")
         name = settings.text(NAME)
-        if not found.has(GPUS) and (gpus := gpus_of_name(name)):
-            found.notes.append(f"{name} is named after {gpus} GPUs")
+        if not found.has(GPUS) and (gpus := _GPUS.search(name)):
+            found.notes.append(f"{name} is named after {gpus[1]} GPUs")
         return
     place = settings.place("model.tensor_model_parallel_size", "train.micro_batch_size")
     found.rules.insert(0, lambda joined: _ask_for_sizes(joined, place))

@@ -122,8 +122,5 @@ def _returns_record(node: ast.FunctionDef) -> bool:
     last = node.body[-1] if node.body else None
     said = returns.rpartition(".")[2].endswith(("Config", "ConfigContainer"))
     called = isinstance(last, ast.Return) and isinstance(last.value, ast.Call)
-    return needed == 0 and (called or (said and _returns(node)))
-
-
-def _returns(node: ast.FunctionDef) -> bool:
-    return any(isinstance(inner, ast.Return) for inner in ast.walk(node))
+    returned = any(isinstance(inner, ast.Return) for inner in ast.walk(node))
+    return needed == 0 and (called or (said and returned))

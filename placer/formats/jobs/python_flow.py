@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer.formats.jobs.python_changes import Changes
+from placer.formats.jobs.python_calls import Changes
 from placer.formats.jobs.python_leaves import (
     CLASS,
     Copy,
@@ -180,7 +181,8 @@ class Reader(Changes):
                 words.append(" else")
             case _:
                 return Flow()
-        return self._ways([self._way(body) for body in bodies], words, node, known)
+        ways = [partial(self._block, body) for body in bodies]
+        return self._ways(ways, words, node, known)
 
     def _loop(self, node: ast.For | ast.While, known: Record) -> Flow:
         if isinstance(node, ast.For):
@@ -188,9 +190,6 @@ class Reader(Changes):
         if truth(self.value(node.test, known)) is False:
             return self._block(node.orelse, known)
         return self._repeated(node.body, (), node, known)
-
-    def _way(self, body: Sequence[ast.stmt]) -> Callable[[Record], Flow]:
-        return lambda known: self._block(body, known)
 
     def _ways(
         self,

@@ -98,7 +98,7 @@ def launch_of(script: Script, asked: Asked) -> Launch | None:
     launches = [
         launch_of_command(command, script.either)
         for command in script.commands
-        if _may(command)
+        if command.words and command.words[0].text not in _PRINTS
     ]
     found = [one for one in launches if one.markers > 1 or _may_have_any(one)]
     if not found:
@@ -130,10 +130,6 @@ def select(launches: Sequence[Launch], asked: Asked, source: str) -> Launch:
             [Problem(message, *place, hint=f"say which: {named('select', 'NUMBER')}")]
         )
     return launches[0]
-
-
-def _may(command: Command) -> bool:
-    return bool(command.words) and command.words[0].text not in _PRINTS
 
 
 def launch_of_command(command: Command, either: Either) -> Launch:

@@ -12,10 +12,8 @@ _OPTION = re.compile(r"(--[a-z-]+|-[NnG])(?:=|[ \t]+|(?<=-[NnG]))(\S+)")
 _IMAGE = "--container-image"
 _NAME_OF_IMAGE = re.compile(r"[\w./:@-]+")
 _COUNT = re.compile(r"(?:^|:)([0-9]{1,7})$")
-_NODES, _TASKS = (
-    ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
-    ("SLURM_NTASKS", "SLURM_NPROCS"),
-)
+_NODES = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES")
+_TASKS = ("SLURM_NTASKS", "SLURM_NPROCS")
 _NAMES = {
     "--nodes": _NODES,
     "-N": _NODES,
