@@ -36,20 +36,9 @@ if TYPE_CHECKING:
 
 _WIDE = 60  # a longer line has its origin close behind
 _ORDER = (
-    "parallelism",
-    "model",
-    "sequence",
-    "micro_batch",
-    "micro_batches",
-    "bytes",
-    "data_parallel",
-    "overlap",
-    "tensor_parallel",
-    "context_parallel",
-    "expert_parallel",
-    "stages",
-    "compute",
-    "launcher",
+    *("parallelism", "model", "sequence", "micro_batch", "micro_batches", "bytes"),
+    *("data_parallel", "overlap", "tensor_parallel", "context_parallel"),
+    *("expert_parallel", "stages", "compute", "launcher"),
 )
 # Ways to say how long the work takes: one takes the place of another.
 _PACE = ("micro_batch_time", "tflops_per_gpu", "log")

@@ -149,8 +149,8 @@ def read_training(
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "FSDP and DeepSpeed: dp alone")
     for axis in ("pp", "ep"):
         found.derive(f"parallelism.{axis}", 1, _DEFAULT)
-    _read_size(found, arguments, "deepspeed_autotp_size", "parallelism.tp", 1)
-    _read_size(found, arguments, "sequence_parallel_size", "parallelism.cp", 1)
+    _read_size(found, arguments, "deepspeed_autotp_size", "parallelism.tp")
+    _read_size(found, arguments, "sequence_parallel_size", "parallelism.cp")
     if found.integer("parallelism.cp") > 1:
         rule = "sequence_parallel_size is of Ulysses"
         found.derive("context_parallel.communication", "a2a", rule)
@@ -165,20 +165,16 @@ def read_training(
     return _with_sharding(found, arguments, asked)
 
 
-def _read_size(
-    found: Findings, arguments: Arguments, name: str, key: str, default: int
-) -> int:
+def _read_size(found: Findings, arguments: Arguments, name: str, key: str) -> int:
     value = arguments.fact(key, name)
-    if value is None:
-        found.derive(key, default, _DEFAULT)
-    return default if value is None else value
+    found.derive(key, 1, _DEFAULT)
+    return value or 1
 
 
 def _read_batch(found: Findings, arguments: Arguments, asked: Asked) -> None:
     """Accumulation fills 16 sequences, where nothing says it."""
-    micro = _read_size(
-        found, arguments, "per_device_train_batch_size", "micro_batch", 1
-    )
+    name = "per_device_train_batch_size"
+    micro = _read_size(found, arguments, name, "micro_batch")
     steps = arguments.fact("micro_batches", "gradient_accumulation_steps")
     world = asked.gpus or found.integer(GPUS)
     if steps is None and world:

@@ -21,7 +21,7 @@ from placer.base.errors import Problem, refuse
 from placer.base.naming import named
 from placer.documents import Value, parse_answer
 from placer.documents.tree import visible
-from placer.formats.machines.findings import Findings, some
+from placer.formats.machines.findings import Findings, some, usual
 from placer.formats.machines.kubernetes_gpus import count_gpus
 from placer.formats.machines.node_labels import (
     HOSTNAME,
@@ -135,12 +135,8 @@ def _product(labels: Sequence[dict[str, str]]) -> str:
     ]
     # Other instances have no GPUs in their names.
     types = [given.get(_INSTANCE_TYPE, "") for given in labels]
-    known = [
-        name or (kind_of_gpu(own) and own)
-        for name, own in zip(names, types, strict=True)
-    ]
-    counted = Counter(name for name in known if name).most_common(1)
-    return counted[0][0] if counted else ""
+    pairs = zip(names, types, strict=True)
+    return usual(name or (kind_of_gpu(own) and own) for name, own in pairs)
 
 
 def _domains(

@@ -78,10 +78,8 @@ def slurm_findings(
         findings.nodes[name] = NodeFacts(domains, unavailable=reason)
     _check_nodes(findings, problem, switches, blocks)
     if trees := _trees(path_of):
-        findings.levels = (
-            *findings.levels[:-1],
-            replace(findings.levels[-1], apart=True),
-        )
+        *inner, outermost = findings.levels
+        findings.levels = (*inner, replace(outermost, apart=True))
         findings.notes.append(trees)
     if twice:
         findings.notes.append(
