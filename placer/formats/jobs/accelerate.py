@@ -148,11 +148,7 @@ def read_fsdp(settings: Settings) -> None:
     """How FSDP shards, version 1 or 2."""
     found = settings.found
     version = settings.integer("fsdp_config.fsdp_version", "fsdp_version") or 1
-    named = ("fsdp_config.fsdp_sharding_strategy", "fsdp_config.sharding_strategy")
-    resharding = (
-        "fsdp_config.fsdp_reshard_after_forward",
-        "fsdp_config.reshard_after_forward",
-    )
+    named, resharding = _fsdp("sharding_strategy"), _fsdp("reshard_after_forward")
     strategy = settings.choice(_STRATEGIES, *named) if version == 1 else None
     replicate = settings.integer(
         "parallelism_config.parallelism_config_dp_replicate_size",
@@ -168,11 +164,15 @@ def read_fsdp(settings: Settings) -> None:
     for key in ("overlap_reduce", "overlap_gather"):
         found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
     found.rules.append(bucket_of_a_layer)
-    again = "fsdp_config.fsdp_activation_checkpointing"
-    if settings.flag(again, "fsdp_config.activation_checkpointing"):
-        settings.recomputed(again)
-    offload = ("fsdp_config.fsdp_offload_params", "fsdp_config.offload_params")
-    settings.mention("parameters in host memory", *offload)
+    again = _fsdp("activation_checkpointing")
+    if settings.flag(*again):
+        settings.recomputed(again[0])
+    settings.mention("parameters in host memory", *_fsdp("offload_params"))
+
+
+def _fsdp(name: str) -> tuple[str, str]:
+    """Both keys that a setting of FSDP may have."""
+    return f"fsdp_config.fsdp_{name}", f"fsdp_config.{name}"
 
 
 def _read_strategy(settings: Settings, sharding: str, place: Place) -> None:

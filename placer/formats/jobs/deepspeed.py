@@ -173,9 +173,8 @@ def _check_batch(found: Findings) -> None:
         return
     if one and one * steps * dp != whole:
         message = f"{whole:,} is not {one} x {steps} x {dp}: {_MICRO} x {_STEPS} x dp"
-        found.problem(
-            GLOBAL_BATCH, message, "DeepSpeed refuses it: correct one of them"
-        )
+        hint = "DeepSpeed refuses it: correct one of them"
+        found.problem(GLOBAL_BATCH, message, hint)
     elif not one and whole % (steps * dp):
         message = f"{whole:,} is no multiple of {_STEPS} {steps} x dp {dp}"
         found.problem(GLOBAL_BATCH, message)

@@ -43,16 +43,10 @@ _VISION: dict[str, Scalar] = {
     "ddp.use_distributed_optimizer": True,
     "mixed_precision": "bf16_mixed",
 }
-_PRETRAINING: dict[str, Scalar] = {
-    "train.global_batch_size": 32,
-    "train.micro_batch_size": 2,
-    "dataset.seq_length": 4096,
-    "ddp.grad_reduce_in_fp32": True,
+_PRETRAINING = _VISION | {
     "ddp.overlap_grad_reduce": True,
     "ddp.overlap_param_gather": True,
-    "ddp.use_distributed_optimizer": True,
     "ddp.data_parallel_sharding_strategy": "optim_grads_params",
-    "mixed_precision": "bf16_mixed",
 }
 _LORA: dict[str, Scalar] = {"peft.dim": 32}
 _ADAM: tuple[dict[str, Scalar], ...] = ({"use_distributed_optimizer": True}, {})
@@ -87,12 +81,8 @@ _GPUS = re.compile(r"_([0-9]{1,6})gpus?_")
 _MODEL, _DDP = "model.", "ddp."
 _FLAGSCALE = (
     *("system.tensor_model_parallel_size", "system.pipeline_model_parallel_size"),
-    *(
-        "system.precision.",
-        "system.checkpoint.",
-        "experiment.task.",
-        "experiment.runner.",
-    ),
+    *("system.precision.", "system.checkpoint."),
+    *("experiment.task.", "experiment.runner."),
 )
 _SHARDED = ("distributed_fused_adam", "mcore_distributed_optim")
 # Keys that only NeMo 1 has.

@@ -157,10 +157,9 @@ def read_training(
     if arguments.fact("sequence", "max_length"):
         found.notes.append("sequence is the longest: most are shorter, unless packed")
     _read_batch(found, arguments, asked)
-    if arguments.noted("gradient_checkpointing") is None or arguments.flag(
-        "gradient_checkpointing"
-    ):
-        found.derive("memory.recompute", "full", "gradient_checkpointing")
+    name = "gradient_checkpointing"
+    if arguments.noted(name) is None or arguments.flag(name):
+        found.derive("memory.recompute", "full", name)
     adapters.read_swift(found, arguments, place)
     return _with_sharding(found, arguments, asked)
 

@@ -185,13 +185,12 @@ def _read_sharding(settings: Settings) -> None:
     if shards is not None and shards > 0:
         rule = f"replicate {replicate} x shard {shards}"
         found.derive("parallelism.dp", replicate * shards, rule, place)
-    policy = settings.choice(
-        {"default": "default", "always": "always", "never": "never"},
+    in_pipeline = found.integer("parallelism.pp", 2) > 1
+    keeps = settings.choice(
+        {"default": in_pipeline, "always": False, "never": True},
         "parallelism.fsdp_reshard_after_forward",
     )
-    keeps = policy == "never"
-    if policy in (None, "default"):
-        keeps = found.integer("parallelism.pp", 2) > 1
+    keeps = in_pipeline if keeps is None else bool(keeps)
     found.rules.append(lambda joined: shard(joined, replicate, keeps, place))
     for key in ("overlap_reduce", "overlap_gather"):
         found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")

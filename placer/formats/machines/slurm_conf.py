@@ -213,9 +213,8 @@ class _Reader:
         kind = next(iter(line.values), "")
         if kind not in _KEYS or line.rest:
             what = line.rest or line.keys.get(kind, "")
-            self.problems.append(
-                line.problem(f'"{what[:60]}" is not understood', kind, _WHERE)
-            )
+            message = f'"{what[:60]}" is not understood'
+            self.problems.append(line.problem(message, kind, _WHERE))
             return
         for key in set(line.values) - {kind} - _KEYS[kind]:
             message = f"{line.keys[key]} does not belong on a {line.keys[kind]} line"

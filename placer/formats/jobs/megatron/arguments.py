@@ -243,9 +243,8 @@ def arguments_of(words: Sequence[Text], either: Either) -> Given:
                 found.anything.append(word)  # a flag of which the name is not known
             elif flag is None:
                 program = any(one.text.endswith(".py") for one in found.before)
-                (found.anything if flags is None and program else found.before).append(
-                    word
-                )
+                to = found.anything if flags is None and program else found.before
+                to.append(word)
             elif flags is None and values:
                 found.anything.append(word)
             elif is_value:

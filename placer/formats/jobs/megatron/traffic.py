@@ -45,9 +45,8 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
     elif arguments.flag("use_torch_fsdp2"):
         arguments.say(key, "zero3", "use_torch_fsdp2")
         if arguments.flag("torch_fsdp2_no_reshard_after_forward"):
-            found.derive(
-                "data_parallel.keep_parameters", True, "no reshard after forward"
-            )
+            rule = "no reshard after forward"
+            found.derive("data_parallel.keep_parameters", True, rule)
         _refuse_fsdp2(found, arguments)
     elif fsdp:
         name = "data_parallel_sharding_strategy"
@@ -181,9 +180,8 @@ def _recompute(found: Findings, arguments: Arguments) -> None:
     if granularity not in ("full", "selective") or place is None:
         return
     found.read("memory.recompute", granularity, place)
-    method = arguments.text("recompute_method") or arguments.text(
-        "activations_checkpoint_method"
-    )
+    methods = map(arguments.text, ("recompute_method", "activations_checkpoint_method"))
+    method = next(filter(None, methods), "")
     if granularity == "selective":
         _modules(found, arguments)
         return

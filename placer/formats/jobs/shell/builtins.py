@@ -192,9 +192,8 @@ def _eval(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
     unsure = [part for part in opens(text.text) if not part.is_unset]
     if unsure and not known(text.text).strip():
         shown = f"eval {readable(text.text).strip()}"
-        shell.script.left_out.append(
-            Remark(shown, words[0].place, "what it does is not known")
-        )
+        remark = Remark(shown, words[0].place, "what it does is not known")
+        shell.script.left_out.append(remark)
         return Outcome(False, (shown,))
     shell.nest(text)
     return HOLDS
