@@ -90,24 +90,19 @@ class Reader(Changes):
     def _parameters(self, node: ast.FunctionDef, given: Record) -> Record:
         """Names of a function's arguments with their values."""
         arguments = node.args
-        names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-        start = len(names) - len(arguments.defaults)
-        defaults = dict(zip(names[start:], arguments.defaults, strict=True))
-        for argument, default in zip(
-            arguments.kwonlyargs, arguments.kw_defaults, strict=True
-        ):
-            names.append(argument.arg)
-            if default is not None:
-                defaults[argument.arg] = default
+        listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        usual = [*arguments.defaults, *arguments.kw_defaults]
+        absent = [None] * (len(listed) - len(usual))
+        defaults = [*absent, *usual]
         further = given.get(CLASS)  # of what stands behind **
         known: Record = {}
-        for number, name in enumerate(names):
-            by_place = given.get(str(number)) if number < len(names) else None
-            value = given.get(name, by_place)
-            if value is None and further is not None:
-                value = further
-            if value is None and name in defaults:
-                value = self.value(defaults[name], {})
+        for number, (argument, default) in enumerate(
+            zip(listed, defaults, strict=True)
+        ):
+            name = argument.arg
+            value = given.get(name, given.get(str(number), further))
+            if value is None and default is not None:
+                value = self.value(default, {})
             known[name] = unknown(name, self.place(node)) if value is None else value
         for rest in (arguments.vararg, arguments.kwarg):
             if rest is not None:
