@@ -199,8 +199,8 @@ def _read_shared(settings: Settings, spread: Experts, prefix: str, wide: int) ->
     if spread == "interleaved":
         found.derive("model.shared_experts", 1, "Llama4TextMoe has one shared expert")
     elif shared:
-        count, rule = max(round(shared / wide), 1), f"{shared:,} is {shared / wide:g}"
-        rule, place = f"{rule} experts wide", settings.place(key)
+        count, place = max(round(shared / wide), 1), settings.place(key)
+        rule = f"{shared:,} is {shared / wide:g} experts wide"
         found.derive("model.shared_experts", count, rule, place)
         if shared % wide:
             settings.not_modelled(key, f"{shared / wide:g} experts, not a whole number")

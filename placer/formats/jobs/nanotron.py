@@ -48,9 +48,9 @@ def _read_axes(settings: Settings) -> None:
             found.derive(f"parallelism.{axis}", 1, "default of nanotron")
     key = "parallelism.expert_parallel_size"
     if (settings.integer(key) or 1) > 1:
-        message = "nanotron numbers expert ranks outermost, which no order of a job"
-        hint = "place the job without expert parallelism"
-        settings.refuse(key, f"{message} says", hint)
+        message = "nanotron numbers expert ranks outermost, "
+        message += "which no order of a job says"
+        settings.refuse(key, message, "place the job without expert parallelism")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of nanotron")
     mode = settings.choice(
         {"REDUCE_SCATTER": True, "ALL_REDUCE": False}, "parallelism.tp_mode"

@@ -35,10 +35,9 @@ from collections import Counter
 
 from placer.base.errors import Problem
 from placer.documents import Value, parse_answer
-from placer.formats.machines.blocks import Block
 from placer.formats.machines.findings import Findings, Level, some, usual
 from placer.formats.machines.labelled import are_numbers
-from placer.formats.machines.slurm_machine import slurm_findings
+from placer.formats.machines.slurm_machine import Block, slurm_findings
 from placer.topology.gpu_kinds import kind_of_gpu
 
 _MAX_NETWORK_NODES = 8

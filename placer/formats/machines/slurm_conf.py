@@ -23,9 +23,13 @@ from typing import TYPE_CHECKING
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import HostLists
 from placer.documents import files
-from placer.formats.machines.blocks import Block, is_padding, sizes_problem
 from placer.formats.machines.findings import MAX_NODES, some
-from placer.formats.machines.slurm_machine import slurm_findings
+from placer.formats.machines.slurm_machine import (
+    Block,
+    is_padding,
+    sizes_problem,
+    slurm_findings,
+)
 from placer.formats.machines.switches import Switch
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from placer.base.errors import Problem, refuse
 from placer.base.hostlist import HostLists
 from placer.documents import Value, parse_answer
-from placer.formats.machines.blocks import Block, sizes_problem
 from placer.formats.machines.findings import MAX_NODES, hosts_of
 from placer.formats.machines.slurm_conf import read_conf
-from placer.formats.machines.slurm_machine import slurm_findings
+from placer.formats.machines.slurm_machine import Block, sizes_problem, slurm_findings
 from placer.formats.machines.switches import Switch
 
 if TYPE_CHECKING:

@@ -277,15 +277,16 @@ def refuse_mixed(found: Findings, arguments: Arguments) -> None:
 
 def _refuse_ratios(found: Findings, arguments: Arguments, layers: int) -> None:
     """Mamba layers, of which shares are attention and MLP instead."""
-    names = [*filter(arguments.flag, (*_RATIOS.values(), "is_hybrid_model"))]
-    names += ["spec"] if "mamba" in " ".join(arguments.texts("spec")) else []
-    if not (names or _MIXED_PROGRAM.search(arguments.program)):
+    spec = "spec" if any("mamba" in word for word in arguments.texts("spec")) else ""
+    said = filter(arguments.flag, (*_RATIOS.values(), "is_hybrid_model"))
+    hybrid = next(said, spec)
+    if not (hybrid or _MIXED_PROGRAM.search(arguments.program)):
         return
     shares = {kind: _ratio(arguments, name) for kind, name in _RATIOS.items()}
     counts = {kind: round(layers * share) for kind, share in shares.items()}
     counts["Mamba"] = layers - sum(counts.values())
-    said = (place for name in names[:1] if (place := arguments.place(name)))
-    _refuse(found, next(said, arguments.place("num_layers")), counts)
+    place = arguments.place(hybrid) or arguments.place("num_layers")
+    _refuse(found, place, counts)
 
 
 def _ratio(arguments: Arguments, name: str) -> float:

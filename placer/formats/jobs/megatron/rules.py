@@ -149,8 +149,9 @@ def _shared(found: Findings, arguments: Arguments) -> None:
     if not width or not one:
         return
     shared, rest = divmod(width, one)
-    count, rule = max(1, shared + (2 * rest >= one)), f"shared width {width}"
-    found.derive(key, count, f"{rule} / expert_ffn {one}", arguments.place(name))
+    count = max(1, shared + (2 * rest >= one))
+    rule = f"shared width {width} / expert_ffn {one}"
+    found.derive(key, count, rule, arguments.place(name))
     if rest:
         found.notes.append(f"shared experts {width} wide are no multiple of {one}")
 
