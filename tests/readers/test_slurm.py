@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from placer.base.errors import InputError
-from placer.formats.machines.blocks import block_sizes, sizes_problem
 from placer.formats.machines.registry import read
+from placer.formats.machines.slurm_machine import block_sizes, sizes_problem
 from placer.topology.allocation import allocate, parse_hosts
 from tests.readers import cases
 from tests.readers.cases import machine_of

@@ -23,12 +23,7 @@ from placer.formats.jobs.megatron.arguments import arguments_of, name_of
 from placer.formats.jobs.megatron.launches import launch_of_command, select
 from placer.formats.jobs.settings import Setting, Settings, settings_of
 from placer.formats.jobs.shell import read_script
-from placer.formats.jobs.shell.questions import (
-    end,
-    missing_files,
-    note_left_out,
-    setting_of,
-)
+from placer.formats.jobs.shell.questions import no_launch, note_left_out, setting_of
 from placer.formats.jobs.starter import is_program, read_starter, starter
 
 if TYPE_CHECKING:
@@ -102,10 +97,9 @@ def _read_types(settings: Settings) -> None:
     precision = settings.text("mixed_precision") or "no"
     width = 4 if precision == "no" else 2
     place = settings.place("mixed_precision")
+    rule = f"mixed_precision {precision}"
     for key in ("activation", "gradient", "parameter_gather"):
-        settings.found.derive(
-            f"bytes.{key}", width, f"mixed_precision {precision}", place
-        )
+        settings.found.derive(f"bytes.{key}", width, rule, place)
 
 
 def _read_mesh(settings: Settings) -> None:
@@ -120,9 +114,7 @@ def _read_mesh(settings: Settings) -> None:
     }
     sizes = {name: settings.integer(*keys[name]) for name in _SIZES}
     said = any(sizes.values())
-    for axis in ("tp", "cp"):
-        if settings.copy(f"parallelism.{axis}", *keys[axis]) is None:
-            found.derive(f"parallelism.{axis}", 1, "default of accelerate")
+    settings.axes({axis: keys[axis] for axis in ("tp", "cp")}, "accelerate")
     if (sizes["sp"] or 1) > 1:
         if (sizes["cp"] or 1) > 1:
             settings.refuse(keys["sp"][0], "accelerate takes cp or sp, not both")
@@ -139,21 +131,16 @@ def _read_mesh(settings: Settings) -> None:
         degrees = [size or 1 for size in sizes.values()]
         _check(settings, prod(degrees))
         dp = (sizes["dp_replicate"] or 1) * (sizes["dp_shard"] or 1)
-        found.derive(
-            "parallelism.dp",
-            dp,
-            "dp_replicate x dp_shard",
-            settings.place(*keys["dp_shard"]),
-        )
+        rule, place = "dp_replicate x dp_shard", settings.place(*keys["dp_shard"])
+        found.derive("parallelism.dp", dp, rule, place)
 
 
 def _check(settings: Settings, product: int) -> None:
     """Accelerate refuses sizes that do not use all processes."""
     processes = settings.integer("num_processes")
     if processes and processes != product:
-        message = (
-            f"the sizes of parallelism_config use {product} processes, not {processes}"
-        )
+        used = f"the sizes of parallelism_config use {product} processes"
+        message = f"{used}, not {processes}"
         settings.refuse("num_processes", message, "accelerate refuses it")
 
 
@@ -161,11 +148,7 @@ def read_fsdp(settings: Settings) -> None:
     """How FSDP shards, version 1 or 2."""
     found = settings.found
     version = settings.integer("fsdp_config.fsdp_version", "fsdp_version") or 1
-    named = ("fsdp_config.fsdp_sharding_strategy", "fsdp_config.sharding_strategy")
-    resharding = (
-        "fsdp_config.fsdp_reshard_after_forward",
-        "fsdp_config.reshard_after_forward",
-    )
+    named, resharding = _fsdp("sharding_strategy"), _fsdp("reshard_after_forward")
     strategy = settings.choice(_STRATEGIES, *named) if version == 1 else None
     replicate = settings.integer(
         "parallelism_config.parallelism_config_dp_replicate_size",
@@ -181,16 +164,15 @@ def read_fsdp(settings: Settings) -> None:
     for key in ("overlap_reduce", "overlap_gather"):
         found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
     found.rules.append(bucket_of_a_layer)
-    if settings.flag(
-        "fsdp_config.fsdp_activation_checkpointing",
-        "fsdp_config.activation_checkpointing",
-    ):
-        found.derive("memory.recompute", "full", "fsdp_activation_checkpointing")
-        settings.not_modelled(
-            "fsdp_config.fsdp_activation_checkpointing", "a further forward pass"
-        )
-    offload = ("fsdp_config.fsdp_offload_params", "fsdp_config.offload_params")
-    settings.mention("parameters in host memory", *offload)
+    again = _fsdp("activation_checkpointing")
+    if settings.flag(*again):
+        settings.recomputed(again[0])
+    settings.mention("parameters in host memory", *_fsdp("offload_params"))
+
+
+def _fsdp(name: str) -> tuple[str, str]:
+    """Both keys that a setting of FSDP may have."""
+    return f"fsdp_config.fsdp_{name}", f"fsdp_config.{name}"
 
 
 def _read_strategy(settings: Settings, sharding: str, place: Place) -> None:
@@ -261,9 +243,7 @@ def named_deepspeed(found: Findings, name: str, asked: Asked) -> Findings:
 def _read_megatron(settings: Settings) -> None:
     """Megatron-LM as accelerate's plugin starts it."""
     found, prefix = settings.found, "megatron_lm_config.megatron_lm_"
-    for axis, key in _MEGATRON.items():
-        if settings.copy(f"parallelism.{axis}", prefix + key) is None:
-            found.derive(f"parallelism.{axis}", 1, "default of accelerate")
+    settings.axes({k: (prefix + own,) for k, own in _MEGATRON.items()}, "accelerate")
     settings.copy("micro_batches", prefix + "num_micro_batches")
     settings.copy_flag("tensor_parallel.sequence", prefix + "sequence_parallelism")
     sharded = settings.flag(prefix + "use_distributed_optimizer")
@@ -279,11 +259,11 @@ def settings_of_script(
     launches = [
         launch_of_command(command, script.either)
         for command in script.commands
-        if _is_launch(starter(command.words, script.variables))
+        if (called := starter(command.words, script.variables))
+        and called[0].startswith("accelerate")
     ]
     if not launches:
-        nothing = [Problem("it has no accelerate launch", source)]
-        raise InputError([*missing_files(script), *(end(script) or nothing)])
+        raise no_launch(script, "it has no accelerate launch")
     launch = select(launches, asked, source)
     note_left_out(found, script)
     read_starter(found, launch.words, script, launch.environment)
@@ -298,10 +278,6 @@ def settings_of_script(
         raise InputError([Problem(message, *file.place, "--config_file", hint)])
     values = settings_of(parse_document(*included, aliases=True), found, asked).values
     return Settings(found, {**values, **given}, asked)
-
-
-def _is_launch(called: tuple[str, object] | None) -> bool:
-    return called is not None and called[0].startswith("accelerate")
 
 
 def _given(launch: Launch, script: Script) -> Iterator[tuple[str, Setting]]:

@@ -111,11 +111,6 @@ def _shares(settings: Settings, section: str) -> bool:
     return settings.flag(f"{section}share_expert_adapters") is not False
 
 
-def _older_names(targets: Iterable[str]) -> list[str]:
-    """Names of NeMo 1 as those of Megatron-Core."""
-    return [name for target in targets for name in _OLDER.get(target, (target,))]
-
-
 def _four_bits(found: Findings, place: Place) -> None:
     """Weights of 4 bits that stay as they are (QLoRA), gathered so too."""
     rule = "QLoRA: 4.127 bits with double quantization"
@@ -235,8 +230,7 @@ def read_nemo_rl(settings: Settings, section: str, *, megatron: bool) -> None:
         settings.integer(f"{section}dim"),
         targets,
         fused=megatron,
-        shared=megatron
-        and settings.flag(f"{section}share_expert_adapters") is not False,
+        shared=megatron and _shares(settings, section),
         doubt="leave modules out" if left else "",
     )
     _adapt(settings.found, adapted)
@@ -254,8 +248,8 @@ def read_bridge(settings: Settings) -> None:
                 doubt = doubt or f"have {key}"
         place = settings.place("model.peft.peft_scheme")
         rank = settings.integer(f"{at}adapter_dim") or 32
-        named = _older_names(targets)
-        _adapt(settings.found, _Adapted(place, rank, named, fused=True, doubt=doubt))
+        newer = [name for old in targets for name in _OLDER.get(old, (old,))]
+        _adapt(settings.found, _Adapted(place, rank, newer, fused=True, doubt=doubt))
         return
     kind = settings.text("peft", "peft._target_").rpartition(".")[2].lower()
     if not kind and settings.integer("peft.dim") is None:

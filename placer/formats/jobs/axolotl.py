@@ -53,9 +53,7 @@ def _read_mesh(settings: Settings) -> None:
     """Expert ranks multiply: dense layers are replicated or sharded over them too."""
     found = settings.found
     sizes = {name: settings.integer(*keys) for name, keys in _SIZES.items()}
-    for axis in ("tp", "cp", "ep"):
-        if settings.copy(f"parallelism.{axis}", *_SIZES[axis]) is None:
-            found.derive(f"parallelism.{axis}", 1, "default of axolotl")
+    settings.axes({axis: _SIZES[axis] for axis in ("tp", "cp", "ep")}, "axolotl")
     found.derive("parallelism.pp", 1, "axolotl has no pipeline")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of accelerate")
     if (sizes["ep"] or 1) > 1:
@@ -102,8 +100,6 @@ def _read_fsdp(settings: Settings) -> None:
 
 
 def _read_rest(settings: Settings) -> None:
-    found = settings.found
     ask_for_model(settings, "base_model", "model_name_or_path")
     if settings.text("gradient_checkpointing") not in ("", "false"):
-        found.derive("memory.recompute", "full", "gradient_checkpointing")
-        settings.not_modelled("gradient_checkpointing", "a further forward pass")
+        settings.recomputed("gradient_checkpointing")

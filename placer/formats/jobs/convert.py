@@ -36,20 +36,9 @@ if TYPE_CHECKING:
 
 _WIDE = 60  # a longer line has its origin close behind
 _ORDER = (
-    "parallelism",
-    "model",
-    "sequence",
-    "micro_batch",
-    "micro_batches",
-    "bytes",
-    "data_parallel",
-    "overlap",
-    "tensor_parallel",
-    "context_parallel",
-    "expert_parallel",
-    "stages",
-    "compute",
-    "launcher",
+    *("parallelism", "model", "sequence", "micro_batch", "micro_batches", "bytes"),
+    *("data_parallel", "overlap", "tensor_parallel", "context_parallel"),
+    *("expert_parallel", "stages", "compute", "launcher"),
 )
 # Ways to say how long the work takes: one takes the place of another.
 _PACE = ("micro_batch_time", "tflops_per_gpu", "log")
@@ -125,9 +114,8 @@ def _option(key: str) -> str:
 
 def origin(fact: Fact) -> str:
     """Where a value comes from, with its kind where it is not read."""
-    return (
-        fact.origin if fact.kind in ("read", "given") else f"{fact.kind}: {fact.origin}"
-    )
+    said = fact.kind in ("read", "given")
+    return fact.origin if said else f"{fact.kind}: {fact.origin}"
 
 
 def _facts_of_job(found: Findings) -> list[tuple[str, Fact]]:

@@ -18,7 +18,6 @@ from placer.job.models import Model, total_parameters
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from placer.formats.jobs.megatron.arguments import Arguments
 
 _WORDS = "Megatron refuses this: "
 STRATEGIES = {
@@ -41,17 +40,13 @@ _BUCKET = "data_parallel.bucket_parameters"
 _USUAL_BUCKET = 40_000_000
 
 
-def refuse(
-    found: Findings, arguments: Arguments, name: str, message: str, hint: str = ""
-) -> None:
-    """Record that Megatron refuses an argument, and why.
+def refuse(found: Findings, place: Place, message: str, hint: str = "") -> None:
+    """Record that Megatron refuses what stands at a place, and why.
 
     Nothing while a value is asked for, on which it may depend.
     """
-    if found.unsure:
-        return
-    place = arguments.place(name) or Place(found.source)
-    found.problems.append(Problem(_WORDS + message, *place, hint=hint))
+    if not found.unsure:
+        found.problems.append(Problem(_WORDS + message, *place, hint=hint))
 
 
 def refuse_fact(found: Findings, key: str, message: str, hint: str = "") -> None:

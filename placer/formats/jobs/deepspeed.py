@@ -8,6 +8,7 @@ Sources: deepspeedai/DeepSpeed edaa7221, ``runtime/zero/config.py`` (defaults),
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.base.naming import named
@@ -27,7 +28,7 @@ _TYPES: dict[str, Scalar] = {
     "torch.float16": 2,
     "torch.bfloat16": 2,
 }
-BUCKET = 500_000_000
+BUCKET, _BUCKET = 500_000_000, "data_parallel.bucket_parameters"
 _SHARED = "data_parallel.sharding"
 _TRAIN, _MICRO, _STEPS = (
     "train_batch_size",
@@ -64,9 +65,8 @@ def read_inline(settings: Settings) -> None:
 
 def _read_axes(settings: Settings) -> None:
     found = settings.found
-    for axis, key in (("tp", "tensor_parallel.autotp_size"), ("pp", "pipeline.stages")):
-        if settings.copy(f"parallelism.{axis}", key) is None:
-            found.derive(f"parallelism.{axis}", 1, "default of DeepSpeed")
+    axes = {"tp": ("tensor_parallel.autotp_size",), "pp": ("pipeline.stages",)}
+    settings.axes(axes, "DeepSpeed")
     if settings.copy("parallelism.cp", "sequence_parallel_size"):
         rule = "sequence_parallel_size is of Ulysses"
         found.derive("context_parallel.communication", "a2a", rule)
@@ -115,21 +115,15 @@ def read_sharding(settings: Settings) -> None:
 
 def _read_bucket(settings: Settings, key: str) -> None:
     found, place = settings.found, settings.place(key)
-    fact = "data_parallel.bucket_parameters"
     if settings.is_auto(key):
-        found.rules.append(
-            lambda joined: _square(
-                joined, fact, "auto: hidden x hidden of transformers"
-            )
-        )
-    elif settings.copy(fact, key, maximum=10**13) is None:
-        found.derive(fact, BUCKET, "default of DeepSpeed", place)
+        found.rules.append(_square_bucket)
+    elif settings.copy(_BUCKET, key, maximum=10**13) is None:
+        found.derive(_BUCKET, BUCKET, "default of DeepSpeed", place)
 
 
-def _square(found: Findings, fact: str, rule: str) -> None:
-    hidden = found.integer("model.hidden")
-    if hidden:
-        found.derive(fact, hidden**2, rule)
+def _square_bucket(found: Findings) -> None:
+    if hidden := found.integer("model.hidden"):
+        found.derive(_BUCKET, hidden**2, "auto: hidden x hidden of transformers")
 
 
 def _read_types(settings: Settings) -> None:
@@ -179,9 +173,8 @@ def _check_batch(found: Findings) -> None:
         return
     if one and one * steps * dp != whole:
         message = f"{whole:,} is not {one} x {steps} x {dp}: {_MICRO} x {_STEPS} x dp"
-        found.problem(
-            GLOBAL_BATCH, message, "DeepSpeed refuses it: correct one of them"
-        )
+        hint = "DeepSpeed refuses it: correct one of them"
+        found.problem(GLOBAL_BATCH, message, hint)
     elif not one and whole % (steps * dp):
         message = f"{whole:,} is no multiple of {_STEPS} {steps} x dp {dp}"
         found.problem(GLOBAL_BATCH, message)
@@ -194,15 +187,12 @@ def _ask_for(settings: Settings, autos: list[str]) -> None:
     """Ask for what whoever runs DeepSpeed fills in."""
     facts = {_MICRO: "micro_batch", _STEPS: "micro_batches"}
     for key in autos:
-        fact, place = facts.get(key, ""), settings.place(key)
-        if fact:
-            settings.found.rules.append(_question(fact, key, place))
+        if fact := facts.get(key):
+            asks = partial(_ask, fact=fact, key=key, place=settings.place(key))
+            settings.found.rules.append(asks)
 
 
-def _question(fact: str, key: str, place: Place) -> Callable[[Findings], None]:
-    def ask(found: Findings) -> None:
-        if not found.has(fact):
-            message = f'{key} is "{AUTO}": the trainer of transformers sets it'
-            found.ask(fact, message, named("settings", {f"job.{fact}": "N"}), place)
-
-    return ask
+def _ask(found: Findings, fact: str, key: str, place: Place) -> None:
+    if not found.has(fact):
+        message = f'{key} is "{AUTO}": the trainer of transformers sets it'
+        found.ask(fact, message, named("settings", {f"job.{fact}": "N"}), place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -264,16 +264,9 @@ def join(findings: Sequence[Findings]) -> Findings:
                 joined.facts[key] = fact
             elif before.kind == fact.kind == "read" and before.value != fact.value:
                 problems.append(_contradiction(key, before, fact))
-        for name in (
-            "asked",
-            "not_modelled",
-            "ignored",
-            "missing",
-            "notes",
-            "problems",
-            "rules",
-        ):
-            getattr(joined, name).extend(getattr(found, name))
+        for item in fields(Findings):
+            if item.default_factory is list:
+                getattr(joined, item.name).extend(getattr(found, item.name))
         joined.unsure |= found.unsure
         joined.started = joined.started or found.started
     refuse(problems)

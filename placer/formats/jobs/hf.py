@@ -27,7 +27,7 @@ _NEVER_NONE = (
     *("num_hidden_layers", "n_layer", "hidden_size", "n_embd", "n_embed"),
     *("num_attention_heads", "n_head", "vocab_size"),
 )
-_LATENT = {
+LATENT = {  # MaxText calls them so too
     "model.q_lora_rank": "q_lora_rank",
     "model.kv_lora_rank": "kv_lora_rank",
     "model.qk_head_dim": "qk_nope_head_dim",
@@ -74,16 +74,14 @@ def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
     _read_kv_heads(settings, kind, heads, keys("num_key_value_heads"))
     settings.copy("model.vocab", *keys("vocab_size"))
     found.derive("model.gated", kind.gated, f"the feed-forward of {kind.words}", place)
-    if (
-        settings.copy_flag("model.tied_embeddings", *keys("tie_word_embeddings"))
-        is None
-    ):
-        found.derive("model.tied_embeddings", kind.tied, why, place)
+    tied = "model.tied_embeddings"
+    if settings.copy_flag(tied, *keys("tie_word_embeddings")) is None:
+        found.derive(tied, kind.tied, why, place)
     _read_heads(settings, kind, hidden, heads, keys("head_dim"), why)
     if kind.positions:
         settings.copy("model.positions", *keys("max_position_embeddings"))
     if settings.integer(prefix + "kv_lora_rank"):
-        for fact, key in _LATENT.items():
+        for fact, key in LATENT.items():
             settings.copy(fact, prefix + key)
     if kind.experts:
         read_experts(settings, kind.experts, prefix)
@@ -174,10 +172,11 @@ def _kind(settings: Settings, prefix: str) -> Kind:
 def read_experts(settings: Settings, spread: Experts, prefix: str) -> None:
     """Take the experts of a model, where it has any."""
     found = settings.found
-    if not settings.integer(*_named(prefix, _COUNT), minimum=0):
+    count, visited = ([prefix + k for k in keys] for keys in (_COUNT, _VISITED))
+    if not settings.integer(*count, minimum=0):
         return
-    settings.copy("model.experts", *_named(prefix, _COUNT), maximum=100_000)
-    settings.copy("model.top_k", *_named(prefix, _VISITED), maximum=100_000)
+    settings.copy("model.experts", *count, maximum=100_000)
+    settings.copy("model.top_k", *visited, maximum=100_000)
     own = f"{prefix}moe_intermediate_size", f"{prefix}intermediate_size"
     wide = settings.copy("model.expert_ffn", *own)
     if wide and not found.has("model.ffn"):
@@ -200,12 +199,9 @@ def _read_shared(settings: Settings, spread: Experts, prefix: str, wide: int) ->
     if spread == "interleaved":
         found.derive("model.shared_experts", 1, "Llama4TextMoe has one shared expert")
     elif shared:
-        found.derive(
-            "model.shared_experts",
-            max(round(shared / wide), 1),
-            f"{shared:,} is {shared / wide:g} experts wide",
-            settings.place(key),
-        )
+        count, place = max(round(shared / wide), 1), settings.place(key)
+        rule = f"{shared:,} is {shared / wide:g} experts wide"
+        found.derive("model.shared_experts", count, rule, place)
         if shared % wide:
             settings.not_modelled(key, f"{shared / wide:g} experts, not a whole number")
     else:
@@ -232,10 +228,6 @@ def _layers(
         chosen = [i in listed if listed else (i + 1) % step == 0 for i in range(layers)]
         return chosen, f"interleave_moe_layer_step {step}"
     return [True] * layers, "every layer has experts"
-
-
-def _named(prefix: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(prefix + name for name in names)
 
 
 def ask_for_model(settings: Settings, *keys: str) -> None:

@@ -13,24 +13,11 @@ from typing import Literal
 # How a class spreads experts over layers, see `placer.formats.jobs.hf`.
 Experts = Literal["", "all", "sparse_step", "after_first", "interleaved"]
 
-HYBRIDS = frozenset(
-    (
-        "bamba",
-        "falcon_h1",
-        "falcon_mamba",
-        "granitemoehybrid",
-        "jamba",
-        "mamba",
-        "mamba2",
-        "minimax",
-        "mllama",
-        "nemotron_h",
-        "qwen3_next",
-        "recurrent_gemma",
-        "zamba",
-        "zamba2",
-    )
-)
+HYBRIDS = (
+    "bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "mamba",
+    "mamba2", "minimax", "mllama", "nemotron_h", "qwen3_next", "recurrent_gemma",
+    "zamba", "zamba2",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -141,11 +141,9 @@ class _Resolver:
         given = self.asked.setting(str(name))
         if given is not None:
             return plain_value(given)
-        return (
-            default[0]
-            if default
-            else Unknown(str(name), named("settings", {str(name): "VALUE"}))
-        )
+        if default:
+            return default[0]
+        return Unknown(str(name), named("settings", {str(name): "VALUE"}))
 
 
 def _absolute(name: str, key: str) -> str:

@@ -21,14 +21,8 @@ if TYPE_CHECKING:
     from placer.formats.jobs.shell import Command, Script, Text
 
 _BY_NODE = (
-    "torchrun-c10d",
-    "torchrun-static",
-    "swift",
-    "accelerate",
-    "accelerate-c10d",
-    "deepspeed",
-    "ray",
-    "verl",
+    *("torchrun-c10d", "torchrun-static", "accelerate", "accelerate-c10d"),
+    *("swift", "deepspeed", "ray", "verl"),
 )
 # nvidia-resiliency-ext's launcher, and the module that is it.
 FT_LAUNCHER = ("ft_launcher", "nvidia_resiliency_ext.fault_tolerance.launcher")

@@ -13,6 +13,7 @@ from placer.base.naming import named
 from placer.documents import parse_document
 from placer.formats.jobs.findings import DP_MULTIPLE, GPUS, Asked, Findings, Place
 from placer.formats.jobs.fsdp import bucket_of_a_layer
+from placer.formats.jobs.hf import LATENT
 from placer.formats.jobs.settings import Settings, settings_of
 
 # Names of ``mesh_axes``, and the axis of a job that each is part of.
@@ -36,13 +37,6 @@ _SHAPE = {
     "model.kv_heads": "base_num_kv_heads",
     "model.vocab": "vocab_size",
 }
-_LATENT = {  # base.yml has these for models without latent attention too
-    "model.q_lora_rank": "q_lora_rank",
-    "model.kv_lora_rank": "kv_lora_rank",
-    "model.qk_head_dim": "qk_nope_head_dim",
-    "model.rope_head_dim": "qk_rope_head_dim",
-    "model.v_head_dim": "v_head_dim",
-}
 # Layers in one of ``base_num_decoder_layers``: a local and a global one.
 _LAYERS_OF_BLOCK = {"gemma2": 2}
 # Blocks that are not layers of attention and a feed-forward, all alike.
@@ -56,6 +50,7 @@ _OTHER_BLOCKS = {
     "simple_mlp": "no attention",
 }
 _FOLDERS = ("models", "../models", "../../models", ".")
+_NO_ORDER = "which no order of a job says"
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
@@ -98,17 +93,14 @@ def _read_shape(settings: Settings) -> None:
         settings.copy(fact, key)
     _read_block(settings)
     latent = settings.text("attention_type") == "mla"
-    for fact, key in _LATENT.items():
+    # base.yml has these for models without latent attention too.
+    for fact, key in LATENT.items():
         settings.known.add(key)
         if latent:
             settings.copy(fact, key, minimum=0)
-    if (
-        settings.get("global_parameter_scale")
-        and settings.integer("global_parameter_scale") != 1
-    ):
-        settings.refuse(
-            "global_parameter_scale", "scaled models are not read", "set it to 1"
-        )
+    scale = "global_parameter_scale"
+    if settings.get(scale) and settings.integer(scale) != 1:
+        settings.refuse(scale, "scaled models are not read", "set it to 1")
     hidden, heads = found.integer("model.hidden"), found.integer("model.heads")
     width = settings.integer("head_dim")
     if width and width * heads != hidden and not found.has("model.kv_lora_rank"):
@@ -178,12 +170,9 @@ def _read_run(settings: Settings) -> None:
     for axis in ("tp", "cp", "pp", "ep"):
         found.derive(f"parallelism.{axis}", sizes[axis], "ici x dcn parallelism")
     if sizes["tp"] > 1:
-        slices = [
-            _degree(settings, level, "tensor_sequence") for level in ("ici", "dcn")
-        ]
-        found.derive(
-            "tensor_parallel.sequence", prod(slices) > 1, "tensor_sequence axis"
-        )
+        axis = "tensor_sequence"
+        cut = prod(_degree(settings, level, axis) for level in ("ici", "dcn"))
+        found.derive("tensor_parallel.sequence", cut > 1, f"{axis} axis")
     if sizes["cp"] > 1:
         rule = "context axis of MaxText"
         found.derive("context_parallel.communication", "all_gather", rule)
@@ -191,8 +180,7 @@ def _read_run(settings: Settings) -> None:
     _read_replicas(settings, sizes, rest, place)
     _read_batch(settings, sizes)
     if settings.text("remat_policy") == "full":
-        found.derive("memory.recompute", "full", "remat_policy full")
-        settings.not_modelled("remat_policy", "a further forward pass")
+        settings.recomputed("remat_policy", "remat_policy full")
 
 
 def _degree(settings: Settings, level: str, name: str) -> int:
@@ -217,14 +205,10 @@ def _read_replicas(
         found.derive(DP_MULTIPLE, parts, words, place)
     both = (data > 1 or rest == "data") and (fsdp > 1 or rest == "fsdp")
     if sizes["pp"] > 1 and both:
-        message = (
-            "the pipeline lies between data and fsdp, which no order of a job says"
-        )
+        message = f"the pipeline lies between data and fsdp, {_NO_ORDER}"
         settings.refuse("ici_pipeline_parallelism", message)
     if ep > 1 and sizes["tp"] > 1:
-        message = (
-            "experts are numbered inside tensor ranks, which no order of a job says"
-        )
+        message = f"experts are numbered inside tensor ranks, {_NO_ORDER}"
         settings.refuse("ici_expert_parallelism", message)
     outside = sizes["pp"] > 1 and (data > 1 or rest == "data")
     order = "tp-cp-ep-pp-dp" if outside else "tp-cp-ep-dp-pp"

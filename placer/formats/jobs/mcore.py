@@ -88,17 +88,11 @@ def read_rest(settings: Settings, prefix: str) -> None:
 def _read_recompute(settings: Settings, prefix: str) -> None:
     """What is computed again; attention proper where no module is said."""
     found = settings.found
-    recompute = settings.text(
-        f"{prefix}recompute_granularity", f"{prefix}activations_checkpoint_granularity"
-    )
-    if recompute in ("full", "selective"):
-        found.derive(
-            "memory.recompute", recompute, f"recompute_granularity {recompute}"
-        )
+    key = f"{prefix}recompute_granularity"
+    recompute = settings.text(key, f"{prefix}activations_checkpoint_granularity")
+    rule = f"recompute_granularity {recompute}"
     if recompute == "full":
-        settings.not_modelled(
-            f"{prefix}recompute_granularity", "a further forward pass"
-        )
+        settings.recomputed(key, rule)
         method = f"{prefix}recompute_method", f"{prefix}activations_checkpoint_method"
         layers = [f"{prefix}{name}_num_layers" for name in _RECOMPUTED]
         if settings.text(*method) in METHODS:
@@ -106,6 +100,7 @@ def _read_recompute(settings: Settings, prefix: str) -> None:
             way, place = settings.text(*method), settings.place(*method)
             found.read("memory.recompute_method", way, place)
     if recompute == "selective":
+        found.derive("memory.recompute", recompute, rule)
         key = prefix + "recompute_modules"
         given = [name for name in settings.texts(key) if name]
         known = [name for name in given if name in MODULES]
@@ -124,16 +119,12 @@ def _read_dispatch(settings: Settings, prefix: str) -> None:
     if settings.flag(prefix + "moe_enable_deepep"):
         kind = "flex"
     if kind in core_rules.DISPATCHES:
-        way = core_rules.DISPATCHES[kind]
-        rule = f"moe_token_dispatcher_type {kind}"
-        settings.found.derive(
-            "expert_parallel.dispatch", way, rule, settings.place(key)
-        )
+        found, way = settings.found, core_rules.DISPATCHES[kind]
+        rule, place = f"moe_token_dispatcher_type {kind}", settings.place(key)
+        found.derive("expert_parallel.dispatch", way, rule, place)
         if way == "deduplicated":
             key = prefix + "moe_flex_dispatcher_backend"
-            core_rules.equal_parts(
-                settings.found, settings.text(key), settings.place(key)
-            )
+            core_rules.equal_parts(found, settings.text(key), settings.place(key))
     elif kind:
         settings.not_modelled(key, f"experts by {kind}")
 

@@ -35,11 +35,9 @@ def read(text: str, source: str, asked: Asked) -> Findings:
 
 
 def _read_vocabulary(settings: Settings) -> None:
-    multiple = settings.copy(
-        "model.vocab_multiple", "model.make_vocab_size_divisible_by"
-    )
-    if multiple is None:
-        settings.found.derive("model.vocab_multiple", 1, "default of nanotron")
+    fact, key = "model.vocab_multiple", "model.make_vocab_size_divisible_by"
+    if settings.copy(fact, key) is None:
+        settings.found.derive(fact, 1, "default of nanotron")
 
 
 def _read_axes(settings: Settings) -> None:
@@ -50,9 +48,8 @@ def _read_axes(settings: Settings) -> None:
             found.derive(f"parallelism.{axis}", 1, "default of nanotron")
     key = "parallelism.expert_parallel_size"
     if (settings.integer(key) or 1) > 1:
-        message = (
-            "nanotron numbers expert ranks outermost, which no order of a job says"
-        )
+        message = "nanotron numbers expert ranks outermost, "
+        message += "which no order of a job says"
         settings.refuse(key, message, "place the job without expert parallelism")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of nanotron")
     mode = settings.choice(
@@ -65,8 +62,7 @@ def _read_axes(settings: Settings) -> None:
         key = "parallelism.tp_linear_async_communication"
         settings.mention("a gather beside its product", key)
     if settings.flag("parallelism.recompute_layer"):
-        found.derive("memory.recompute", "full", "recompute_layer")
-        settings.not_modelled("parallelism.recompute_layer", "a further forward pass")
+        settings.recomputed("parallelism.recompute_layer")
 
 
 def _read_tokens(settings: Settings) -> None:

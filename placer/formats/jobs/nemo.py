@@ -43,16 +43,10 @@ _VISION: dict[str, Scalar] = {
     "ddp.use_distributed_optimizer": True,
     "mixed_precision": "bf16_mixed",
 }
-_PRETRAINING: dict[str, Scalar] = {
-    "train.global_batch_size": 32,
-    "train.micro_batch_size": 2,
-    "dataset.seq_length": 4096,
-    "ddp.grad_reduce_in_fp32": True,
+_PRETRAINING = _VISION | {
     "ddp.overlap_grad_reduce": True,
     "ddp.overlap_param_gather": True,
-    "ddp.use_distributed_optimizer": True,
     "ddp.data_parallel_sharding_strategy": "optim_grads_params",
-    "mixed_precision": "bf16_mixed",
 }
 _LORA: dict[str, Scalar] = {"peft.dim": 32}
 _ADAM: tuple[dict[str, Scalar], ...] = ({"use_distributed_optimizer": True}, {})
@@ -87,12 +81,8 @@ _GPUS = re.compile(r"_([0-9]{1,6})gpus?_")
 _MODEL, _DDP = "model.", "ddp."
 _FLAGSCALE = (
     *("system.tensor_model_parallel_size", "system.pipeline_model_parallel_size"),
-    *(
-        "system.precision.",
-        "system.checkpoint.",
-        "experiment.task.",
-        "experiment.runner.",
-    ),
+    *("system.precision.", "system.checkpoint."),
+    *("experiment.task.", "experiment.runner."),
 )
 _SHARDED = ("distributed_fused_adam", "mcore_distributed_optim")
 # Keys that only NeMo 1 has.
@@ -102,11 +92,6 @@ _OLDER = (
     *("model.activation", "model.megatron_amp_O2"),
 )
 _BUCKET = 128 * 1024**2
-
-
-def is_recipe(text: str) -> bool:
-    """Whether a text is Python that configures Megatron-Bridge or NeMo."""
-    return _IS_PYTHON.search(text) is not None
 
 
 def recipe_values(text: str, source: str, asked: Asked) -> dict[str, Setting]:
@@ -124,16 +109,10 @@ def recipe_values(text: str, source: str, asked: Asked) -> dict[str, Setting]:
     return values
 
 
-def gpus_of_name(name: str) -> str:
-    """The number of GPUs that a recipe is named after; empty if there is none."""
-    found = _GPUS.search(name)
-    return found[1] if found else ""
-
-
 def read(text: str, source: str, asked: Asked) -> Findings:
     """Findings of a recipe of Megatron-Bridge, or of a YAML of it or of NeMo."""
     found = Findings(source)
-    whole = is_recipe(text)
+    whole = _IS_PYTHON.search(text) is not None
     if whole:
         settings = Settings(found, recipe_values(text, source, asked), asked)
     else:
@@ -249,9 +228,9 @@ def _read_overlap(settings: Settings) -> None:
     settings.copy_flag("overlap.tp", "comm_overlap.tp_comm_overlap")
     place = settings.place(keys[0])
     settings.copy("data_parallel.bucket_parameters", "comm_overlap.bucket_size")
-    for end in ("overlap_grad_reduce", "overlap_param_gather"):
-        fact = {"overlap_grad_reduce": "overlap_reduce"}.get(end, "overlap_gather")
-        settings.copy_flag(f"data_parallel.{fact}", f"comm_overlap.{end}")
+    for fact, key in (("reduce", "grad_reduce"), ("gather", "param_gather")):
+        name = f"comm_overlap.overlap_{key}"
+        settings.copy_flag(f"data_parallel.overlap_{fact}", name)
     found.rules.append(lambda joined: _overlaps(joined, place))
 
 
@@ -265,15 +244,11 @@ def _overlaps(found: Findings, place: Place) -> None:
 
 def _read_gpus(settings: Settings) -> None:
     """NeMo 1 says devices and nodes."""
-    each, nodes = (
-        settings.integer("trainer.devices"),
-        settings.integer("trainer.num_nodes"),
-    )
+    keys = "trainer.devices", "trainer.num_nodes"
+    each, nodes = map(settings.integer, keys)
     if each and nodes:
-        rule = f"{nodes} nodes x {each} devices"
-        settings.found.derive(
-            GPUS, each * nodes, rule, settings.place("trainer.devices")
-        )
+        rule, place = f"{nodes} nodes x {each} devices", settings.place(keys[0])
+        settings.found.derive(GPUS, each * nodes, rule, place)
 
 
 def _complete(settings: Settings, whole: bool, older: bool) -> None:
@@ -290,8 +265,8 @@ def _complete(settings: Settings, whole: bool, older: bool) -> None:
         for axis in ("tp", "pp", "cp", "ep"):
             found.derive(f"parallelism.{axis}", 1, "default of Megatron-Core")
         name = settings.text(NAME)
-        if not found.has(GPUS) and (gpus := gpus_of_name(name)):
-            found.notes.append(f"{name} is named after {gpus} GPUs")
+        if not found.has(GPUS) and (gpus := _GPUS.search(name)):
+            found.notes.append(f"{name} is named after {gpus[1]} GPUs")
         return
     place = settings.place("model.tensor_model_parallel_size", "train.micro_batch_size")
     found.rules.insert(0, lambda joined: _ask_for_sizes(joined, place))

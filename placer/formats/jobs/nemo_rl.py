@@ -113,9 +113,8 @@ def _read_megatron(settings: Settings) -> None:
 def _read_dtensor(settings: Settings) -> None:
     """PyTorch's FSDP2 over all GPUs that tensor and context ranks leave."""
     found = settings.found
-    for axis, key in (("tp", "tensor_parallel_size"), ("cp", "context_parallel_size")):
-        if settings.copy(f"parallelism.{axis}", _DTENSOR + key) is None:
-            found.derive(f"parallelism.{axis}", 1, "default of NeMo-RL")
+    axes = {"tp": "tensor_parallel_size", "cp": "context_parallel_size"}
+    settings.axes({axis: (_DTENSOR + k,) for axis, k in axes.items()}, "NeMo-RL")
     found.derive("parallelism.pp", 1, "FSDP2 has no pipeline")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of NeMo-RL")
     if found.integer("parallelism.tp", 2) > 1:
@@ -126,10 +125,7 @@ def _read_dtensor(settings: Settings) -> None:
     found.rules.append(bucket_of_a_layer)
     found.derive("bytes.gradient", 4, "FSDP2 reduces in fp32", place)
     if settings.flag(f"{_DTENSOR}activation_checkpointing"):
-        found.derive("memory.recompute", "full", "activation_checkpointing")
-        settings.not_modelled(
-            f"{_DTENSOR}activation_checkpointing", "a further forward pass"
-        )
+        settings.recomputed(f"{_DTENSOR}activation_checkpointing")
 
 
 def _read_gpus(settings: Settings) -> None:

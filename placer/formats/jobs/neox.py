@@ -46,8 +46,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     _read_model(settings)
     settings.copy(GPUS, "global_num_gpus")
     if settings.flag("checkpoint_activations"):
-        found.derive("memory.recompute", "full", "checkpoint_activations")
-        settings.not_modelled("checkpoint_activations", "a further forward pass")
+        settings.recomputed("checkpoint_activations")
     settings.leave()
     return found
 

@@ -7,6 +7,7 @@ under `CLASS`; where that is `Unknown`, so is every key that the record has not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Any
 
 from placer.formats.jobs.findings import Place, Unknown
@@ -14,6 +15,7 @@ from placer.formats.jobs.settings import Setting
 
 # Keywords of a call, its own name under CLASS.
 Record = dict[str, Any]
+Leaf = tuple[str, Setting]
 CLASS = "()"
 _DEEPEST = 20
 _MOST_VALUES = 20_000
@@ -46,7 +48,7 @@ def written(value: Any) -> str:
 # ------------------------------------------------------------------ leaves
 
 
-def leaves(record: Any) -> Iterator[tuple[str, Setting]]:
+def leaves(record: Any) -> Iterator[Leaf]:
     """Leaves of a record; a record is also the name of its class.
 
     One may hold itself, or others many times over: enough is enough. What is unknown
@@ -54,46 +56,41 @@ def leaves(record: Any) -> Iterator[tuple[str, Setting]]:
     """
     if isinstance(record, Setting):
         record = {CLASS: record}
-    return _Leaves().of(record, "")
+    return _leaves(record, "", count())
 
 
-class _Leaves:
-    """The walk, with how many values it has seen."""
+def _leaves(value: Any, prefix: str, seen: Iterator[int]) -> Iterator[Leaf]:
+    """The leaves of a value under a prefix, of so many that were ``seen``."""
+    if next(seen) >= _MOST_VALUES or prefix.count(".") > _DEEPEST:
+        return
+    if isinstance(value, Setting):
+        yield prefix, value
+    elif isinstance(value, dict):
+        yield from _of_record(value, prefix, seen)
+    elif isinstance(value, list):
+        yield from _of_list(value, prefix, seen)
 
-    def __init__(self) -> None:
-        self.visited = 0
 
-    def of(self, value: Any, prefix: str) -> Iterator[tuple[str, Setting]]:
-        """The leaves of a value under a prefix."""
-        self.visited += 1
-        if self.visited > _MOST_VALUES or prefix.count(".") > _DEEPEST:
-            return
-        if isinstance(value, Setting):
-            yield prefix, value
-        elif isinstance(value, dict):
-            yield from self._of_record(value, prefix)
-        elif isinstance(value, list):
-            yield from self._of_list(value, prefix)
+def _of_record(record: Record, prefix: str, seen: Iterator[int]) -> Iterator[Leaf]:
+    for key, inner in record.items():
+        if key == CLASS:
+            if prefix or is_unknown(inner):
+                yield prefix, inner
+            continue
+        name = "model" if key == "model_spec" and not prefix else key
+        yield from _leaves(inner, f"{prefix}.{name}" if prefix else name, seen)
 
-    def _of_record(self, record: Record, prefix: str) -> Iterator[tuple[str, Setting]]:
-        for key, inner in record.items():
-            if key == CLASS:
-                if prefix or is_unknown(inner):
-                    yield prefix, inner
-                continue
-            name = "model" if key == "model_spec" and not prefix else key
-            yield from self.of(inner, f"{prefix}.{name}" if prefix else name)
 
-    def _of_list(self, items: list[Any], prefix: str) -> Iterator[tuple[str, Setting]]:
-        names = [found for item in items if (found := _name(item))]
-        if names:
-            open_one = next(filter(is_unknown, names), None)
-            told = Setting([name.value for name in names], names[0].place)
-            yield prefix, open_one or told
-        for item in items:
-            if isinstance(item, dict) and CLASS in item and not is_unknown(item):
-                inside = {k: v for k, v in item.items() if k != CLASS}
-                yield from self.of(inside, f"{prefix}.{item[CLASS].value}")
+def _of_list(items: list[Any], prefix: str, seen: Iterator[int]) -> Iterator[Leaf]:
+    names = [found for item in items if (found := _name(item))]
+    if names:
+        open_one = next(filter(is_unknown, names), None)
+        told = Setting([name.value for name in names], names[0].place)
+        yield prefix, open_one or told
+    for item in items:
+        if isinstance(item, dict) and CLASS in item and not is_unknown(item):
+            inside = {k: v for k, v in item.items() if k != CLASS}
+            yield from _leaves(inside, f"{prefix}.{item[CLASS].value}", seen)
 
 
 def _name(item: Any) -> Setting | None:

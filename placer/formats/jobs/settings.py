@@ -258,6 +258,17 @@ class Settings:
             self.found.read(fact, value, self.place(*keys))
         return value
 
+    def axes(self, keys: Mapping[str, tuple[str, ...]], whose: str) -> None:
+        """Take the sizes of axes; where nothing says one it is 1, by default."""
+        for axis, names in keys.items():
+            if self.copy(f"parallelism.{axis}", *names) is None:
+                self.found.derive(f"parallelism.{axis}", 1, f"default of {whose}")
+
+    def recomputed(self, key: str, rule: str = "") -> None:
+        """Record that every layer is computed again, as a key says."""
+        self.found.derive("memory.recompute", "full", rule or key.rpartition(".")[2])
+        self.not_modelled(key, "a further forward pass")
+
     def mention(self, reason: str, *keys: str) -> None:
         """Record as not modelled what is switched on, or may be, and changes no job."""
         unknown = self.unknown(*keys)
@@ -323,9 +334,13 @@ def flat(value: Value, prefix: str = "") -> Iterator[tuple[str, Setting]]:
         elif inner.kind == "mapping":
             yield from flat(inner, f"{name}.")
         else:
-            place = inner.place
-            where = Place(place.source, place.line, place.column)
-            yield name, Setting(_of_document(inner.content), where)
+            yield name, Setting(_of_document(inner.content), place_of(inner))
+
+
+def place_of(value: Value) -> Place:
+    """Where a value of a document stands."""
+    at = value.place
+    return Place(at.source, at.line, at.column)
 
 
 def _of_document(content: Any) -> Any:

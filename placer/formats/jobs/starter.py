@@ -7,7 +7,7 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from placer.formats.jobs.shell.slurm import image_called
+from placer.formats.jobs.shell.script import image_called
 from placer.formats.jobs.shell.text import is_settable, known, named, opens
 from placer.job.started import Started
 

@@ -13,7 +13,6 @@ from math import ceil
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
 from placer.formats.jobs import adapters, deepspeed
 from placer.formats.jobs.accelerate import named_deepspeed
 from placer.formats.jobs.findings import (
@@ -36,7 +35,7 @@ from placer.formats.jobs.megatron.launches import (
 from placer.formats.jobs.megatron.rules import add_rules
 from placer.formats.jobs.settings import AUTO, Setting, Settings
 from placer.formats.jobs.shell import Command, Script, read_script
-from placer.formats.jobs.shell.questions import end, missing_files, note_left_out
+from placer.formats.jobs.shell.questions import no_launch, note_left_out
 from placer.formats.jobs.shell.text import readable
 from placer.formats.jobs.starter import read_starter
 
@@ -70,8 +69,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     ]
     if not launches:
         hint = "megatron sft --tensor_model_parallel_size 4 ..."
-        nothing = [Problem("it starts no training", source, hint=hint)]
-        raise InputError([*missing_files(script), *(end(script) or nothing)])
+        raise no_launch(script, "it starts no training", hint)
     launch = select(launches, asked, source)
     found = Findings(source)
     note_left_out(found, script)
@@ -82,14 +80,14 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     if any(PurePath(word.text).name == "swift" for word in launch.launcher):
         _model(found, arguments)
         found = read_training(found, arguments, launch.place, asked)
-        found.rules.append(lambda joined: _leftover(joined, arguments))
+        found.rules.append(arguments.ignore_rest)
         return found
     for key, value in _DEFAULTS.items():
         found.derive(key, value, _DEFAULT)
     read_facts(found, arguments, shape=False)
     _changes(found, arguments)
     add_rules(found, arguments)
-    found.rules += [_dispatch, lambda joined: _leftover(joined, arguments)]
+    found.rules += [_dispatch, arguments.ignore_rest]
     return found
 
 
@@ -116,9 +114,8 @@ def _gpus(found: Findings, launch: Launch, script: Script, asked: Asked) -> None
 def _changes(found: Findings, arguments: Arguments) -> None:
     """Where ms-swift's defaults are on and the command turns them off."""
     name = "use_distributed_optimizer"
-    place = arguments.place(name)
-    if place is not None and not arguments.flag(name):
-        found.read("data_parallel.sharding", "ddp", place)
+    if not arguments.flag(name):
+        arguments.say("data_parallel.sharding", "ddp", name)
     if arguments.noted("recompute_granularity") is None:
         found.derive("memory.recompute", "selective", _DEFAULT)
     adapters.read_swift(found, arguments)
@@ -130,10 +127,6 @@ def _model(found: Findings, arguments: Arguments) -> None:
     if model is not None and model.values:
         name = readable(model.values[0].text)
         found.notes.append(f"the shape is that of {name}: join its hf:config.json")
-
-
-def _leftover(joined: Findings, arguments: Arguments) -> None:
-    joined.ignored += arguments.unused()
 
 
 def _dispatch(joined: Findings) -> None:
@@ -156,36 +149,31 @@ def read_training(
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "FSDP and DeepSpeed: dp alone")
     for axis in ("pp", "ep"):
         found.derive(f"parallelism.{axis}", 1, _DEFAULT)
-    _read_size(found, arguments, "deepspeed_autotp_size", "parallelism.tp", 1)
-    _read_size(found, arguments, "sequence_parallel_size", "parallelism.cp", 1)
+    _read_size(found, arguments, "deepspeed_autotp_size", "parallelism.tp")
+    _read_size(found, arguments, "sequence_parallel_size", "parallelism.cp")
     if found.integer("parallelism.cp") > 1:
         rule = "sequence_parallel_size is of Ulysses"
         found.derive("context_parallel.communication", "a2a", rule)
     if arguments.fact("sequence", "max_length"):
         found.notes.append("sequence is the longest: most are shorter, unless packed")
     _read_batch(found, arguments, asked)
-    if arguments.noted("gradient_checkpointing") is None or arguments.flag(
-        "gradient_checkpointing"
-    ):
-        found.derive("memory.recompute", "full", "gradient_checkpointing")
+    name = "gradient_checkpointing"
+    if arguments.noted(name) is None or arguments.flag(name):
+        found.derive("memory.recompute", "full", name)
     adapters.read_swift(found, arguments, place)
     return _with_sharding(found, arguments, asked)
 
 
-def _read_size(
-    found: Findings, arguments: Arguments, name: str, key: str, default: int
-) -> int:
+def _read_size(found: Findings, arguments: Arguments, name: str, key: str) -> int:
     value = arguments.fact(key, name)
-    if value is None:
-        found.derive(key, default, _DEFAULT)
-    return default if value is None else value
+    found.derive(key, 1, _DEFAULT)
+    return value or 1
 
 
 def _read_batch(found: Findings, arguments: Arguments, asked: Asked) -> None:
     """Accumulation fills 16 sequences, where nothing says it."""
-    micro = _read_size(
-        found, arguments, "per_device_train_batch_size", "micro_batch", 1
-    )
+    name = "per_device_train_batch_size"
+    micro = _read_size(found, arguments, name, "micro_batch")
     steps = arguments.fact("micro_batches", "gradient_accumulation_steps")
     world = asked.gpus or found.integer(GPUS)
     if steps is None and world:

@@ -92,7 +92,7 @@ def _bare(key: str) -> str:
 def read(text: str, source: str, asked: Asked) -> Findings:
     """Findings of a TOML file, or of one function of a config registry."""
     found = Findings(source)
-    if _is_python(text):
+    if _IS_PYTHON.search(text):
         values = python_values(text, source, asked, _LIBRARY)
     else:
         values = toml_values(text, source)
@@ -104,10 +104,6 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     _read_rest(settings)
     settings.leave()
     return found
-
-
-def _is_python(text: str) -> bool:
-    return _IS_PYTHON.search(text) is not None
 
 
 def _degree(settings: Settings, name: str, least: int = 1) -> int | None:
@@ -189,13 +185,12 @@ def _read_sharding(settings: Settings) -> None:
     if shards is not None and shards > 0:
         rule = f"replicate {replicate} x shard {shards}"
         found.derive("parallelism.dp", replicate * shards, rule, place)
-    policy = settings.choice(
-        {"default": "default", "always": "always", "never": "never"},
+    in_pipeline = found.integer("parallelism.pp", 2) > 1
+    keeps = settings.choice(
+        {"default": in_pipeline, "always": False, "never": True},
         "parallelism.fsdp_reshard_after_forward",
     )
-    keeps = policy == "never"
-    if policy in (None, "default"):
-        keeps = found.integer("parallelism.pp", 2) > 1
+    keeps = in_pipeline if keeps is None else bool(keeps)
     found.rules.append(lambda joined: shard(joined, replicate, keeps, place))
     for key in ("overlap_reduce", "overlap_gather"):
         found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
@@ -340,9 +335,8 @@ def _read_rest(settings: Settings) -> None:
         "parallelism.expert_parallel_comm_backend", "model.moe_comm_backend"
     )
     if found.integer("parallelism.ep", 2) > 1 and backend in _BACKENDS:
-        found.derive(
-            "expert_parallel.dispatch", _BACKENDS[backend], f"{backend} dispatch"
-        )
+        way, rule = _BACKENDS[backend], f"{backend} dispatch"
+        found.derive("expert_parallel.dispatch", way, rule)
         place = settings.place("parallelism.expert_parallel_comm_backend")
         core_rules.equal_parts(found, backend, place)
     _read_recompute(settings)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
@@ -21,8 +20,7 @@ from placer.formats.jobs.megatron.launches import Launch, ask_for_anything, sele
 from placer.formats.jobs.settings import Setting, Settings
 from placer.formats.jobs.shell import read_script
 from placer.formats.jobs.shell.questions import (
-    end,
-    missing_files,
+    no_launch,
     note_left_out,
     setting_of,
     unknown_value,
@@ -73,10 +71,8 @@ def _launch(
         if any(_is_of_actor(word, script.either) for word in command.words)
     ]
     if not launches:
-        message = f"no command has arguments {_ACTOR}*"
         hint = "the script that starts verl.trainer.main_ppo is wanted"
-        nothing = [Problem(message, source, hint=hint)]
-        raise InputError([*missing_files(script), *(end(script) or nothing)])
+        raise no_launch(script, f"no command has arguments {_ACTOR}*", hint)
     launch = select(launches, asked, source)
     note_left_out(found, script)
     ask_for_anything(launch, found, script)
@@ -137,13 +133,11 @@ def _any(settings: Settings, prefix: str) -> bool:
 
 
 def _read_gpus(settings: Settings) -> None:
-    nodes = settings.integer("trainer.nnodes", fact=GPUS)
-    each = settings.integer("trainer.n_gpus_per_node", fact=GPUS)
-    if settings.unknown("trainer.nnodes") or settings.unknown(
-        "trainer.n_gpus_per_node"
-    ):
+    keys = "trainer.nnodes", "trainer.n_gpus_per_node"
+    nodes, each = (settings.integer(key, fact=GPUS) for key in keys)
+    if any(map(settings.unknown, keys)):
         return  # asked for
-    place = settings.place("trainer.nnodes", "trainer.n_gpus_per_node")
+    place = settings.place(*keys)
     if nodes is not None or each is not None:
         # One node of eight is the default of the trainer's configuration.
         rule = f"{nodes or 1} nodes x {each or 8} GPUs"
@@ -198,8 +192,12 @@ def _read_megatron(settings: Settings) -> None:
     found.derive("tensor_parallel.sequence", True, "default of veRL")
     mcore.read_shape(settings, _OVERRIDE)
     mcore.read_rest(settings, _OVERRIDE)
-    for part in ("param", "grad", "optimizer"):
-        key = f"{_MEGATRON}{part}_offload"
+    _read_offload(settings, _MEGATRON, ("param", "grad", "optimizer"))
+
+
+def _read_offload(settings: Settings, prefix: str, parts: tuple[str, ...]) -> None:
+    for part in parts:
+        key = f"{prefix}{part}_offload"
         if settings.flag(key):
             settings.not_modelled(key, "state moves to host memory and back")
 
@@ -208,8 +206,7 @@ def _read_fsdp(settings: Settings) -> None:
     """PyTorch's FSDP over all GPUs, or over groups of ``fsdp_size``."""
     found, key = settings.found, f"{_ACTOR}fsdp_config.fsdp_size"
     ulysses = f"{_ACTOR}ulysses_sequence_parallel_size"
-    if settings.copy("parallelism.cp", ulysses) is None:
-        found.derive("parallelism.cp", 1, "default of veRL")
+    settings.axes({"cp": (ulysses,)}, "veRL")
     if found.integer("parallelism.cp") > 1:
         found.derive("context_parallel.communication", "a2a", "Ulysses")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of veRL")
@@ -222,11 +219,7 @@ def _read_fsdp(settings: Settings) -> None:
         found.derive("data_parallel.sharding", "zero3", "FSDP over all GPUs")
     found.derive("bytes.gradient", 4, "veRL reduces in fp32")
     found.rules.append(bucket_of_a_layer)
-    for part in ("param", "optimizer"):
-        key = f"{_ACTOR}fsdp_config.{part}_offload"
-        if settings.flag(key):
-            settings.not_modelled(key, "state moves to host memory and back")
+    _read_offload(settings, f"{_ACTOR}fsdp_config.", ("param", "optimizer"))
     key = "actor_rollout_ref.model.enable_gradient_checkpointing"
     if settings.flag(key):
-        found.derive("memory.recompute", "full", "enable_gradient_checkpointing")
-        settings.not_modelled(key, "a further forward pass")
+        settings.recomputed(key)

@@ -23,6 +23,7 @@ from placer.formats.machines.gpu_matrix import (
     findings_of,
     matrix_of,
 )
+from placer.formats.machines.islands import of_host
 from placer.formats.machines.labelled import Lines, lines_of_hosts
 from placer.topology.affinity import Affinity
 
@@ -76,8 +77,7 @@ def read(text: str, source: str) -> Findings:
                 found = (_NUMA_LINE.fullmatch(line) for _, line in lines)
                 numa[host] = {f"GPU{m[1] or m[2]}": int(m[3]) for m in found if m}
             else:
-                of = f' of "{host}"' if host else ""
-                message = f"no link types between GPUs{of} in it"
+                message = f"no link types between GPUs{of_host(host)} in it"
                 ignored.append(Problem(message, source, lines.first, 1, hint=_HOW))
         refuse(problems if matrices or problems else ignored)
     for host, matrix in matrices.items():
@@ -103,8 +103,7 @@ def _table(
     """The lines below the title of the link types, up to the next title."""
     starts = [i for i, (_, line) in enumerate(lines) if _TITLE.match(line)]
     if len(starts) > 1:
-        of = f' of "{host}"' if host else ""
-        message = f"several matrices{of}: whose they are cannot be told"
+        message = f"several matrices{of_host(host)}: whose they are cannot be told"
         problems.append(Problem(message, source, lines[starts[1] :].first, 1))
     if len(starts) != 1:
         return None
@@ -155,7 +154,7 @@ def _of_json(text: str, source: str) -> tuple[Matrix, dict[str, int]]:
 
 def _unread(matrix: Matrix, host: str, source: str) -> list[Problem]:
     """Pairs of GPUs whose link the tool could not read."""
-    of = f' of "{host}"' if host else ""
+    of = of_host(host)
     return [
         Problem(f"the link of {a} and {b}{of} was not read: {cell}", source)
         for a, b in combinations(matrix.gpus, 2)

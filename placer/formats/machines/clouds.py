@@ -35,10 +35,9 @@ from collections import Counter
 
 from placer.base.errors import Problem
 from placer.documents import Value, parse_answer
-from placer.formats.machines.blocks import Block
-from placer.formats.machines.findings import Findings, Level, some
+from placer.formats.machines.findings import Findings, Level, some, usual
 from placer.formats.machines.labelled import are_numbers
-from placer.formats.machines.slurm_machine import slurm_findings
+from placer.formats.machines.slurm_machine import Block, slurm_findings
 from placer.topology.gpu_kinds import kind_of_gpu
 
 _MAX_NETWORK_NODES = 8
@@ -97,8 +96,8 @@ def read_aws(text: str, source: str) -> Findings:
         name = item.name("InstanceId", required=True)
         findings.add_node(item, name, (_ultraserver(item), *closest_first))
     file.fail_if_problems()
-    types = Counter(filter(kind_of_gpu, (i.name("InstanceType") for i in instances)))
-    findings.gpu = next((name for name, _ in types.most_common(1)), "")
+    types = (item.name("InstanceType") for item in instances)
+    findings.gpu = usual(filter(kind_of_gpu, types))
     _note_kinds(findings, instances)
     return findings
 

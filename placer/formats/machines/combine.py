@@ -104,16 +104,10 @@ def _layers(
         domain_of_node, domains = numbered(column)
         if domains:
             yield Layer(
-                level.name,
-                found.source,
-                level.scale_up,
-                level.planned,
-                domain_of_node,
-                domains,
-                level.bandwidth,
-                level.inside,
-                level.apart,
-                level.key,
+                **vars(level),
+                source=found.source,
+                domain_of_node=domain_of_node,
+                names=domains,
             )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -213,6 +214,12 @@ def count_of(count: int, what: str) -> str:
         if what.endswith(end):
             return f"{count} {what.removesuffix(end)}{plural}"
     return f"{count} {what}s"
+
+
+def usual(names: Iterable[str]) -> str:
+    """What most are called; empty where none is called anything."""
+    found = Counter(filter(None, names)).most_common(1)
+    return found[0][0] if found else ""
 
 
 def some(names: list[str], most: int = 3) -> str:

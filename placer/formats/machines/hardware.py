@@ -49,7 +49,9 @@ def tiers(
     if inside and not node.tiers[-1].scale_up:
         message = f"{inside[0].label} shares NVLink, the GPUs of a node do not"
         raise InputError([Problem(message, inside[0].source)])
-    chosen = [scale_up[max(0, i)] for i in _from_end(len(inside), len(scale_up))]
+    # The last from the last.
+    above = len(scale_up) - len(inside)
+    chosen = [scale_up[max(0, above + i)] for i in range(len(inside))]
     chosen += [
         scale_out[-1 if i == len(outside) - 1 else min(i, len(scale_out) - 1)]
         for i in range(len(outside))
@@ -127,11 +129,6 @@ def _measured(
         found.append(replace(tier, bandwidth=bandwidth, efficiency=1.0))
         sources.append(f"tier {tier.name}: bandwidth as measured, {visible(source)}")
     return found
-
-
-def _from_end(wanted: int, given: int) -> range:
-    """Positions in ``given`` for ``wanted`` tiers, the last from the last."""
-    return range(given - wanted, given)
 
 
 def _check(

@@ -94,9 +94,8 @@ def _check(told: Sequence[Findings], hardware: Topology) -> None:
         if found.nvlink != nvlink:
             message = f"NVLink or XGMI joins the GPUs of a node, on {name} none does"
             if nvlink:
-                message = (
-                    f"the GPUs of a node have no NVLink or XGMI, on {name} they have"
-                )
+                message = "the GPUs of a node have no NVLink or XGMI, "
+                message += f"on {name} they have"
         elif found.islands != first.islands:
             key = ""
             message = (
@@ -160,17 +159,6 @@ def _between(
     """The node tier around islands of hardware that has none, where from, and notes."""
     inner, outer = hardware.tiers[0], hardware.tiers[hardware.scale_up_tier + 1]
     outer_words = f"{outer.name} of {hardware.name}"
-    if pcie:
-        tier = Tier(
-            NODE,
-            pcie.bandwidth,
-            outer.latency,
-            scale_up=False,
-            oversubscription=pcie.oversubscription,
-            efficiency=pcie.efficiency,
-            distance=inner.distance * inner.bandwidth / pcie.bandwidth,
-        )
-        return tier, f"{pcie.words}; latency of {outer_words}", ()
     tier = Tier(
         NODE,
         outer.bandwidth,
@@ -180,6 +168,15 @@ def _between(
         efficiency=outer.efficiency,
         distance=outer.distance,
     )
+    if pcie:
+        tier = replace(
+            tier,
+            bandwidth=pcie.bandwidth,
+            oversubscription=pcie.oversubscription,
+            efficiency=pcie.efficiency,
+            distance=inner.distance * inner.bandwidth / pcie.bandwidth,
+        )
+        return tier, f"{pcie.words}; latency of {outer_words}", ()
     note = (
         "no source says how fast GPUs of different islands of a node reach each "
         f"other: taken as fast as {outer_words}"

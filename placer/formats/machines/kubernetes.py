@@ -21,7 +21,7 @@ from placer.base.errors import Problem, refuse
 from placer.base.naming import named
 from placer.documents import Value, parse_answer
 from placer.documents.tree import visible
-from placer.formats.machines.findings import Findings, some
+from placer.formats.machines.findings import Findings, some, usual
 from placer.formats.machines.kubernetes_gpus import count_gpus
 from placer.formats.machines.node_labels import (
     HOSTNAME,
@@ -93,7 +93,10 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
             f'{named("labels")}: no node has the label "{visible(key)}"', hint
         )
     rows = label_levels(present, rules)
-    levels = tuple(replace(row.level, key=_usual(row.keys, labels)) for row in rows)
+    of_nodes = Counter(key for given in labels for key in given)
+    levels = tuple(
+        replace(row.level, key=max(row.keys, key=of_nodes.__getitem__)) for row in rows
+    )
     findings = Findings(source, levels, gpu=_product(labels))
     unused = unused_labels(labels, rows, rules)
     columns = _named(_domains(rows, labels, findings), labels, unused, findings)
@@ -132,12 +135,8 @@ def _product(labels: Sequence[dict[str, str]]) -> str:
     ]
     # Other instances have no GPUs in their names.
     types = [given.get(_INSTANCE_TYPE, "") for given in labels]
-    known = [
-        name or (kind_of_gpu(own) and own)
-        for name, own in zip(names, types, strict=True)
-    ]
-    counted = Counter(name for name in known if name).most_common(1)
-    return counted[0][0] if counted else ""
+    pairs = zip(names, types, strict=True)
+    return usual(name or (kind_of_gpu(own) and own) for name, own in pairs)
 
 
 def _domains(
@@ -256,11 +255,6 @@ def _add_demands(findings: Findings, node: Value, name: str) -> None:
         if number and int(number[1]) and _NETWORK.fullmatch(resource):
             offer = Resource(resource, int(number[1]) * (1000 if number[2] else 1))
             findings.resources.setdefault(offer, []).append(name)
-
-
-def _usual(keys: Sequence[str], labels: Sequence[dict[str, str]]) -> str:
-    """The key of these that most nodes have."""
-    return max(keys, key=lambda key: sum(key in given for given in labels))
 
 
 def _add_aliases(

@@ -5,26 +5,201 @@ element is a GPU; without one its class tells (0x03, or 0x12 on AMD's accelerato
 0x02 tells a NIC (NVIDIA/nccl and ROCm/rccl, ``src/graph/xml.cc`` and ``topo.cc``).
 
 NCCL writes the links that it finds up, and nothing where there are none or where it
-could not ask: a file without links does not tell whether there are any.
+could not ask: a file without links does not tell whether there are any. A link leads to
+a GPU of the node, to the NVSwitch, which is one for all its GPUs, or to a CPU
+(``topo.cc``). One whose target has no class and is no GPU of the file leads to an
+NVSwitch, which a virtual machine does not see (``xml.cc``).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem, refuse
+from placer.documents.tree import visible
 from placer.formats.machines.findings import Findings, same_everywhere
-from placer.formats.machines.nccl_links import joined
-from placer.formats.machines.nccl_parser import parse
+from placer.formats.machines.islands import (
+    Parts,
+    island_words,
+    islands,
+    of_host,
+    usual_islands,
+)
+from placer.formats.machines.nccl_parser import GPU_CLASSES, are_numbered, parse
 from placer.formats.machines.pcie import between_islands
 from placer.topology.affinity import MAX_NUMA, Affinity, gpu_words
 from placer.topology.model import MAX_GPUS_OF_NODE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from placer.formats.machines.nccl_parser import Device, Link, Parsed
 
-    from placer.formats.machines.nccl_parser import Device, Parsed
+_CPU_CLASS = "0x068001"
+
+
+@dataclass
+class Joined:
+    """What the links say.
+
+    Attributes
+    ----------
+    joins : bool or None
+        True when they join the GPUs of a node, or of every island of it, None when the
+        file does not tell.
+    islands : tuple of tuple of int
+        GPUs of each island as a launcher counts them; none where a node has one.
+    kind : str
+        ``NVLink`` or ``XGMI``.
+    notes : list of str
+        What was assumed and what was not counted.
+    """
+
+    joins: bool | None
+    islands: Parts
+    kind: str
+    notes: list[str]
+
+
+def joined(parsed: Parsed, source: str) -> Joined:
+    """Whether links join the GPUs of every host of the file, and to which islands."""
+    kind = " and ".join(sorted({link.kind for link in parsed.links})) or "NVLink"
+    nodes = {host: _Node(gpus) for host, gpus in parsed.hosts.items()}
+    for link in parsed.links:
+        gpu = parsed.gpus[link.gpu]
+        nodes[gpu.host].connect(gpu, link)
+    names = [f"host {n}" for n in range(1, len(nodes) + 1)] if len(nodes) > 1 else [""]
+    hosts = dict(zip(names, nodes.values(), strict=True))
+    for host, node in hosts.items():
+        if node.twice and parsed.links:
+            message = f"two GPUs{of_host(host)} have the busid {node.twice[:40]}"
+            refuse([Problem(visible(message), source)])
+    found = _islands(hosts, source, kind)
+    joins = all(node.linked and not node.untold for node in nodes.values())
+    notes = list(_notes(list(nodes.values()), kind))
+    if found and not all(map(are_numbered, parsed.hosts.values())):
+        notes.append("its GPUs have no numbers: counted as they stand in the file")
+    return Joined(joins or None, found, kind, notes)
+
+
+def _islands(hosts: Mapping[str, _Node], source: str, kind: str) -> Parts:
+    """The islands of every host; none where links join no GPUs, or all of them."""
+    linked = [node for node in hosts.values() if node.linked]
+    if all(len(node.parts) - len(node.untold) < 2 for node in linked):
+        return ()
+    gpus = {
+        host: ([gpu.name for gpu in node.gpus], node.parts)
+        for host, node in hosts.items()
+    }
+    usual = usual_islands(source, gpus, kind)
+    others = [host for host, (_, parts) in gpus.items() if parts != usual]
+    if others:
+        names, parts = gpus[others[0]]
+        message = (
+            f"the {len(names)} GPUs{of_host(others[0])} are other {kind} islands than "
+            f"those of other hosts: {island_words(names, parts)}"
+        )
+        refuse([Problem(message, source, hint="give the file of one sound host")])
+    return usual
+
+
+class _Node:
+    """The GPUs of a host, and the links between them."""
+
+    def __init__(self, gpus: Sequence[Device]) -> None:
+        self.gpus = gpus
+        self.skipped: Counter[str] = Counter()
+        self._own: set[int] = set()
+        self._by_busid = {_busid(gpu.busid): i for i, gpu in enumerate(gpus)}
+        self._pairs: set[tuple[int, int]] = set()
+        self._on_switch: set[int] = set()
+
+    @property
+    def twice(self) -> str:
+        """A busid that two GPUs have; empty where each has its own."""
+        counts = Counter(_busid(gpu.busid) for gpu in self.gpus)
+        again = (gpu.busid for gpu in self.gpus if counts[_busid(gpu.busid)] > 1)
+        return next((busid or "no busid" for busid in again), "")
+
+    def connect(self, gpu: Device, link: Link) -> None:
+        """Add a link of ``gpu``, once all GPUs are known."""
+        a, target = self._by_busid[_busid(gpu.busid)], _busid(link.target)
+        b = self._by_busid.get(target)
+        if a == b:
+            self._own.add(a)
+            self.skipped["from a GPU to itself"] += 1
+        elif b is not None:
+            self._pairs.add((min(a, b), max(a, b)))
+        elif link.target_class.startswith(GPU_CLASSES):
+            self.skipped["to GPUs that are not in the file"] += 1
+        elif link.target_class == _CPU_CLASS:
+            self.skipped["to a CPU"] += 1
+        else:
+            self._on_switch.add(a)
+
+    @property
+    def linked(self) -> bool:
+        """Whether a link joins any GPUs."""
+        return bool(self._pairs or self._on_switch)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """Islands, with GPUs that are alone, by position in ``gpus``."""
+        switch = len(self.gpus)
+        links = [*self._pairs, *((gpu, switch) for gpu in self._on_switch)]
+        found = islands(switch + 1, links)
+        without = (tuple(gpu for gpu in gpus if gpu < switch) for gpus in found)
+        return tuple(part for part in without if part)
+
+    @cached_property
+    def untold(self) -> list[int]:
+        """GPUs alone whose links the file does not tell.
+
+        It has no ``gpu`` element to hold them, or ends them where they start.
+        """
+        alone = [part[0] for part in self.parts if len(part) == 1]
+        return [
+            gpu
+            for gpu in alone
+            if gpu in self._own
+            or not (self.gpus[gpu].described or gpu in self._on_switch)
+        ]
+
+    @property
+    def over_others(self) -> int:
+        """Pairs of an island that have no link of their own."""
+        direct = {*self._pairs, *combinations(sorted(self._on_switch), 2)}
+        return sum(math.comb(len(part), 2) for part in self.parts) - len(direct)
+
+
+def _notes(nodes: Sequence[_Node], kind: str) -> Iterator[str]:
+    """What was assumed, and what was not counted."""
+    if not any(node.linked for node in nodes):
+        yield (
+            "it shows no link between GPUs, which does not say that there is none: "
+            "they share NVLink if those of the hardware do"
+        )
+    elif untold := sum(len(node.untold) for node in nodes):
+        yield f"GPUs whose links it does not tell: {untold}"
+    if over := sum(node.over_others for node in nodes):
+        yield (
+            f"pairs of GPUs without {kind} of their own: {over}, taken for one island, "
+            "since links lead from one to the other over further GPUs"
+        )
+    skipped: Counter[str] = Counter()
+    for node in nodes:
+        skipped += node.skipped
+    for where, count in skipped.items():
+        yield f"links {where}, not counted: {count}"
+
+
+def _busid(text: str) -> str:
+    """A busid without marks and leading zeros, as NCCL compares them."""
+    return text.lower().replace(":", "").replace(".", "").lstrip("0")
 
 
 def read(text: str, source: str) -> Findings:

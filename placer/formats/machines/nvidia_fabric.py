@@ -10,7 +10,7 @@ from pathlib import Path
 from placer.base.errors import Problem, refuse
 from placer.base.hostlist import name_problem
 from placer.formats.machines.fabric_domain import UUID, fabric_domain
-from placer.formats.machines.findings import Findings, Level, NodeFacts
+from placer.formats.machines.findings import Findings, Level, NodeFacts, usual
 from placer.formats.machines.labelled import Lines, are_numbers, lines_of_hosts
 
 _LEVEL = Level("clique", True)
@@ -56,9 +56,8 @@ def read(text: str, source: str) -> Findings:
     for label, lines in hosts.items():
         host = label or Path(source).stem
         if not label and name_problem(host):
-            problems.append(
-                Problem("no line says which host it is of", source, hint=_HOW)
-            )
+            message = "no line says which host it is of"
+            problems.append(Problem(message, source, hint=_HOW))
             break
         gpus = _gpus(lines, source, problems)
         if not gpus:
@@ -70,8 +69,7 @@ def read(text: str, source: str) -> Findings:
     if not (findings.nodes or problems):
         problems.append(Problem("no fabric of a GPU in it", source, hint=_HOW))
     refuse(problems)
-    products = Counter(found[1].strip() for found in _PRODUCT.finditer(text))
-    findings.gpu = next((name for name, _ in products.most_common(1)), "")
+    findings.gpu = usual(found[1].strip() for found in _PRODUCT.finditer(text))
     findings.numbers = "" not in hosts and are_numbers(hosts)
     if "" in hosts:
         findings.notes.append(f"without host names: taken for host {host}")

@@ -84,7 +84,8 @@ def _nearest(matrix: Matrix) -> dict[str, list[str]]:
     nics = _nics(matrix)
     nearest = {}
     for gpu in matrix.gpus if nics else ():
-        near = min((matrix.cells[gpu, nic] for nic in nics), key=_far)
+        cells = [matrix.cells[gpu, nic] for nic in nics]
+        near = min(cells, key=lambda cell: _FAR.get(cell, -1))
         nearest[gpu] = [nic for nic in nics if matrix.cells[gpu, nic] == near]
     return nearest
 
@@ -117,7 +118,3 @@ def _numa_nodes(matrix: Matrix) -> tuple[int, ...]:
             return ()
         numbers.append(int(cells[at]))
     return tuple(numbers)
-
-
-def _far(cell: str) -> int:
-    return _FAR.get(cell, -1)

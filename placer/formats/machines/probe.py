@@ -23,7 +23,14 @@ from placer.documents.facts import TEXT
 from placer.documents.keys import Key, Kind, integer, key, list_of, map_of, special
 from placer.documents.tree import Node
 from placer.formats.machines import kubernetes
-from placer.formats.machines.findings import MAX_NODES, Findings, Level, NodeFacts, some
+from placer.formats.machines.findings import (
+    MAX_NODES,
+    Findings,
+    Level,
+    NodeFacts,
+    some,
+    usual,
+)
 from placer.formats.machines.switches import switch_levels
 
 if TYPE_CHECKING:
@@ -167,8 +174,7 @@ def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     findings.gpu_resource = ""
     own = list(_own_levels(probed))
     findings.levels += tuple(level for level, _ in own)
-    names = Counter(one.gpu for one in probed if one.gpu)
-    findings.gpu = next((name for name, _ in names.most_common(1)), findings.gpu)
+    findings.gpu = usual(one.gpu for one in probed) or findings.gpu
     for number, one in enumerate(probed):
         domains = findings.nodes[one.host].domains + tuple(c[number] for _, c in own)
         findings.nodes[one.host] = NodeFacts(domains, one.gpus or None)
@@ -212,11 +218,8 @@ def _clashes(probed: Sequence[Probed], source: str) -> Iterator[Problem]:
     seen: dict[str, Probed] = {}
     for one in probed:
         first = seen.setdefault(one.host, one)
-        if (first.domain, first.address, first.gpus) != (
-            one.domain,
-            one.address,
-            one.gpus,
-        ):
+        said = [(probe.domain, probe.address, probe.gpus) for probe in (first, one)]
+        if said[0] != said[1]:
             message = f'line {first.line} says otherwise of "{one.host}"'
             hint = "two nodes of one name? set PLACER_HOST on each"
             yield Problem(message, source, one.line, 1, "host", hint)

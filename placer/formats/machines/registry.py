@@ -14,7 +14,7 @@ not understood goes to ``Findings.ignored``, what a user should know to
 empty.
 
 For YAML and JSON `placer.documents.parse_answer` gives values with places; for
-``Key=Value`` lines there is `placer.formats.machines.slurm_lines`, for a tree of
+``Key=Value`` lines there is `placer.formats.machines.slurm_conf`, for a tree of
 switches `placer.formats.machines.switches`, and for the output of one command on many
 hosts `placer.formats.machines.labelled`. What holds for every node that other sources
 list, or needs them otherwise, is given by ``Findings.join``; measured bandwidths by

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from placer.base.errors import Problem, refuse
 from placer.base.hostlist import HostLists
 from placer.documents import Value, parse_answer
-from placer.formats.machines.blocks import Block, sizes_problem
 from placer.formats.machines.findings import MAX_NODES, hosts_of
 from placer.formats.machines.slurm_conf import read_conf
-from placer.formats.machines.slurm_machine import slurm_findings
+from placer.formats.machines.slurm_machine import Block, sizes_problem, slurm_findings
 from placer.formats.machines.switches import Switch
 
 if TYPE_CHECKING:
@@ -65,7 +64,8 @@ def read_yaml(text: str, source: str) -> Findings:
 def _chosen(topologies: Sequence[Value], kind: str) -> tuple[Value | None, list[Value]]:
     """The topology of a kind to read, and the others of that kind."""
     found = [item for item in topologies if item.at(kind)]
-    by_default = [item for item in found if _is_true(item.at("cluster_default"))]
+    key = "cluster_default"
+    by_default = [item for item in found if (own := item.at(key)) and own.boolean()]
     chosen = next(iter([*by_default, *found]), None)
     rest = [item for item in found if chosen and item.path != chosen.path]
     return (chosen.at(kind) if chosen else None), rest
@@ -81,10 +81,6 @@ def _refuse_others(root: Value, topologies: Sequence[Value]) -> None:
                 item.problem(f"the topology {name} is {kind}: {why}", hint)
     if not root.document.problems:
         root.problem("no tree and no block topology in it")
-
-
-def _is_true(item: Value | None) -> bool:
-    return item is not None and item.boolean()
 
 
 def _switches(tree: Value, lists: HostLists) -> list[Switch]:

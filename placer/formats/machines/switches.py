@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from placer.base.errors import Problem
 from placer.formats.machines.findings import Level, some
+
+if TYPE_CHECKING:
+    from placer.base.errors import Problem
 
 MAX_HEIGHT = 12
 _LONGEST = 400
@@ -155,10 +158,7 @@ class SwitchProblem:
 
     def __call__(self, switch: Switch, message: str, hint: str = "") -> None:
         """Record a problem with ``switch``."""
-        at = switch.place
-        self.problems.append(
-            Problem(message, at.source, at.line, at.column, at.key, hint)
-        )
+        self.problems.append(replace(switch.place, message=message, hint=hint))
 
 
 def joined_names(groups: Sequence[Sequence[str]]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem
 from placer.documents.tree import visible
-from placer.formats.jobs.findings import Findings, Place, Remark
+from placer.formats.jobs import core_rules
+from placer.formats.jobs.findings import Findings, Place, Remark, Scalar
 from placer.formats.jobs.shell.questions import ask
 from placer.formats.jobs.shell.text import known, opens
 
@@ -164,11 +165,35 @@ class Arguments:
             self.found.read(key, value, place)
         return value
 
-    def unused(self) -> Iterator[Remark]:
-        """The arguments that nobody asked for."""
-        for name, argument in self._given.items():
-            if name not in self._used:
-                yield Remark(argument.flag, argument.place)
+    def say(self, key: str, value: Scalar, name: str) -> None:
+        """Read the fact that an argument stands for, where it is given."""
+        if place := self.place(name):
+            self.found.read(key, value, place)
+
+    def switch(self, key: str, name: str) -> bool:
+        """Read a flag as a fact, which is false where it is not given; its value."""
+        is_on = self.flag(name)
+        self.say(key, is_on, name)
+        self.found.derive(key, False, f"no --{name.replace('_', '-')}")
+        return is_on
+
+    def not_modelled(self, name: str, what: str, reason: str = "") -> None:
+        """Record what a given argument asks for and no job can say."""
+        if place := self.place(name):
+            self.found.not_modelled.append(Remark(what, place, reason))
+
+    def refuse(self, name: str, message: str, hint: str = "") -> None:
+        """Record that Megatron refuses an argument, as `core_rules.refuse`."""
+        place = self.place(name) or Place(self.found.source)
+        core_rules.refuse(self.found, place, message, hint)
+
+    def ignore_rest(self, joined: Findings) -> None:
+        """Ignore the arguments that nobody asked for."""
+        joined.ignored += (
+            Remark(argument.flag, argument.place)
+            for name, argument in self._given.items()
+            if name not in self._used
+        )
 
 
 def name_of(flag: str) -> str:
@@ -218,9 +243,8 @@ def arguments_of(words: Sequence[Text], either: Either) -> Given:
                 found.anything.append(word)  # a flag of which the name is not known
             elif flag is None:
                 program = any(one.text.endswith(".py") for one in found.before)
-                (found.anything if flags is None and program else found.before).append(
-                    word
-                )
+                to = found.anything if flags is None and program else found.before
+                to.append(word)
             elif flags is None and values:
                 found.anything.append(word)
             elif is_value:

@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 _NUMBER = "987650"  # begins the numbers that stand for what is not known
 # What layers of a model are called in DeepSpeed's pipeline.
-_LAYER, _EMBEDDING, _HEAD = (
-    "paralleltransformerlayerpipe",
-    "embeddingpipe",
-    "lmheadpipe",
-)
+_LAYER = "paralleltransformerlayerpipe"
+_EMBEDDING, _HEAD = "embeddingpipe", "lmheadpipe"
 
 
 def read_deepspeed(

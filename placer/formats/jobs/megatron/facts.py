@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem
 from placer.formats.jobs import core_rules
-from placer.formats.jobs.core_rules import refuse
 from placer.formats.jobs.findings import GLOBAL_BATCH, Findings, Place, Remark
 from placer.formats.jobs.megatron.traffic import read_traffic
 
@@ -101,9 +100,8 @@ def _axes(found: Findings, arguments: Arguments) -> None:
         found.problems.append(Problem(message, *(place or Place(found.source))))
     for name in ("model_parallel_size", "batch_size"):
         if arguments.noted(name) is not None:
-            refuse(
-                found, arguments, name, f"--{name.replace('_', '-')} is no longer valid"
-            )
+            flag = f"--{name.replace('_', '-')}"
+            arguments.refuse(name, f"{flag} is no longer valid")
 
 
 def _batch(found: Findings, arguments: Arguments) -> None:
@@ -114,7 +112,7 @@ def _batch(found: Findings, arguments: Arguments) -> None:
         if given:
             message = "--step-batch-size-schedule and --global-batch-size together"
             hint = "remove one of them; older versions took both"
-            refuse(found, arguments, "step_batch_size_schedule", message, hint)
+            arguments.refuse("step_batch_size_schedule", message, hint)
         last = schedule.values[-1].text.rpartition(":")[2] if schedule.values else ""
         if last.isdecimal() and len(last) < 10:
             found.read(GLOBAL_BATCH, int(last), schedule.value_place)
@@ -134,24 +132,22 @@ def _batch(found: Findings, arguments: Arguments) -> None:
     most = None if arguments.is_open(name) else arguments.integer(name, "sequence")
     if most is not None and most < found.integer("sequence"):
         message = f"max_position_embeddings {most} is less than seq_length"
-        refuse(found, arguments, "max_position_embeddings", message)
+        arguments.refuse("max_position_embeddings", message)
 
 
 def _shape(found: Findings, arguments: Arguments) -> None:
     given = [arguments.fact(key, name) for key, name in _SHAPE.items()]
     refuse_mixed(found, arguments)
     _gated(found, arguments, is_whole=any(given))
-    place = arguments.place("untie_embeddings_and_output_weights")
-    untied = arguments.flag("untie_embeddings_and_output_weights")
-    if place is not None:
-        found.read("model.tied_embeddings", not untied, place)
-    elif any(given):  # or another source has the shape, and this too
+    untie = "untie_embeddings_and_output_weights"
+    arguments.say("model.tied_embeddings", not arguments.flag(untie), untie)
+    if any(given):  # or another source has the shape, and this too
         rule = "no --untie-embeddings-and-output-weights"
         found.derive("model.tied_embeddings", True, rule)
     if arguments.flag("multi_latent_attention"):
         if arguments.flag("group_query_attention"):
             message = "--group-query-attention with --multi-latent-attention"
-            refuse(found, arguments, "multi_latent_attention", message)
+            arguments.refuse("multi_latent_attention", message)
         for key, (name, usual) in _LATENT.items():
             if arguments.fact(key, name, minimum=0) is None:
                 found.derive(key, usual, _DEFAULT)
@@ -166,14 +162,12 @@ def _shape(found: Findings, arguments: Arguments) -> None:
 
 def _gated(found: Findings, arguments: Arguments, *, is_whole: bool) -> None:
     for name in ("swiglu", "quick_geglu", "geglu"):
-        place = arguments.place(name)
-        if place is not None and arguments.flag(name):
-            found.read("model.gated", True, place)
+        if arguments.flag(name):
+            arguments.say("model.gated", True, name)
             return
-    function = arguments.text("activation_func")
-    place = arguments.place("activation_func")
-    if function and place is not None:
-        found.read("model.gated", function in ("swiglu", "geglu"), place)
+    if function := arguments.text("activation_func"):
+        is_gated = function in ("swiglu", "geglu")
+        arguments.say("model.gated", is_gated, "activation_func")
     arguments.noted("squared_relu")
     if is_whole:
         found.derive("model.gated", False, "no --swiglu or --quick-geglu")
@@ -193,18 +187,17 @@ def _experts(found: Findings, arguments: Arguments) -> None:
     if top_k is None:
         found.derive("model.top_k", 1 if deepspeed else 2, _DEFAULT)
     arguments.fact("model.expert_ffn", "moe_ffn_hidden_size")
-    dispatcher = arguments.text("moe_token_dispatcher_type")
-    place = arguments.place("moe_token_dispatcher_type")
-    if dispatcher in core_rules.DISPATCHES and place is not None:
-        way = core_rules.DISPATCHES[dispatcher]
-        found.read("expert_parallel.dispatch", way, place)
-        if core_rules.DISPATCHES[dispatcher] == "deduplicated":
+    kind = "moe_token_dispatcher_type"
+    dispatcher = arguments.text(kind)
+    if way := core_rules.DISPATCHES.get(dispatcher):
+        arguments.say("expert_parallel.dispatch", way, kind)
+        if way == "deduplicated":
             name = "moe_flex_dispatcher_backend"
             core_rules.equal_parts(found, arguments.text(name), arguments.place(name))
-    elif arguments.is_open("moe_token_dispatcher_type"):
+    elif arguments.is_open(kind):
         return
     elif found.integer("parallelism.ep", 1) > 1 and not deepspeed:
-        where = place or found.facts["model.experts"].place
+        where = arguments.place(kind) or found.facts["model.experts"].place
         default = "" if dispatcher else "the default, "
         reason = f"{default}modelled as alltoall"
         found.not_modelled.append(Remark("token dispatcher allgather", where, reason))
@@ -240,7 +233,7 @@ def read_vocabulary(found: Findings, arguments: Arguments) -> None:
         _of_tokenizer(found, arguments)
     key = "model.vocab_multiple"
     if arguments.fact(key, "make_vocab_size_divisible_by") is None:
-        found.derive(key, _PADDED_TO, "Megatron's default")
+        found.derive(key, _PADDED_TO, _DEFAULT)
 
 
 def _of_tokenizer(found: Findings, arguments: Arguments) -> None:
@@ -255,16 +248,12 @@ def _of_tokenizer(found: Findings, arguments: Arguments) -> None:
     if arguments.is_open("tokenizer_model"):
         return  # asked for, if no other source tells the size
     model, place = arguments.text("tokenizer_model"), arguments.place("merge_file")
-    if size := _by_name(model):
+    sizes = (size for part, size in _OF_MODELS.items() if part in model.lower())
+    if size := next(sizes, 0):
         where = arguments.place("tokenizer_model")
         found.assume(key, size, f"tokenizer {model}", where)
     elif place is not None:
         found.assume(key, 50257, "GPT-2's, as it has a merge file", place)
-
-
-def _by_name(model: str) -> int:
-    name = model.lower()
-    return next((size for part, size in _OF_MODELS.items() if part in name), 0)
 
 
 def refuse_mixed(found: Findings, arguments: Arguments) -> None:
@@ -272,9 +261,7 @@ def refuse_mixed(found: Findings, arguments: Arguments) -> None:
     layers = found.integer("model.layers")
     for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
         if pattern := arguments.text(name):
-            counts = {
-                words: pattern.count(sign) for sign, words in _LAYER_SIGNS.items()
-            }
+            counts = {what: pattern.count(sign) for sign, what in _LAYER_SIGNS.items()}
             _refuse(found, arguments.place(name), counts)
             return
     for name in _VARIANTS:
@@ -290,20 +277,13 @@ def refuse_mixed(found: Findings, arguments: Arguments) -> None:
 
 def _refuse_ratios(found: Findings, arguments: Arguments, layers: int) -> None:
     """Mamba layers, of which shares are attention and MLP instead."""
-    spec = arguments.texts("spec")
-    hybrid = next(
-        (
-            name
-            for name in (*_RATIOS.values(), "is_hybrid_model")
-            if arguments.flag(name)
-        ),
-        "spec" if any("mamba" in word for word in spec) else "",
-    )
+    spec = "spec" if any("mamba" in word for word in arguments.texts("spec")) else ""
+    said = filter(arguments.flag, (*_RATIOS.values(), "is_hybrid_model"))
+    hybrid = next(said, spec)
     if not (hybrid or _MIXED_PROGRAM.search(arguments.program)):
         return
-    counts = {
-        kind: round(layers * _ratio(arguments, name)) for kind, name in _RATIOS.items()
-    }
+    shares = {kind: _ratio(arguments, name) for kind, name in _RATIOS.items()}
+    counts = {kind: round(layers * share) for kind, share in shares.items()}
     counts["Mamba"] = layers - sum(counts.values())
     place = arguments.place(hybrid) or arguments.place("num_layers")
     _refuse(found, place, counts)

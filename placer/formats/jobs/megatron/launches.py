@@ -21,22 +21,16 @@ if TYPE_CHECKING:
     from placer.formats.jobs.shell import Command, Script, Text
     from placer.formats.jobs.shell.either import Either
 
-_MARKERS = frozenset(
-    {
-        "tensor_model_parallel_size",
-        "pipeline_model_parallel_size",
-        "num_layers",
-        "hidden_size",
-        "num_attention_heads",
-        "seq_length",
-        "micro_batch_size",
-        "global_batch_size",
-    }
-)
+_MARKERS = {
+    *("tensor_model_parallel_size", "pipeline_model_parallel_size", "num_layers"),
+    *("hidden_size", "num_attention_heads", "seq_length"),
+    *("micro_batch_size", "global_batch_size"),
+}
 _PRINTS = ("echo", "printf", "cat", "tee")
 _TRAINS = re.compile(r"(?:^|/)(?:pretrain|finetune|train|sft)[\w.-]*\.py$")
 _PER_NODE = ("nproc_per_node", "num_gpus", "ntasks_per_node", "gpus_per_node")
 _NODES = ("nnodes", "num_nodes", "nodes")
+_GPUS_PER_NODE = ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE")
 # What launchers take before the program.
 LAUNCHER_FLAGS = frozenset(
     {*_PER_NODE, *_NODES, "ntasks", "node_rank", "master_addr", "master_port"}
@@ -98,7 +92,7 @@ def launch_of(script: Script, asked: Asked) -> Launch | None:
     launches = [
         launch_of_command(command, script.either)
         for command in script.commands
-        if _may(command)
+        if command.words and command.words[0].text not in _PRINTS
     ]
     found = [one for one in launches if one.markers > 1 or _may_have_any(one)]
     if not found:
@@ -125,15 +119,9 @@ def select(launches: Sequence[Launch], asked: Asked, source: str) -> Launch:
             for number, launch in enumerate(launches[:9], start=1)
         )
         message = f"it starts {count} programs: {places}"
-        place = launches[1].place
-        raise InputError(
-            [Problem(message, *place, hint=f"say which: {named('select', 'NUMBER')}")]
-        )
+        hint = f"say which: {named('select', 'NUMBER')}"
+        raise InputError([Problem(message, *launches[1].place, hint=hint)])
     return launches[0]
-
-
-def _may(command: Command) -> bool:
-    return bool(command.words) and command.words[0].text not in _PRINTS
 
 
 def launch_of_command(command: Command, either: Either) -> Launch:
@@ -224,7 +212,7 @@ def _depends(text: Text) -> bool:
 def host_of(launch: Launch, script: Script) -> HostHint:
     """What the launcher's options say of the GPUs of a host."""
     options = _options(launch)
-    for name in ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"):
+    for name in _GPUS_PER_NODE:
         if name in script.variables:
             options.setdefault("gpus_per_node", script.variables[name])
     each = _first(options, ("gpus_per_node", "nproc_per_node", "num_gpus"))
@@ -252,11 +240,7 @@ def _counts(launch: Launch, script: Script) -> tuple[Text | None, Text | None]:
         tasks = options.get("ntasks") or script.variables.get("SLURM_NTASKS")
         if tasks is not None:
             return tasks, None
-        for name in (
-            "SLURM_NTASKS_PER_NODE",
-            "SLURM_GPUS_PER_NODE",
-            "SLURM_GPUS_ON_NODE",
-        ):
+        for name in ("SLURM_NTASKS_PER_NODE", *_GPUS_PER_NODE):
             if name in script.variables:
                 options.setdefault("ntasks_per_node", script.variables[name])
         if nodes is None:

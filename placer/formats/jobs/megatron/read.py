@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from placer.base.errors import InputError, Problem
 from placer.documents import Value, parse_answer
 from placer.formats.jobs import core_rules
 from placer.formats.jobs.findings import GPUS, Asked, Findings, Place, refuse_long
@@ -20,8 +19,9 @@ from placer.formats.jobs.megatron.launches import (
     read_gpus,
 )
 from placer.formats.jobs.megatron.rules import add_rules
+from placer.formats.jobs.settings import place_of
 from placer.formats.jobs.shell import Script, read_script
-from placer.formats.jobs.shell.questions import end, missing_files, note_left_out
+from placer.formats.jobs.shell.questions import no_launch, note_left_out
 from placer.formats.jobs.shell.text import text_at
 from placer.formats.jobs.starter import read_starter
 
@@ -57,7 +57,9 @@ def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
     """Findings of a script that was followed."""
     launch = launch_of(script, asked)
     if launch is None:
-        raise InputError([*missing_files(script), *_nothing(script)])
+        message = "no command or variable has arguments of Megatron"
+        hint = "--tensor-model-parallel-size, --num-layers, --hidden-size, ..."
+        raise no_launch(script, message, hint)
     note_left_out(found, script)
     read_gpus(found, launch, script, asked)
     found.host = host_of(launch, script)
@@ -96,18 +98,8 @@ def _described(
         read_deepspeed(found, arguments, script, asked)
     add_rules(found, arguments)
     # What rules read later is used too.
-    found.rules.append(lambda joined: _leftover(joined, arguments))
+    found.rules.append(arguments.ignore_rest)
     return found
-
-
-def _leftover(joined: Findings, arguments: Arguments) -> None:
-    joined.ignored += arguments.unused()
-
-
-def _nothing(script: Script) -> list[Problem]:
-    message = "no command or variable has arguments of Megatron"
-    hint = "--tensor-model-parallel-size, --num-layers, --hidden-size, ..."
-    return end(script) or [Problem(message, script.source, hint=hint)]
 
 
 def arguments_of_yaml(text: str, source: str) -> list[Argument]:
@@ -136,12 +128,7 @@ def _arguments(value: Value) -> Iterator[Argument]:
         if inside.kind == "mapping":
             yield from _arguments(inside)
             continue
-        source, line, column = (
-            inside.place.source,
-            inside.place.line,
-            inside.place.column,
-        )
-        place = Place(source, line, column)
+        place = place_of(inside)
         items = inside.items() if inside.kind == "list" else [inside]
         values = tuple(text_at(_written(item), place) for item in items)
         yield Argument(_NAMES.get(key, key), values, place)

@@ -34,11 +34,11 @@ def _stages(found: Findings, arguments: Arguments) -> None:
     """Virtual stages, and the layers that embedding and loss count for."""
     pp, layers = found.integer("parallelism.pp", 1), found.integer("model.layers")
     deepspeed = arguments.noted("deepspeed") is not None
-    ends = _ends(found, arguments)
+    ends = sum(_counts_for(arguments, end) for end in ("embedding", "loss"))
     if deepspeed and pp > 1:
         pipeline_ends(found, arguments)
     layout = arguments.text("pipeline_model_parallel_layout")
-    vp = _virtual(found, arguments, layout, layers + sum(ends.values()), pp)
+    vp = _virtual(found, arguments, layout, layers + ends, pp)
     uneven = [name for name in _UNEVEN if arguments.noted(name) is not None]
     for name in uneven:
         flag = f"--{name.replace('_', '-')}"
@@ -56,24 +56,20 @@ def _stages(found: Findings, arguments: Arguments) -> None:
     count = found.integer("micro_batches")
     group = arguments.integer(_GROUP, "memory.micro_batch_group") or pp
     if group != pp:
-        found.derive(
-            "memory.micro_batch_group", group, "a group", arguments.place(_GROUP)
-        )
+        place = arguments.place(_GROUP)
+        found.derive("memory.micro_batch_group", group, "a group", place)
     if count and (count < group or group < pp or 0 < count % group < pp):
         words = f"{count} micro-batches with virtual stages, pp {pp}, groups of {group}"
         hint = f"their number must be a multiple of {group}"
         refuse_fact(found, "micro_batches", words, hint)
 
 
-def _ends(found: Findings, arguments: Arguments) -> dict[str, int]:
-    ends = {}
-    for key in ("embedding", "loss"):
-        name = f"account_for_{key}_in_pipeline_split"
-        place = arguments.place(name)
-        ends[key] = int(arguments.flag(name))
-        if place is not None and ends[key]:
-            found.read(f"stages.{key}", 1, place)
-    return ends
+def _counts_for(arguments: Arguments, end: str) -> bool:
+    """Whether an end of the pipeline counts for a layer."""
+    name = f"account_for_{end}_in_pipeline_split"
+    if counts := arguments.flag(name):
+        arguments.say(f"stages.{end}", 1, name)
+    return counts
 
 
 def _virtual(
@@ -147,18 +143,15 @@ def _moe(found: Findings, arguments: Arguments) -> None:
 
 
 def _shared(found: Findings, arguments: Arguments) -> None:
-    name = "moe_shared_expert_intermediate_size"
-    width = arguments.integer(name, "model.shared_experts", minimum=0)
+    name, key = "moe_shared_expert_intermediate_size", "model.shared_experts"
+    width = arguments.integer(name, key, minimum=0)
     one = found.integer("model.expert_ffn")
     if not width or not one:
         return
     shared, rest = divmod(width, one)
-    found.derive(
-        "model.shared_experts",
-        max(1, shared + (2 * rest >= one)),
-        f"shared width {width} / expert_ffn {one}",
-        arguments.place(name),
-    )
+    count = max(1, shared + (2 * rest >= one))
+    rule = f"shared width {width} / expert_ffn {one}"
+    found.derive(key, count, rule, arguments.place(name))
     if rest:
         found.notes.append(f"shared experts {width} wide are no multiple of {one}")
 

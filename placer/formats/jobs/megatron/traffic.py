@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem
 from placer.formats.jobs import core_rules
-from placer.formats.jobs.core_rules import refuse
-from placer.formats.jobs.findings import Findings, Remark
 from placer.job.memory import MODULES
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
+    from placer.formats.jobs.findings import Findings, Place
     from placer.formats.jobs.megatron.arguments import Arguments
 
 # NVIDIA/Megatron-LM, ``megatron/experimental/gtp``; ranks in the order
@@ -32,17 +30,6 @@ def read_traffic(found: Findings, arguments: Arguments) -> None:
     _not_modelled(found, arguments)
 
 
-def _flag(found: Findings, arguments: Arguments, key: str, name: str) -> bool:
-    """Read a flag; where it is not given, what that means is derived."""
-    place = arguments.place(name)
-    is_on = arguments.flag(name)
-    if place is not None:
-        found.read(key, is_on, place)
-    else:
-        found.derive(key, False, f"no --{name.replace('_', '-')}")
-    return is_on
-
-
 def _sharding(found: Findings, arguments: Arguments) -> None:
     key = "data_parallel.sharding"
     stage = arguments.integer("zero_stage", key, minimum=0)
@@ -52,33 +39,28 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
         (n for n in ("use_megatron_fsdp", "use_custom_fsdp") if arguments.flag(n)), ""
     )
     if deepspeed or (stage and not distributed):
-        place = arguments.place("zero_stage")
         sharding = {0: "ddp", 1: "zero1", 2: "zero2"}.get(stage or 0, "zero3")
-        if place is not None:
-            found.read(key, sharding, place)
-        else:
-            found.derive(key, "ddp", "DeepSpeed's default, stage 0")
+        arguments.say(key, sharding, "zero_stage")
+        found.derive(key, "ddp", "DeepSpeed's default, stage 0")
     elif arguments.flag("use_torch_fsdp2"):
-        _read_at(found, arguments, key, "zero3", "use_torch_fsdp2")
+        arguments.say(key, "zero3", "use_torch_fsdp2")
         if arguments.flag("torch_fsdp2_no_reshard_after_forward"):
-            found.derive(
-                "data_parallel.keep_parameters", True, "no reshard after forward"
-            )
+            rule = "no reshard after forward"
+            found.derive("data_parallel.keep_parameters", True, rule)
         _refuse_fsdp2(found, arguments)
     elif fsdp:
         name = "data_parallel_sharding_strategy"
         strategy = arguments.text(name) or "optim_grads_params"
         sharding = core_rules.STRATEGIES.get(strategy, "zero3")
         where = name if arguments.place(name) else fsdp
-        _read_at(found, arguments, key, sharding, where)
+        arguments.say(key, sharding, where)
     elif distributed:
-        _read_at(found, arguments, key, "zero1", "use_distributed_optimizer")
+        arguments.say(key, "zero1", "use_distributed_optimizer")
     else:
         found.derive(key, "ddp", "no --use-distributed-optimizer")
     optimizer = arguments.noted("optimizer")
     if optimizer and optimizer.values and optimizer.values[0].text in _EMERGING:
-        name, place = optimizer.values[0].text, optimizer.value_place
-        found.not_modelled.append(Remark(f"optimizer {name}", place))
+        arguments.not_modelled("optimizer", f"optimizer {optimizer.values[0].text}")
     aware = "use_precision_aware_optimizer"
     place = arguments.place(aware)
     if place is not None and arguments.flag(aware):
@@ -86,38 +68,20 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
         core_rules.optimizer_states(found, types, place)
 
 
-def _read_at(
-    found: Findings, arguments: Arguments, key: str, value: str | int | bool, name: str
-) -> None:
-    place = arguments.place(name)
-    if place is not None:
-        found.read(key, value, place)
-
-
 def _refuse_fsdp2(found: Findings, arguments: Arguments) -> None:
+    pp, ep = (found.integer(f"parallelism.{axis}") > 1 for axis in ("pp", "ep"))
+    distributed = "use_distributed_optimizer"
     for name, is_so, words in (
-        (
-            "pipeline_model_parallel_size",
-            found.integer("parallelism.pp") > 1,
-            "pipeline parallelism",
-        ),
-        (
-            "expert_model_parallel_size",
-            found.integer("parallelism.ep") > 1,
-            "expert parallelism",
-        ),
-        (
-            "use_distributed_optimizer",
-            arguments.flag("use_distributed_optimizer"),
-            "the distributed optimizer",
-        ),
+        ("pipeline_model_parallel_size", pp, "pipeline parallelism"),
+        ("expert_model_parallel_size", ep, "expert parallelism"),
+        (distributed, arguments.flag(distributed), "the distributed optimizer"),
         ("fp16", arguments.flag("fp16"), "fp16"),
     ):
         if is_so:
-            refuse(found, arguments, name, f"--use-torch-fsdp2 with {words}")
+            arguments.refuse(name, f"--use-torch-fsdp2 with {words}")
     if not arguments.flag("untie_embeddings_and_output_weights"):
         message = "--use-torch-fsdp2 needs --untie-embeddings-and-output-weights"
-        refuse(found, arguments, "use_torch_fsdp2", message)
+        arguments.refuse("use_torch_fsdp2", message)
 
 
 def _bytes(found: Findings, arguments: Arguments) -> None:
@@ -125,21 +89,21 @@ def _bytes(found: Findings, arguments: Arguments) -> None:
     bf16, fp16 = arguments.flag("bf16"), arguments.flag("fp16")
     in_fp32 = arguments.flag("accumulate_allreduce_grads_in_fp32")
     if bf16 and fp16:
-        refuse(found, arguments, "fp16", "--fp16 and --bf16 together")
+        arguments.refuse("fp16", "--fp16 and --bf16 together")
     key = "bytes.gradient"
     types = {"fp32": 4, "float32": 4, "bf16": 2, "fp16": 2, "bfloat16": 2, "float16": 2}
     wire = arguments.text("megatron_fsdp_grad_comm_dtype").removeprefix("torch.")
     main = arguments.text("main_grads_dtype").removeprefix("torch.")
     if wire in types:
-        _read_at(found, arguments, key, types[wire], "megatron_fsdp_grad_comm_dtype")
+        arguments.say(key, types[wire], "megatron_fsdp_grad_comm_dtype")
     elif bf16 and arguments.flag("grad_reduce_in_bf16"):
-        _read_at(found, arguments, key, 2, "grad_reduce_in_bf16")
+        arguments.say(key, 2, "grad_reduce_in_bf16")
     elif bf16 and types.get(main) == 2 and not in_fp32:
-        _read_at(found, arguments, key, 2, "main_grads_dtype")
+        arguments.say(key, 2, "main_grads_dtype")
     elif bf16 and not arguments.flag("deepspeed"):
         found.derive(key, 4, "bf16 gradients are reduced in fp32")
     elif in_fp32:
-        _read_at(found, arguments, key, 4, "accumulate_allreduce_grads_in_fp32")
+        arguments.say(key, 4, "accumulate_allreduce_grads_in_fp32")
     elif bf16 or fp16:
         found.derive(key, 2, "gradients are reduced in their own type")
     else:
@@ -150,38 +114,34 @@ def _bytes(found: Findings, arguments: Arguments) -> None:
     if arguments.flag("fp8_param_gather"):
         if found.text("data_parallel.sharding") == "ddp":
             message = "--fp8-param-gather without the distributed optimizer or FSDP"
-            refuse(found, arguments, "fp8_param_gather", message)
-        _read_at(found, arguments, "bytes.parameter_gather", 1, "fp8_param_gather")
+            arguments.refuse("fp8_param_gather", message)
+        arguments.say("bytes.parameter_gather", 1, "fp8_param_gather")
     else:
         found.derive("bytes.parameter_gather", size, rule)
 
 
 def _overlaps(found: Findings, arguments: Arguments) -> None:
-    reduce = _flag(
-        found, arguments, "data_parallel.overlap_reduce", "overlap_grad_reduce"
-    )
-    gather = _flag(
-        found, arguments, "data_parallel.overlap_gather", "overlap_param_gather"
-    )
+    reduce = arguments.switch("data_parallel.overlap_reduce", "overlap_grad_reduce")
+    gather = arguments.switch("data_parallel.overlap_gather", "overlap_param_gather")
     sharded = found.text("data_parallel.sharding") != "ddp"
     if gather and not sharded:
         message = "--overlap-param-gather without the distributed optimizer or FSDP"
-        refuse(found, arguments, "overlap_param_gather", message)
+        arguments.refuse("overlap_param_gather", message)
     if gather and not reduce:
         message = "--overlap-param-gather without --overlap-grad-reduce"
-        refuse(found, arguments, "overlap_param_gather", message)
+        arguments.refuse("overlap_param_gather", message)
     if arguments.flag("use_torch_fsdp2"):
         for key in ("data_parallel.overlap_reduce", "data_parallel.overlap_gather"):
             del found.facts[key]
             found.derive(key, True, "PyTorch's FSDP2 prefetches")
     arguments.fact("data_parallel.bucket_parameters", "ddp_bucket_size")
-    _flag(found, arguments, "tensor_parallel.sequence", "sequence_parallel")
+    arguments.switch("tensor_parallel.sequence", "sequence_parallel")
     core_rules.sequence_parallel(found)
-    overlaps = _flag(found, arguments, "overlap.tp", "tp_comm_overlap")
+    overlaps = arguments.switch("overlap.tp", "tp_comm_overlap")
     if overlaps and not found.integer("tensor_parallel.sequence"):
         message = "--tp-comm-overlap without sequence parallelism"
-        refuse(found, arguments, "tp_comm_overlap", message)
-    _flag(found, arguments, "overlap.ep", "overlap_moe_expert_parallel_comm")
+        arguments.refuse("tp_comm_overlap", message)
+    arguments.switch("overlap.ep", "overlap_moe_expert_parallel_comm")
     _context(found, arguments)
 
 
@@ -199,9 +159,8 @@ def _context(found: Findings, arguments: Arguments) -> None:
     if first != "p2p":
         found.derive("overlap.cp", False, f"{given[0]} does not run beside attention")
     if len(set(given)) > 1 or given[0] not in kinds:
-        found.not_modelled.append(
-            Remark(f"cp_comm_type {' '.join(given[:4])}", place, f"modelled as {first}")
-        )
+        words = f"cp_comm_type {' '.join(given[:4])}"
+        arguments.not_modelled("cp_comm_type", words, f"modelled as {first}")
 
 
 def _recompute(found: Findings, arguments: Arguments) -> None:
@@ -213,8 +172,7 @@ def _recompute(found: Findings, arguments: Arguments) -> None:
         "activations_checkpoint_granularity",
     ):
         if not granularity and arguments.flag(old):
-            granularity, name = "full", old
-            given = arguments.text(old)
+            given, name = arguments.text(old), old
             granularity = given if given in ("full", "selective") else "full"
     if not granularity and arguments.flag("recompute_activations"):
         granularity, name = "selective", "recompute_activations"
@@ -222,14 +180,13 @@ def _recompute(found: Findings, arguments: Arguments) -> None:
     if granularity not in ("full", "selective") or place is None:
         return
     found.read("memory.recompute", granularity, place)
-    method = arguments.text("recompute_method") or arguments.text(
-        "activations_checkpoint_method"
-    )
+    methods = map(arguments.text, ("recompute_method", "activations_checkpoint_method"))
+    method = next(filter(None, methods), "")
     if granularity == "selective":
         _modules(found, arguments)
         return
     reason = "one more forward; a measured time holds it"
-    found.not_modelled.append(Remark("recompute full", place, reason))
+    arguments.not_modelled(name, "recompute full", reason)
     if method in ("uniform", "block"):
         found.facts["memory.recompute_method"] = found.facts["memory.recompute"]
         found.read("memory.recompute_method", method, place)
@@ -238,56 +195,43 @@ def _recompute(found: Findings, arguments: Arguments) -> None:
 
 def _modules(found: Findings, arguments: Arguments) -> None:
     """What is computed again; attention proper where nothing is said."""
-    given, place = (
-        arguments.texts("recompute_modules"),
-        arguments.place("recompute_modules"),
-    )
+    key = "recompute_modules"
+    given, place = arguments.texts(key), arguments.place(key)
     known = [name for name in given if name in MODULES]
-    if place is None:
-        return
-    if known:
+    if known and place is not None:
         found.read("memory.recompute_modules", known, place)
     for name in given:
         if name not in MODULES:
-            found.not_modelled.append(Remark(f"recompute {name}", place))
-
-
-def _gtp(found: Findings, size: int, place: Place, *, is_dense: bool) -> None:
-    """Without cp its groups are consecutive replicas, as dp numbers them anyway."""
-    if is_dense and found.integer("parallelism.cp", 1) > 1:
-        message = f"GTP {size} numbers ranks between tp and cp, which is not read"
-        hint = "without context parallelism its groups are consecutive replicas"
-        found.problems.append(Problem(message, *place, hint=hint))
-    reason = "its groups are consecutive replicas, and gather weights"
-    found.not_modelled.append(Remark(f"GTP {size}", place, reason))
+            arguments.not_modelled(key, f"recompute {name}")
 
 
 def _not_modelled(found: Findings, arguments: Arguments) -> None:
     mtp = arguments.integer("mtp_num_layers", "model.mtp_layers", minimum=0)
-    place = arguments.place("mtp_num_layers")
-    if mtp and place is not None:
-        found.read("model.mtp_layers", mtp, place)
-        found.not_modelled.append(Remark(f"MTP {mtp}", place, "work on the last stage"))
+    if mtp:
+        arguments.say("model.mtp_layers", mtp, "mtp_num_layers")
+        arguments.not_modelled("mtp_num_layers", f"MTP {mtp}", "work on the last stage")
     for name in _GTP:
-        size = arguments.integer(name, "parallelism.tp")
+        size = arguments.integer(name, "parallelism.tp") or 1
         place = arguments.place(name)
-        if size and size > 1 and place is not None:
-            _gtp(found, size, place, is_dense=name == _GTP[0])
+        if size == 1 or place is None:
+            continue
+        # Without cp its groups are consecutive replicas, as dp numbers them anyway.
+        if name == _GTP[0] and found.integer("parallelism.cp", 1) > 1:
+            message = f"GTP {size} numbers ranks between tp and cp, which is not read"
+            hint = "without context parallelism its groups are consecutive replicas"
+            found.problems.append(Problem(message, *place, hint=hint))
+        reason = "its groups are consecutive replicas, and gather weights"
+        arguments.not_modelled(name, f"GTP {size}", reason)
     for name in ("fp8_format", "fp8", "fp4_format", "fp4"):
         place = arguments.place(name)
         if place is not None and arguments.flag(name):
-            found.not_modelled.append(
-                Remark(name[:3], place, "faster products; give a time or rate")
-            )
+            reason = "faster products; give a time or rate"
+            arguments.not_modelled(name, name[:3], reason)
             _precision(found, arguments, name[:3], place)
-    vision = arguments.place("vision_model_type") or arguments.place("img_h")
-    if vision is not None:
-        found.not_modelled.append(
-            Remark("vision encoder", vision, "work beside layers")
-        )
-    window = arguments.place("window_size")
-    if window is not None:
-        found.not_modelled.append(Remark("sliding windows", window, "less attention"))
+    vision = "vision_model_type"
+    vision = vision if arguments.place(vision) else "img_h"
+    arguments.not_modelled(vision, "vision encoder", "work beside layers")
+    arguments.not_modelled("window_size", "sliding windows", "less attention")
 
 
 def _precision(found: Findings, arguments: Arguments, kind: str, place: Place) -> None:

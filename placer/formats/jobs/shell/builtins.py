@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from placer.formats.jobs.findings import Place, Remark
 from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome
 from placer.formats.jobs.shell.outputs import formatted
+from placer.formats.jobs.shell.script import SHELL, TAKES_SCRIPT
 from placer.formats.jobs.shell.text import (
     Text,
     join,
@@ -34,8 +35,6 @@ SUCCEED = (
     "echo", "printf", "mkdir", "touch", "sleep", "date", "cat", "tee", "pushd",
     "popd",
 )  # fmt: skip
-_SHELL = re.compile(r"(?:.*/)?(?:ba|z)?sh")
-_COMMAND = re.compile(r"-[a-z]*c")
 _RUN_DOCUMENTS = ("sbatch", "srun", "bash", "sh", "zsh")
 
 
@@ -148,11 +147,9 @@ def inner_scripts(shell: Shell, node: Simple, words: list[Text]) -> Iterator[Tex
         for redirection in node.redirections:
             if redirection.document:
                 yield _body(shell, redirection.document)
-    for number, word in enumerate(words[:-2]):
-        if not _SHELL.fullmatch(word.text):
-            continue
-        if _COMMAND.fullmatch(words[number + 1].text):
-            yield words[number + 2]
+    for word, option, text in zip(words, words[1:], words[2:], strict=False):
+        if SHELL.fullmatch(word.text) and TAKES_SCRIPT.fullmatch(option.text):
+            yield text
             return
 
 
@@ -195,9 +192,8 @@ def _eval(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
     unsure = [part for part in opens(text.text) if not part.is_unset]
     if unsure and not known(text.text).strip():
         shown = f"eval {readable(text.text).strip()}"
-        shell.script.left_out.append(
-            Remark(shown, words[0].place, "what it does is not known")
-        )
+        remark = Remark(shown, words[0].place, "what it does is not known")
+        shell.script.left_out.append(remark)
         return Outcome(False, (shown,))
     shell.nest(text)
     return HOLDS
@@ -261,7 +257,7 @@ def _getopts(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
 
 def _unset(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
     for word in words[1:]:
-        shell.environment.drop(word.text)
+        shell.environment.state.values.pop(word.text, None)
     return HOLDS
 
 

@@ -193,12 +193,8 @@ class Tester:
             if found is None:
                 self.names.append(f"{left} =~ {right}")
             return found
-        return self._matches(left, right) == (sign != "!=")
-
-    def _matches(self, text: str, pattern: str) -> bool:
-        if not self.patterns:
-            return text == pattern
-        return matches(text, pattern)
+        same = matches(left, right) if self.patterns else left == right
+        return same == (sign != "!=")
 
 
 def _found(text: str, expression: str) -> bool | None:

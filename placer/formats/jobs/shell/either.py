@@ -61,7 +61,8 @@ class Either:
         arrays = [_array(value) for value in values]
         keys = list(dict.fromkeys(key for array in arrays for key in array))
         lists = [list(array.values()) for array in arrays]
-        if len({tuple(array) for array in arrays}) == 1 or not _are_numbers(keys):
+        are_numbers = all(key.isdecimal() for key in keys)
+        if len({tuple(array) for array in arrays}) == 1 or not are_numbers:
             return {
                 key: self._join_texts(name, [a.get(key) for a in arrays], causes)
                 for key in keys
@@ -71,7 +72,7 @@ class Either:
         place = next((words[0].place for words in middles if words), Place(""))
         middle = self._unknown(name, middles, causes, place)
         last = lists[0][len(lists[0]) - end :]
-        return _numbered([*lists[0][:start], middle, *last])
+        return numbered([*lists[0][:start], middle, *last])
 
     def _join_texts(
         self, name: str, texts: Sequence[Text | None], causes: Iterable[str]
@@ -108,7 +109,7 @@ def blurred(
     place = next((word.place for words in lists for word in words), Place(""))
     found = [*kept, unknown(name, place, "", causes)]
     if isinstance(before, dict) or isinstance(after, dict):
-        return _numbered(found)
+        return numbered(found)
     blank = text_at(" ", place)
     return join([part for word in found for part in (word, blank)][:-1])
 
@@ -158,9 +159,6 @@ def _words(value: Value | None) -> list[Text]:
     return list(value.words()) if value else []
 
 
-def _are_numbers(keys: Iterable[str]) -> bool:
-    return all(key.isdecimal() for key in keys)
-
-
-def _numbered(words: Iterable[Text]) -> dict[str, Text]:
+def numbered(words: Iterable[Text]) -> dict[str, Text]:
+    """Words as the elements of an array."""
     return {str(at): word for at, word in enumerate(words)}

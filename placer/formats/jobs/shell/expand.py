@@ -76,13 +76,9 @@ class Expander:
         """One text, as an assignment or a here document has it."""
         if not any(sign in raw.text for sign in "\"'\\$`<"):
             return raw
-        pieces: list[Text] = []
-        for part in self._parts(raw, quoted):
-            if isinstance(part, Part):
-                pieces.append(part.text)
-            else:
-                pieces.append(text_at(" ", raw.place))
-        found = join(pieces)
+        blank = text_at(" ", raw.place)
+        parts = self._parts(raw, quoted)
+        found = join(part.text if isinstance(part, Part) else blank for part in parts)
         self.variables.spend(len(found.text) + 1)
         return found
 
@@ -137,13 +133,12 @@ class Expander:
         match = re.search(r"<[^<>]*>", text.text)
         if match is None:
             return text
-        return join(
-            [
-                text.part(0, match.start()),
-                unknown(match[0], text.place_at(match.start()), match[0]),
-                text.part(match.end(), len(text.text)),
-            ]
+        before, after = (
+            text.part(0, match.start()),
+            text.part(match.end(), len(text.text)),
         )
+        unsure = unknown(match[0], text.place_at(match.start()), match[0])
+        return join([before, unsure, after])
 
     def _escape(self, raw: Text, at: int, quoted: bool) -> Iterator[Part]:
         following = raw.text[at + 1 : at + 2]
@@ -160,18 +155,16 @@ class Expander:
         """What ``$...`` or a command in backquotes stands for."""
         text, place = raw.text, raw.place_at(at)
         if text[at] == "`":
-            command = text_at(
-                re.sub(r"\\([`$\\])", r"\1", text[at + 1 : end - 1]), place
-            )
+            inside = re.sub(r"\\([`$\\])", r"\1", text[at + 1 : end - 1])
+            command = text_at(inside, place)
             yield Part(self.variables.output(command, place), quoted)
         elif text.startswith("$((", at) and text[end - 2 : end] == "))":
-            inside = raw.part(at + 3, end - 2)
-            yield Part(self.number(inside, place), quoted)
+            yield Part(self.number(raw.part(at + 3, end - 2), place), quoted)
         elif text.startswith("$[", at):  # as it was written before $(( ))
             yield Part(self.number(raw.part(at + 2, end - 1), place), quoted)
         elif text.startswith("$(", at):
-            inside = raw.part(at + 2, end - 1)
-            yield Part(self.variables.output(inside, place), quoted)
+            command = raw.part(at + 2, end - 1)
+            yield Part(self.variables.output(command, place), quoted)
         elif text.startswith("${", at):
             yield from self._braced(raw.part(at + 2, end - 1), place, quoted)
         elif text.startswith("$'", at):

@@ -21,10 +21,8 @@ from placer.formats.jobs.shell.builtins import (
     keep_written,
 )
 from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome, Tester, matches
-from placer.formats.jobs.shell.loops import follow_count, follow_loop
 from placer.formats.jobs.shell.parser import Parser
-from placer.formats.jobs.shell.script import Command, Script
-from placer.formats.jobs.shell.slurm import batch_variables
+from placer.formats.jobs.shell.script import Command, Script, batch_variables
 from placer.formats.jobs.shell.syntax import (
     Arithmetic,
     Case,
@@ -40,7 +38,14 @@ from placer.formats.jobs.shell.syntax import (
 )
 from placer.formats.jobs.shell.text import Text, known, opens, readable, roots, text_at
 from placer.formats.jobs.shell.variables import Environment
-from placer.formats.jobs.shell.ways import ControlError, ExitError, ReturnError, Ways
+from placer.formats.jobs.shell.ways import (
+    ControlError,
+    ExitError,
+    ReturnError,
+    Ways,
+    follow_count,
+    follow_loop,
+)
 
 if TYPE_CHECKING:
     from placer.formats.jobs.shell.either import Value

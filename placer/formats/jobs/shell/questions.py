@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.base.errors import Problem
+from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.documents.tree import visible
 from placer.formats.jobs.findings import Findings, Unknown
@@ -78,6 +78,12 @@ def missing_files(script: Script) -> list[Problem]:
     message = f"{_listed(names)}, which it sources, {are} not there"
     hint = f"put {them} beside the script"
     return [Problem(message, *script.missing[0].place, hint=hint)]
+
+
+def no_launch(script: Script, message: str, hint: str = "") -> InputError:
+    """That a script starts nothing that is read, and what that may follow from."""
+    nothing = [Problem(message, script.source, hint=hint)]
+    return InputError([*missing_files(script), *(end(script) or nothing)])
 
 
 def note_left_out(found: Findings, script: Script) -> None:

@@ -12,7 +12,7 @@ from placer.base.errors import InputError, Problem
 from placer.base.naming import entry
 from placer.formats.jobs.findings import Asked, Place
 from placer.formats.jobs.shell.conditions import HOLDS
-from placer.formats.jobs.shell.either import Either, Value, blurred, is_same
+from placer.formats.jobs.shell.either import Either, Value, blurred, is_same, numbered
 from placer.formats.jobs.shell.expand import Expander
 from placer.formats.jobs.shell.outputs import printed
 from placer.formats.jobs.shell.text import (
@@ -130,10 +130,6 @@ class Environment:
         if not self._is_given(name):
             self.state.values.setdefault(name, value)
 
-    def drop(self, name: str) -> None:
-        """Unset a variable."""
-        self.state.values.pop(name, None)
-
     def arguments(self) -> list[Text]:
         """The positional parameters; of the script, those that settings give."""
         if self.calls or self.state.given:
@@ -204,7 +200,7 @@ class Environment:
                 if before.text != text.text:
                     merged.files[name] = unknown(name, text.place, "", causes)
         if len({tuple(word.text for word in state.given) for state in states}) > 1:
-            given = self.either.join("@", [_numbered(s.given) for s in states], causes)
+            given = self.either.join("@", [numbered(s.given) for s in states], causes)
             merged.given = list(given.values()) if isinstance(given, dict) else []
         self.restore(merged)
 
@@ -255,7 +251,7 @@ class Environment:
     def set_array(self, name: str, words: Iterable[Text]) -> None:
         """Set an array, unless a setting does."""
         if not self._is_given(name):
-            self.state.values[name] = _numbered(words)
+            self.state.values[name] = numbered(words)
             self._own.add(name)
 
     def _owned(self, name: str) -> dict[str, Text]:
@@ -290,7 +286,3 @@ class Environment:
             self._own.add(name)
         for at, element in elements:
             array[str(len(array)) if at is None else at] = element
-
-
-def _numbered(words: Iterable[Text]) -> dict[str, Text]:
-    return {str(at): word for at, word in enumerate(words)}
