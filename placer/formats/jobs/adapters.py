@@ -60,32 +60,18 @@ _LLAMA_2: dict[str, Scalar] = {
 
 @dataclass(frozen=True)
 class _Adapted:
-    """What a source says of its adapters.
-
-    Attributes
-    ----------
-    rank : int or None
-        None where it is not said.
-    targets : sequence of str
-        Modules that have one, by the names of Hugging Face or of Megatron-Core; empty
-        or ``all-linear`` for every matrix of the layers.
-    whole : sequence of str
-        Modules that are trained themselves.
-    fused : bool
-        Query, key and value are one matrix, gate and up another (Megatron-Core).
-    shared : bool
-        The experts of a rank share an adapter.
-    doubt : str
-        Why they cannot be counted: their parameters are asked for.
-    """
+    """What a source says of its adapters."""
 
     place: Place
-    rank: int | None = None
+    rank: int | None = None  # none where it is not said
+    # Modules that have one, by the names of Hugging Face or of Megatron-Core; empty or
+    # ``all-linear`` for every matrix of the layers.
     targets: Sequence[str] = ()
-    whole: Sequence[str] = ()
+    whole: Sequence[str] = ()  # modules that are trained themselves
+    # Query, key and value are one matrix, gate and up another (Megatron-Core).
     fused: bool = False
-    shared: bool = False
-    doubt: str = ""
+    shared: bool = False  # the experts of a rank share an adapter
+    doubt: str = ""  # why they cannot be counted: their parameters are asked for
 
 
 def _adapt(found: Findings, adapted: _Adapted) -> None:

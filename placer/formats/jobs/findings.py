@@ -47,43 +47,24 @@ class Unknown:
     """The value of a key that is given, where its source does not tell what it is.
 
     It is neither absent nor a default: whoever reads the key asks for the value.
-
-    Attributes
-    ----------
-    text : str
-        The value as it is written.
-    hint : str
-        The option that says it.
-    message : str
-        What asks for it in so many words; empty where its text does.
     """
 
-    text: str
-    hint: str = ""
-    message: str = ""
+    text: str  # the value as it is written
+    hint: str = ""  # the option that says it
+    message: str = ""  # what asks for it in so many words; empty where its text does
 
 
 @dataclass(frozen=True)
 class Fact:
-    """One value of a job.
-
-    Attributes
-    ----------
-    kind : str
-        ``given`` by an option, ``read`` in a source, ``derived`` by a rule of the
-        framework, ``assumed`` by placer.
-    origin : str
-        The option, the place, or the rule in words.
-    place : Place
-        Where it is read, or what it is derived from.
-    interval : tuple of float, or None
-        Between which values one that is assumed lies most probably.
-    """
+    """One value of a job."""
 
     value: Value
+    # ``given`` by an option, ``read`` in a source, ``derived`` by a rule of the
+    # framework, ``assumed`` by placer.
     kind: Kind
-    origin: str
-    place: Place
+    origin: str  # the option, the place, or the rule in words
+    place: Place  # where it is read, or what it is derived from
+    # Between which values one that is assumed lies most probably.
     interval: tuple[float, float] | None = None
 
 
@@ -97,56 +78,34 @@ class Remark(NamedTuple):
 
 @dataclass
 class Findings:
-    """Everything one source says, or several that are joined.
+    """Everything one source says, or several that are joined."""
 
-    Attributes
-    ----------
-    source : str
-        How messages call the source.
-    format : str
-        Name of its format; set by who chose the reader.
-    facts : dict of str to Fact
-        By the key path of the job format (``parallelism.tp``), or `GPUS` or
-        `GLOBAL_BATCH`.
-    asked : list of Problem
-        What is missing and only the user knows, with the option that fills it. What no
-        job can be without is asked for by `placer.formats.jobs.settle`.
-    not_modelled : list of Remark
-        What changes the step and no key of the job can say.
-    ignored : list of Remark
-        What changes nothing here.
-    missing : list of Problem
-        Files that the source needs and that are not there; told before all else where
-        something is asked for.
-    unsure : set of str
-        Keys that are asked for because their value is given and not known.
-    notes : list of str
-        What a user should know.
-    problems : list of Problem
-        What is wrong, by the framework's rules too.
-    rules : list of callable
-        What the framework derives, and refuses, once all sources are joined and the
-        data-parallel size and the micro-batches are known. Each is called with the
-        joined findings.
-    host : HostHint
-        What it says of the hosts that the job runs on.
-    started : Started or None
-        The launcher in the source.
-    """
-
-    source: str
-    format: str = ""
+    source: str  # how messages call the source
+    format: str = ""  # name of its format; set by who chose the reader
+    # By the key path of the job format (``parallelism.tp``), or `GPUS` or
+    # `GLOBAL_BATCH`.
     facts: dict[str, Fact] = field(default_factory=dict)
+    # What is missing and only the user knows, with the option that fills it. What no
+    # job can be without is asked for by `placer.formats.jobs.settle`.
     asked: list[Problem] = field(default_factory=list)
+    # What changes the step and no key of the job can say.
     not_modelled: list[Remark] = field(default_factory=list)
-    ignored: list[Remark] = field(default_factory=list)
+    ignored: list[Remark] = field(default_factory=list)  # what changes nothing here
+    # Files that the source needs and that are not there; told before all else where
+    # something is asked for.
     missing: list[Problem] = field(default_factory=list)
+    # Keys that are asked for because their value is given and not known.
     unsure: set[str] = field(default_factory=set)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what a user should know
+    # What is wrong, by the framework's rules too.
     problems: list[Problem] = field(default_factory=list)
+    # What the framework derives, and refuses, once all sources are joined and the
+    # data-parallel size and the micro-batches are known. Each is called with the joined
+    # findings.
     rules: list[Callable[[Findings], None]] = field(default_factory=list)
+    # What it says of the hosts that the job runs on.
     host: HostHint = field(default_factory=HostHint)
-    started: Started | None = None
+    started: Started | None = None  # the launcher in the source
 
     def read(self, key: str, value: Value, place: Place) -> None:
         """Set a fact that stands at a place of the source."""
@@ -201,28 +160,17 @@ class Findings:
 
 @dataclass
 class Asked:
-    """What options say, and the way to files that a source names.
+    """What options say, and the way to files that a source names."""
 
-    Attributes
-    ----------
-    gpus : int or None
-        Ranks of the job.
-    settings : mapping of str to str
-        Variables of scripts, and ``job.KEY`` for keys of the job.
-    select : str
-        Which of several functions or launches; empty when nothing is said.
-    include : callable
-        Text and shown name of a file, given the source that names it and its name;
-        None when there is none.
-    used : set of str
-        Settings that a reader has asked for.
-    """
-
-    gpus: int | None = None
+    gpus: int | None = None  # ranks of the job
+    # Variables of scripts, and ``job.KEY`` for keys of the job.
     settings: Mapping[str, str] = field(default_factory=dict)
+    # Which of several functions or launches; empty when nothing is said.
     select: str = ""
+    # Text and shown name of a file, given the source that names it and its name; None
+    # when there is none.
     include: Callable[[str, str], tuple[str, str] | None] = lambda _source, _name: None
-    used: set[str] = field(default_factory=set)
+    used: set[str] = field(default_factory=set)  # settings that a reader has asked for
 
     def setting(self, name: str) -> str | None:
         """The value that ``--set`` gives a variable; None when it gives none."""

@@ -22,38 +22,18 @@ HYBRIDS = (
 
 @dataclass(frozen=True)
 class Kind:
-    """What a class of transformers says where the file is silent.
+    """What a class of transformers says where the file is silent."""
 
-    Attributes
-    ----------
-    words : str
-        Name of the class in messages.
-    gated : bool
-        The feed-forward has three matrices.
-    tied : bool
-        Default of ``tie_word_embeddings``.
-    ffn : int
-        Default width of the feed-forward in widths of the model; 0 when there is none.
-    head_dim : int
-        Default width of a head; 0 is an equal share of the model's.
-    experts : str
-        Which layers have experts; empty for dense models.
-    positions : bool
-        Position embeddings are learned.
-    multi_query : str
-        Key that, when true, says one key-value head.
-    keys : mapping of str to tuple of str
-        Its own names of keys that others share.
-    """
-
-    words: str
-    gated: bool = True
-    tied: bool = False
+    words: str  # name of the class in messages
+    gated: bool = True  # the feed-forward has three matrices
+    tied: bool = False  # default of ``tie_word_embeddings``
+    # Default width of the feed-forward in widths of the model; 0 when there is none.
     ffn: int = 0
-    head_dim: int = 0
-    experts: Experts = ""
-    positions: bool = False
-    multi_query: str = ""
+    head_dim: int = 0  # default width of a head; 0 is an equal share of the model's
+    experts: Experts = ""  # which layers have experts; empty for dense models
+    positions: bool = False  # position embeddings are learned
+    multi_query: str = ""  # key that, when true, says one key-value head
+    # Its own names of keys that others share.
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

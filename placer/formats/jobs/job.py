@@ -86,19 +86,11 @@ class Options:
 
 @dataclass(frozen=True)
 class Opened:
-    """Sources that are joined and settled: all of a job but its validation.
-
-    Attributes
-    ----------
-    name : str
-        Of the job.
-    sources : tuple of str
-        What it was read from.
-    """
+    """Sources that are joined and settled: all of a job but its validation."""
 
     found: Findings
-    name: str
-    sources: tuple[str, ...]
+    name: str  # of the job
+    sources: tuple[str, ...]  # what it was read from
 
     def job(self) -> Job:
         """The job, validated."""

@@ -38,16 +38,10 @@ _OWN = re.compile(r"""\bformat["']?\s*:\s*["']?placer/jobs\b""")
 
 @dataclass(frozen=True)
 class Listed:
-    """A job of a list.
-
-    Attributes
-    ----------
-    weight : float
-        What a second of its step counts beside those of the others.
-    """
+    """A job of a list."""
 
     job: Job
-    weight: float = 1.0
+    weight: float = 1.0  # what a second of its step counts beside those of the others
 
 
 @dataclass(frozen=True)

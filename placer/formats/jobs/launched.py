@@ -42,23 +42,13 @@ _STATIC = (
 
 
 class Launched(NamedTuple):
-    """What a command line starts.
+    """What a command line starts."""
 
-    Attributes
-    ----------
-    per_node : bool
-        Whether an agent a node starts the ranks.
-    problems : list of Problem
-        What would undo the plan's order of the hosts, with what to write instead.
-    remark : str
-        What a user should know; may be empty.
-    segment : int
-        Nodes of an NVLink domain that nvidia-resiliency-ext takes together; else 0.
-    """
-
-    per_node: bool
+    per_node: bool  # whether an agent a node starts the ranks
+    # What would undo the plan's order of the hosts, with what to write instead.
     problems: list[Problem]
-    remark: str = ""
+    remark: str = ""  # what a user should know; may be empty
+    # Nodes of an NVLink domain that nvidia-resiliency-ext takes together; else 0.
     segment: int = 0
 
 

@@ -41,18 +41,10 @@ _MOST_ROUNDS = 4
 
 
 class Flow(NamedTuple):
-    """How a block ends.
+    """How a block ends."""
 
-    Attributes
-    ----------
-    goes_on : bool
-        Whether what follows may run.
-    returned : tuple
-        The value it may return, if it may.
-    """
-
-    goes_on: bool = True
-    returned: tuple[Any, ...] = ()
+    goes_on: bool = True  # whether what follows may run
+    returned: tuple[Any, ...] = ()  # the value it may return, if it may
 
 
 class Reader(Changes):
@@ -276,27 +268,18 @@ Values = Mapping[str, Scalar]
 
 @dataclass(frozen=True)
 class Library:
-    """Functions and classes of a framework.
+    """Functions and classes of a framework."""
 
-    Attributes
-    ----------
-    package : str
-        Its classes are there: a keyword that a call leaves out is a default of the
-        framework. Classes from elsewhere may have defaults of their own.
-    returns : mapping of str to Values or tuple of Values
-        What functions return, by their names.
-    named : tuple of str
-        Ends of names of functions that say what they return: it stands for itself.
-    shapes : tuple of str
-        Functions that look up a model by their first argument.
-    changes : mapping of str to tuple of str
-        What functions may set in their first argument, and nothing else.
-    """
-
+    # Its classes are there: a keyword that a call leaves out is a default of the
+    # framework. Classes from elsewhere may have defaults of their own.
     package: str
+    # What functions return, by their names.
     returns: Mapping[str, Values | tuple[Values, ...]] = field(default_factory=dict)
+    # Ends of names of functions that say what they return: it stands for itself.
     named: tuple[str, ...] = ()
+    # Functions that look up a model by their first argument.
     shapes: tuple[str, ...] = ()
+    # What functions may set in their first argument, and nothing else.
     changes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -105,10 +105,7 @@ def _name(item: Any) -> Setting | None:
 class Copy:
     """A copy of values in which those that were one are one.
 
-    Attributes
-    ----------
-    originals : dict of int to list or dict
-        What a record or list of the copy was copied from, by its ``id``.
+    ``originals``: what a record or list of the copy was copied from, by its ``id``.
     """
 
     def __init__(self, value: Any) -> None:
@@ -142,14 +139,9 @@ class Copy:
 class Merge:
     """What is known after one of several ways was gone, and not which.
 
-    Parameters
-    ----------
-    ways : sequence of Copy
-        Copies of the same values, each changed by a way.
-    words : sequence of str
-        When each is gone, in words behind a value; empty where nothing is to be said.
-    place : Place
-        Of what decides.
+    ``ways``: copies of the same values, each changed by a way. ``words``: when each is
+    gone, in words behind a value; empty where nothing is to be said. ``place``: of what
+    decides.
     """
 
     def __init__(

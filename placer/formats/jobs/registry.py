@@ -33,18 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobFormat(Format):
-    """One format of jobs.
+    """One format of jobs."""
 
-    Attributes
-    ----------
-    reader : str
-        Module of `placer.formats.jobs` and function, as ``hf.read``.
-    logs : bool
-        Whether a file may be a log, which may be long.
-    """
-
+    # Module of `placer.formats.jobs` and function, as ``hf.read``.
     reader: str = field(kw_only=True)
-    logs: bool = False
+    logs: bool = False  # whether a file may be a log, which may be long
 
     def read(self, text: str, source: str, asked: Asked) -> Findings:
         """Findings of a text, given its source's name and what options say."""

@@ -47,14 +47,9 @@ class Settings:
     answer, no default is claimed by that. An unknown record leaves open every key under
     it that has no value of its own. What changes no job is read with `mention`.
 
-    Parameters
-    ----------
-    found : Findings
-        Takes the problems, and the rest that is ignored.
-    values : mapping of str to Setting
-        By dotted key, in the order of the file.
-    asked : Asked, optional
-        Its ``settings`` stand before what the file says.
+    ``found``: takes the problems, and the rest that is ignored. ``values``: by dotted
+    key, in the order of the file. ``asked``: its ``settings`` stand before what the
+    file says.
     """
 
     def __init__(

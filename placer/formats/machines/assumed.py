@@ -32,18 +32,10 @@ _RACK = "rack"
 
 @dataclass(frozen=True)
 class Hosts:
-    """What hosts of a machine are taken for.
+    """What hosts of a machine are taken for."""
 
-    Attributes
-    ----------
-    preset : str
-        A machine of such hosts.
-    gpus : int or None
-        Of those that no source counts; None as on the preset.
-    """
-
-    preset: str
-    gpus: int | None
+    preset: str  # a machine of such hosts
+    gpus: int | None  # of those that no source counts; None as on the preset
     assumed: tuple[Assumption, ...]
 
 

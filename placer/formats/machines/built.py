@@ -40,19 +40,13 @@ _APART = Assumption(
 
 @dataclass(frozen=True)
 class Given:
-    """Arguments of `placer.formats.machines.machine.read_topology`.
+    """Arguments of `placer.formats.machines.machine.read_topology`."""
 
-    Attributes
-    ----------
-    hardware, gpu, gpus_per_node, labels
-        As there.
-    ratios : mapping of str to float
-        How many times the links into a tier are oversubscribed.
-    """
-
+    # hardware, gpu, gpus_per_node and labels: as there.
     hardware: Source | None = None
     gpu: str | None = None
     gpus_per_node: int | None = None
+    # How many times the links into a tier are oversubscribed.
     ratios: Mapping[str, float] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
 

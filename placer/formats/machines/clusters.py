@@ -27,25 +27,16 @@ _MAX_SLOW = 1000
 
 @dataclass
 class Clusters:
-    """Divisions of the hosts, the finest first.
+    """Divisions of the hosts, the finest first."""
 
-    Attributes
-    ----------
-    groups : list of list of int
-        Group of each host, for each division that neither has all apart nor all in one.
-    speeds : list of float
-        Median of the pairs that each division joins and the one before does not; the
-        last is of the pairs that none joins. NaN where none was measured.
-    slow : list of (int, int)
-        Pairs inside a group that are slower than its cut, the first thousand.
-    chained : int
-        First host of a group most of whose pairs are slow; -1 without one.
-    """
-
+    # Group of each host, for each division that neither has all apart nor all in one.
     groups: list[list[int]]
+    # Median of the pairs that each division joins and the one before does not; the last
+    # is of the pairs that none joins. NaN where none was measured.
     speeds: list[float]
+    # Pairs inside a group that are slower than its cut, the first thousand.
     slow: list[tuple[int, int]]
-    chained: int
+    chained: int  # first host of a group most of whose pairs are slow; -1 without one
 
 
 def clusters_of(speeds: FloatArray) -> Clusters:

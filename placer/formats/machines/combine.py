@@ -37,23 +37,14 @@ _LONGEST_NAME = 1000
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """The nodes, and the levels above them.
+    """The nodes, and the levels above them."""
 
-    Attributes
-    ----------
-    nodes : tuple of str
-        Host names, in the order of the sources.
-    levels : list of Layer
-        Innermost first; every node has a domain, and each level has fewer domains
-        than the one before; the first than there are nodes, unless nothing joins them.
-        Whether a level is scale-up is decided.
-    gpus : list of int or None
-        GPUs of each node, None where no source counts them.
-    """
-
-    nodes: tuple[str, ...]
+    nodes: tuple[str, ...]  # host names, in the order of the sources
+    # Innermost first; every node has a domain, and each level has fewer domains than
+    # the one before; the first than there are nodes, unless nothing joins them. Whether
+    # a level is scale-up is decided.
     levels: list[Layer]
-    gpus: list[int | None]
+    gpus: list[int | None]  # GPUs of each node, None where no source counts them
     unavailable: dict[str, str]
     notes: list[str] = field(default_factory=list)
 

@@ -22,149 +22,88 @@ MAX_NODES = 1 << 17
 
 @dataclass(frozen=True)
 class Level:
-    """A way to group nodes: by leaf switch, by NVLink domain, by cloud block.
+    """A way to group nodes: by leaf switch, by NVLink domain, by cloud block."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the tier that it may become; also how messages call it.
-    scale_up : bool or None
-        Whether nodes of one domain talk over NVLink; None when the source cannot tell
-        and the kind of node decides.
-    planned : bool
-        Whether it only serves a scheduler's planning. It gives way to levels that
-        describe switches.
-    bandwidth : float or None, B/s
-        Measured from one GPU to those of other domains of the level below, one way.
-    inside : str
-        Name of the source's level that has each of its domains whole, by definition;
-        empty where nothing of the kind is promised.
-    apart : bool
-        Whether nothing joins its domains, so that a job lies in one of them.
-    key : str
-        The label of Kubernetes nodes that gives it; empty where none does.
-    """
-
-    name: str
+    name: str  # name of the tier that it may become; also how messages call it
+    # Whether nodes of one domain talk over NVLink; None when the source cannot tell and
+    # the kind of node decides.
     scale_up: bool | None = False
+    # Whether it only serves a scheduler's planning. It gives way to levels that
+    # describe switches.
     planned: bool = False
+    # B/s: measured from one GPU to those of other domains of the level below, one way.
     bandwidth: float | None = None
+    # Name of the source's level that has each of its domains whole, by definition;
+    # empty where nothing of the kind is promised.
     inside: str = ""
+    # Whether nothing joins its domains, so that a job lies in one of them.
     apart: bool = False
-    key: str = ""
+    key: str = ""  # the label of Kubernetes nodes that gives it; empty where none does
 
 
 @dataclass(slots=True)
 class NodeFacts:
-    """One node.
+    """One node."""
 
-    Attributes
-    ----------
-    domains : tuple of str
-        Its domain at each level of the findings, empty where the source gives none.
-    gpus : int or None
-        Its GPUs, None where the source does not count them.
-    unavailable : str
-        Why it must not be used; empty when it may.
-    """
-
+    # Its domain at each level of the findings, empty where the source gives none.
     domains: tuple[str, ...]
-    gpus: int | None = None
-    unavailable: str = ""
+    gpus: int | None = None  # its GPUs, None where the source does not count them
+    unavailable: str = ""  # why it must not be used; empty when it may
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the sources together know of the nodes.
+    """What the sources together know of the nodes."""
 
-    Attributes
-    ----------
-    aliases : mapping of str to str
-        Host names of ids.
-    hosts : tuple of str
-        Nodes that sources list; none when no source does.
-    """
-
-    aliases: Mapping[str, str]
-    hosts: tuple[str, ...]
+    aliases: Mapping[str, str]  # host names of ids
+    hosts: tuple[str, ...]  # nodes that sources list; none when no source does
 
 
 @dataclass
 class Findings:
-    """Everything one source says.
+    """Everything one source says."""
 
-    Attributes
-    ----------
-    source : str
-        How messages call the source.
-    levels : tuple of Level
-        Innermost first, as far as the source orders them.
-    nodes : dict of str to NodeFacts
-        By the source's name for the node, in its order.
-    aliases : dict of str to str
-        Other names of nodes, such as instance ids, and the host name of each.
-    format : str
-        Name of its format; set by who chose the reader.
-    ignored : list of Problem
-        Lines and entries that were not understood, with place and reason.
-    assumed : list of str
-        What it does not say in so many words and is taken for true.
-    unused : dict of str to int
-        How many of a kind of thing (``label``) it has that no level is made of.
-    label_orders : tuple of tuple of str
-        Keys of node labels, innermost first, for sources that give an order of them.
-    notes : list of str
-        What a user should know.
-    nvlink : bool or None
-        Whether the GPUs of a node, or of each of its islands, talk over NVLink; None
-        when the source cannot tell.
-    islands : tuple of tuple of int
-        GPUs of each island of a node as a launcher counts them; none where NVLink joins
-        all of them, or the source does not tell.
-    pcie : Pcie or None
-        What leads from island to island, where the source tells it.
-    affinity : Affinity
-        NUMA nodes and NICs of the GPUs of a node.
-    node_bandwidth : float or None, B/s
-        Measured from one GPU to the others of its node, one way.
-    gpu : str
-        Name of the GPUs of most nodes, as the source writes it; empty where it does
-        not.
-    gpu_resource : str
-        What pods call the GPUs; empty where no pods run.
-    taints, resources : dict
-        The nodes that have a taint, or so many of a resource.
-    partial : bool
-        Whether names of its domains mean the same in every file of its levels, so that
-        several files, such as one a host, are one source.
-    numbers : bool
-        Whether its nodes may be the numbers of tasks, which only names translate.
-    join : callable or None
-        The findings once the nodes of the other sources are known, for a source that
-        depends on them; the nodes here do not count then.
-    """
-
-    source: str
-    levels: tuple[Level, ...] = ()
+    source: str  # how messages call the source
+    levels: tuple[Level, ...] = ()  # innermost first, as far as the source orders them
+    # By the source's name for the node, in its order.
     nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    # Other names of nodes, such as instance ids, and the host name of each.
     aliases: dict[str, str] = field(default_factory=dict)
-    format: str = ""
+    format: str = ""  # name of its format; set by who chose the reader
+    # Lines and entries that were not understood, with place and reason.
     ignored: list[Problem] = field(default_factory=list)
+    # What it does not say in so many words and is taken for true.
     assumed: list[str] = field(default_factory=list)
+    # How many of a kind of thing (``label``) it has that no level is made of.
     unused: dict[str, int] = field(default_factory=dict)
+    # Keys of node labels, innermost first, for sources that give an order of them.
     label_orders: tuple[tuple[str, ...], ...] = ()
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what a user should know
+    # Whether the GPUs of a node, or of each of its islands, talk over NVLink; None when
+    # the source cannot tell.
     nvlink: bool | None = None
+    # GPUs of each island of a node as a launcher counts them; none where NVLink joins
+    # all of them, or the source does not tell.
     islands: Parts = ()
+    # What leads from island to island, where the source tells it.
     pcie: Pcie | None = None
+    # NUMA nodes and NICs of the GPUs of a node.
     affinity: Affinity = field(default_factory=Affinity)
+    # B/s: measured from one GPU to the others of its node, one way.
     node_bandwidth: float | None = None
+    # Name of the GPUs of most nodes, as the source writes it; empty where it does not.
     gpu: str = ""
-    gpu_resource: str = ""
+    gpu_resource: str = ""  # what pods call the GPUs; empty where no pods run
+    # taints and resources: the nodes that have a taint, or so many of a resource.
     taints: dict[Taint, list[str]] = field(default_factory=dict)
     resources: dict[Resource, list[str]] = field(default_factory=dict)
+    # Whether names of its domains mean the same in every file of its levels, so that
+    # several files, such as one a host, are one source.
     partial: bool = False
+    # Whether its nodes may be the numbers of tasks, which only names translate.
     numbers: bool = False
+    # The findings once the nodes of the other sources are known, for a source that
+    # depends on them; the nodes here do not count then.
     join: Callable[[Known], Findings] | None = None
 
     def add_node(self, value: Value, name: str, domains: tuple[str, ...]) -> NodeFacts:

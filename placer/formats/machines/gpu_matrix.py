@@ -33,36 +33,17 @@ _LONGEST = 64
 
 @dataclass(frozen=True)
 class Style:
-    """How a tool prints its matrix.
+    """How a tool prints its matrix."""
 
-    Attributes
-    ----------
-    link : str
-        What joins GPUs: ``NVLink`` or ``XGMI``.
-    header : pattern
-        Matches a line that names the columns.
-    cell : pattern
-        Matches a cell and the blanks before it; its group is the cell.
-    gpu : pattern
-        Matches the whole name of a GPU.
-    names : str
-        Pattern of the usual names of devices, which tells glued ones apart.
-    own : tuple of str
-        What a cell of a device to itself may be.
-    linked : str
-        How cells of pairs joined by a link begin.
-    ends : tuple of str
-        Words of the header behind the devices.
-    """
-
-    link: str
-    header: re.Pattern[str]
+    link: str  # what joins GPUs: ``NVLink`` or ``XGMI``
+    header: re.Pattern[str]  # matches a line that names the columns
+    # Matches a cell and the blanks before it; its group is the cell.
     cell: re.Pattern[str]
-    gpu: re.Pattern[str]
-    names: str
-    own: tuple[str, ...]
-    linked: str
-    ends: tuple[str, ...] = ()
+    gpu: re.Pattern[str]  # matches the whole name of a GPU
+    names: str  # pattern of the usual names of devices, which tells glued ones apart
+    own: tuple[str, ...]  # what a cell of a device to itself may be
+    linked: str  # how cells of pairs joined by a link begin
+    ends: tuple[str, ...] = ()  # words of the header behind the devices
 
 
 @dataclass

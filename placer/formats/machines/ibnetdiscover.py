@@ -229,15 +229,10 @@ def joined_units(
 
 @dataclass
 class LeafSets:
-    """Sets of leaves, and the set of each host.
-
-    Attributes
-    ----------
-    of_host : dict of str to int
-        No entry for a host whose leaves are part of several sets.
-    """
+    """Sets of leaves, and the set of each host."""
 
     leaves: list[frozenset[str]] = field(default_factory=list)
+    # No entry for a host whose leaves are part of several sets.
     of_host: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

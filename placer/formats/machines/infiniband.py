@@ -44,37 +44,24 @@ _DEFAULTS = {"localhost", "localhost.localdomain", "ubuntu", "none", "unknown"}
 
 @dataclass(slots=True)
 class Link:
-    """One end of a link.
-
-    Attributes
-    ----------
-    other, other_port : str, int
-        The other end.
-    rate : float, Gb/s
-        0 where it is not printed.
-    """
+    """One end of a link."""
 
     node: str
     port: int
+    # other and other_port: the other end.
     other: str
     other_port: int
-    rate: float
+    rate: float  # gb/s: 0 where it is not printed
     line: int
 
 
 @dataclass
 class Fabric:
-    """Everything that was found.
+    """Everything that was found."""
 
-    Attributes
-    ----------
-    descriptions : dict of str to str
-        Description of every switch, adapter and router by its id (``S-``, ``H-``).
-    links : dict of (str, int) to Link
-        By node and port; each link twice.
-    """
-
+    # Description of every switch, adapter and router by its id (``S-``, ``H-``).
     descriptions: dict[str, str] = field(default_factory=dict)
+    # By node and port; each link twice.
     links: dict[tuple[str, int], Link] = field(default_factory=dict)
     ignored: list[Problem] = field(default_factory=list)
 
@@ -143,23 +130,14 @@ def _check_ends(fabric: Fabric, source: str) -> None:
 
 @dataclass
 class Adapters:
-    """Adapters with and without a host.
+    """Adapters with and without a host."""
 
-    Attributes
-    ----------
-    hosts : dict of str to str
-        Host of each adapter that has one, by the adapter's id.
-    unnamed : list of str
-        Ids of the others, without those of switches.
-    sharp : int
-        Aggregation nodes, which sit in switches.
-    shared : set of str
-        Names of hosts that several hosts have.
-    """
-
+    # Host of each adapter that has one, by the adapter's id.
     hosts: dict[str, str] = field(default_factory=dict)
+    # Ids of the others, without those of switches.
     unnamed: list[str] = field(default_factory=list)
-    sharp: int = 0
+    sharp: int = 0  # aggregation nodes, which sit in switches
+    # Names of hosts that several hosts have.
     shared: set[str] = field(default_factory=set)
 
     def notes(self) -> list[str]:

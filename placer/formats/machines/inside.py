@@ -28,26 +28,16 @@ _HINT = "give hardware of the same kind of nodes"
 
 @dataclass(frozen=True)
 class Inside:
-    """The tiers up to the node, and what a node is made of.
+    """The tiers up to the node, and what a node is made of."""
 
-    Attributes
-    ----------
-    tiers : tuple of Tier
-        Innermost first; the last is the node.
-    figures : tuple of str
-        Where the figures of each are from.
-    sizes, members : tuple of int
-        As in `placer.topology.model.Islands`; none where a node has no islands.
-    notes : tuple of str
-        What a user should know.
-    """
-
-    tiers: tuple[Tier, ...]
-    figures: tuple[str, ...]
+    tiers: tuple[Tier, ...]  # innermost first; the last is the node
+    figures: tuple[str, ...]  # where the figures of each are from
+    # sizes and members: as in `placer.topology.model.Islands`; none where a node has no
+    # islands.
     sizes: tuple[int, ...] = ()
     members: tuple[int, ...] = ()
     affinity: Affinity = field(default_factory=Affinity)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what a user should know
 
     @property
     def gpus(self) -> int:

@@ -18,29 +18,19 @@ _ID = 32  # characters of a UUID without its hyphens
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """One level, as arrays.
-
-    Attributes
-    ----------
-    bandwidth : float or None, B/s
-    key : str
-        As in `placer.formats.machines.findings.Level`.
-    domain_of_node : ndarray, shape (N,)
-        Domain of each node, `UNKNOWN` where the source gives none.
-    names : tuple of str
-        Names of the domains, by first appearance.
-    """
+    """One level, as arrays."""
 
     name: str
     source: str
     scale_up: bool | None
     planned: bool
+    # (N,): domain of each node, `UNKNOWN` where the source gives none.
     domain_of_node: IntArray
-    names: tuple[str, ...]
-    bandwidth: float | None = None
+    names: tuple[str, ...]  # names of the domains, by first appearance
+    bandwidth: float | None = None  # B/s
     inside: str = ""
     apart: bool = False
-    key: str = ""
+    key: str = ""  # as in `placer.formats.machines.findings.Level`
 
     @property
     def label(self) -> str:
@@ -87,24 +77,15 @@ def split_words(inner: Layer, outer: Layer, domain: int) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Filled:
-    """A layer where every node has a domain, and how many had none.
+    """A layer where every node has a domain, and how many had none."""
 
-    Attributes
-    ----------
-    domain_of_node : ndarray, shape (N,)
-    inferred : ndarray, shape (any,)
-        Nodes that took the domain of the nodes they share an inner domain with.
-    apart : ndarray, shape (any,)
-        Nodes whose whole inner domain had none: it stands for itself.
-    torn : ndarray, shape (any,)
-        Inner domains with several domains.
-    """
-
-    domain_of_node: IntArray
+    domain_of_node: IntArray  # (N,)
     names: tuple[str, ...]
+    # (any,): nodes that took the domain of the nodes they share an inner domain with.
     inferred: IntArray
+    # (any,): nodes whose whole inner domain had none: it stands for itself.
     apart: IntArray
-    torn: IntArray
+    torn: IntArray  # (any,): inner domains with several domains
 
 
 def filled(layer: Layer, inner: IntArray, inner_names: Sequence[str]) -> Filled:

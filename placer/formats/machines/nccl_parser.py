@@ -24,30 +24,15 @@ _MAX_LENGTH = 1 << 22
 
 @dataclass
 class Device:
-    """A GPU or NIC.
+    """A GPU or NIC."""
 
-    Attributes
-    ----------
-    path : tuple of int
-        The elements above it, and its own.
-    host : str
-        Hash of the host that its CPU is of; empty where the file gives none.
-    name : str
-        How messages call it.
-    numa : int or None
-        NUMA node of its CPU.
-    described : bool
-        Whether it has a ``gpu`` element, which holds the links.
-    number : int or None
-        What the file calls the GPU: where it comes in a launcher's count.
-    """
-
-    path: tuple[int, ...]
-    host: str
+    path: tuple[int, ...]  # the elements above it, and its own
+    host: str  # hash of the host that its CPU is of; empty where the file gives none
     busid: str
-    name: str
-    numa: int | None
-    described: bool = False
+    name: str  # how messages call it
+    numa: int | None  # NUMA node of its CPU
+    described: bool = False  # whether it has a ``gpu`` element, which holds the links
+    # What the file calls the GPU: where it comes in a launcher's count.
     number: int | None = None
 
 
@@ -63,25 +48,17 @@ class Link:
 
 @dataclass
 class Parsed:
-    """What a file holds.
-
-    Attributes
-    ----------
-    ports : list of Device
-        Ports of NICs that have a name, which they are called by.
-    lanes : dict of int to tuple of (float, int)
-        Transfers a second of one lane (GT/s), and lanes, that lead from a PCI element
-        to the one above it, where the file tells both.
-    unknown : int
-        Devices without a class.
-    """
+    """What a file holds."""
 
     gpus: list[Device] = field(default_factory=list)
     nics: list[Device] = field(default_factory=list)
+    # Ports of NICs that have a name, which they are called by.
     ports: list[Device] = field(default_factory=list)
+    # Transfers a second of one lane (GT/s), and lanes, that lead from a PCI element to
+    # the one above it, where the file tells both.
     lanes: dict[int, tuple[float, int]] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
-    unknown: int = 0
+    unknown: int = 0  # devices without a class
 
     @cached_property
     def hosts(self) -> dict[str, list[Device]]:

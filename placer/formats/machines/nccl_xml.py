@@ -44,25 +44,15 @@ _CPU_CLASS = "0x068001"
 
 @dataclass
 class Joined:
-    """What the links say.
+    """What the links say."""
 
-    Attributes
-    ----------
-    joins : bool or None
-        True when they join the GPUs of a node, or of every island of it, None when the
-        file does not tell.
-    islands : tuple of tuple of int
-        GPUs of each island as a launcher counts them; none where a node has one.
-    kind : str
-        ``NVLink`` or ``XGMI``.
-    notes : list of str
-        What was assumed and what was not counted.
-    """
-
+    # True when they join the GPUs of a node, or of every island of it, None when the
+    # file does not tell.
     joins: bool | None
+    # GPUs of each island as a launcher counts them; none where a node has one.
     islands: Parts
-    kind: str
-    notes: list[str]
+    kind: str  # ``NVLink`` or ``XGMI``
+    notes: list[str]  # what was assumed and what was not counted
 
 
 def joined(parsed: Parsed, source: str) -> Joined:

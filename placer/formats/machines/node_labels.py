@@ -47,38 +47,24 @@ _OTHERWISE = re.compile(
 
 @dataclass(frozen=True)
 class LabelLevel:
-    """A level that a label gives.
+    """A level that a label gives."""
 
-    Attributes
-    ----------
-    keys : tuple of str
-        The label's keys, of which the first that a node has counts.
-    within : bool
-        Whether a value counts within the domains of the level ``level.inside``: the
-        same one in two of these is two domains.
-    """
-
-    keys: tuple[str, ...]
+    keys: tuple[str, ...]  # the label's keys, of which the first that a node has counts
     level: Level
+    # Whether a value counts within the domains of the level ``level.inside``: the same
+    # one in two of these is two domains.
     within: bool = False
 
 
 @dataclass(frozen=True)
 class LabelRules:
-    """What is said of labels besides their usual meaning.
+    """What is said of labels besides their usual meaning."""
 
-    Attributes
-    ----------
-    tiers : mapping of str to str
-        Tier of a key; empty to leave the label out.
-    orders : tuple of tuple of str
-        Keys of ``Topology`` objects, innermost first.
-    nvlink_tiers : frozenset of str
-        Names that mean NVLink between nodes: those of the hardware's scale-up tiers.
-    """
-
+    # Tier of a key; empty to leave the label out.
     tiers: Mapping[str, str] = field(default_factory=dict)
+    # Keys of ``Topology`` objects, innermost first.
     orders: tuple[tuple[str, ...], ...] = ()
+    # Names that mean NVLink between nodes: those of the hardware's scale-up tiers.
     nvlink_tiers: frozenset[str] = frozenset()
 
 

@@ -29,24 +29,13 @@ _WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 
 @dataclass(frozen=True)
 class Pcie:
-    """What leads from an island to the others of its node.
+    """What leads from an island to the others of its node."""
 
-    Attributes
-    ----------
-    bandwidth : float, B/s
-        What one GPU can send, one way.
-    efficiency : float
-        Share of it that NCCL counts with.
-    oversubscription : float
-        What its GPUs could send, over what the links that they share carry.
-    words : str
-        The links, and where the figures are from.
-    """
-
-    bandwidth: float
-    efficiency: float
+    bandwidth: float  # B/s: what one GPU can send, one way
+    efficiency: float  # share of it that NCCL counts with
+    # What its GPUs could send, over what the links that they share carry.
     oversubscription: float
-    words: str
+    words: str  # the links, and where the figures are from
 
 
 def between_islands(

@@ -39,21 +39,14 @@ _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 @dataclass(frozen=True)
 class MachineFormat(Format):
-    """One format of machines.
+    """One format of machines."""
 
-    Attributes
-    ----------
-    reader : str
-        Module of `placer.formats.machines` and function, as ``clouds.read_aws``.
-    takes_labels : bool
-        Whether that takes `placer.formats.machines.node_labels.LabelRules` too.
-    scheduler : str
-        Who hands out the nodes of a machine that has such a file: ``slurm``,
-        ``kubernetes``, or empty where either may.
-    """
-
+    # Module of `placer.formats.machines` and function, as ``clouds.read_aws``.
     reader: str = field(kw_only=True)
+    # Whether that takes `placer.formats.machines.node_labels.LabelRules` too.
     takes_labels: bool = False
+    # Who hands out the nodes of a machine that has such a file: ``slurm``,
+    # ``kubernetes``, or empty where either may.
     scheduler: str = ""
 
 

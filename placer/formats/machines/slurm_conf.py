@@ -47,26 +47,13 @@ _MAX_INCLUDES = 16
 
 @dataclass
 class Line:
-    """One logical line.
+    """One logical line."""
 
-    Attributes
-    ----------
-    place : Problem
-        Where it stands; a problem without a message.
-    values : dict of str to str
-        By key in lower case.
-    columns : dict of str to int
-        Column of each key.
-    keys : dict of str to str
-        The keys as written.
-    rest : str
-        What follows the last good ``Key=Value``: no such thing, or a key again.
-    """
-
-    place: Problem
-    values: dict[str, str] = field(default_factory=dict)
-    columns: dict[str, int] = field(default_factory=dict)
-    keys: dict[str, str] = field(default_factory=dict)
+    place: Problem  # where it stands; a problem without a message
+    values: dict[str, str] = field(default_factory=dict)  # by key in lower case
+    columns: dict[str, int] = field(default_factory=dict)  # column of each key
+    keys: dict[str, str] = field(default_factory=dict)  # the keys as written
+    # What follows the last good ``Key=Value``: no such thing, or a key again.
     rest: str = ""
 
     def problem(self, message: str, key: str = "", hint: str = "") -> Problem:
@@ -92,18 +79,12 @@ class Line:
 
 @dataclass
 class Lines:
-    """The lines of a file and of what it includes.
-
-    Attributes
-    ----------
-    shown : dict of str to str
-        Names to show for switches and blocks, from comments such as ``# s1=leaf-1``.
-    problems : list of Problem
-        Files that cannot be included.
-    """
+    """The lines of a file and of what it includes."""
 
     lines: list[Line] = field(default_factory=list)
+    # Names to show for switches and blocks, from comments such as ``# s1=leaf-1``.
     shown: dict[str, str] = field(default_factory=dict)
+    # Files that cannot be included.
     problems: list[Problem] = field(default_factory=list)
     num_includes: int = 0
 

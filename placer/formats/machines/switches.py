@@ -19,22 +19,12 @@ _NAMES = ("leaf", "spine", "core")
 
 @dataclass
 class Switch:
-    """One switch.
-
-    Attributes
-    ----------
-    place : Problem
-        A problem without a message, which says where the switch stands.
-    nodes : list of str
-        Nodes on its ports.
-    children : list of str
-        Switches below it.
-    """
+    """One switch."""
 
     name: str
-    place: Problem
-    nodes: list[str]
-    children: list[str]
+    place: Problem  # a problem without a message, which says where the switch stands
+    nodes: list[str]  # nodes on its ports
+    children: list[str]  # switches below it
 
 
 def switch_levels(count: int, scale_up: bool | None = False) -> tuple[Level, ...]:

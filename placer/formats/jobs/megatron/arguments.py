@@ -28,15 +28,9 @@ _NOTHING = ("", "None", "null", "~")
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument as it was given last.
+    """One argument as it was given last."""
 
-    Attributes
-    ----------
-    flag : str
-        As it is written.
-    """
-
-    flag: str
+    flag: str  # as it is written
     values: tuple[Text, ...]
     place: Place
 
@@ -51,14 +45,8 @@ class Arguments:
 
     A value that is not known is asked for, once, by whoever reads it.
 
-    Parameters
-    ----------
-    found : Findings
-        Takes what is wrong with a value, and questions for open ones.
-    given : iterable of Argument
-        The last of a name counts.
-    program : str, optional
-        Name of the file that is started.
+    ``found``: takes what is wrong with a value, and questions for open ones. ``given``:
+    the last of a name counts. ``program``: name of the file that is started.
     """
 
     def __init__(
@@ -203,21 +191,11 @@ def name_of(flag: str) -> str:
 
 @dataclass(frozen=True)
 class Given:
-    """The words of a command as arguments.
+    """The words of a command as arguments."""
 
-    Attributes
-    ----------
-    arguments : list of Argument
-        The value of one that may not be given is open.
-    before : list of Text
-        The words before the first.
-    anything : list of Text
-        Words that may be any arguments, or none.
-    """
-
-    arguments: list[Argument]
-    before: list[Text]
-    anything: list[Text]
+    arguments: list[Argument]  # the value of one that may not be given is open
+    before: list[Text]  # the words before the first
+    anything: list[Text]  # words that may be any arguments, or none
 
 
 def arguments_of(words: Sequence[Text], either: Either) -> Given:

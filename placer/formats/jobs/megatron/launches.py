@@ -40,30 +40,14 @@ _SHORT = {"-N": "nodes", "-n": "ntasks", "-np": "ntasks"}
 
 @dataclass(frozen=True)
 class Launch:
-    """What starts a training program.
+    """What starts a training program."""
 
-    Attributes
-    ----------
-    arguments : tuple of Argument
-        In order, those of the launcher first.
-    launcher : tuple of Text
-        The words before the first argument.
-    environment : mapping of str to Text
-        Variables set for the command alone.
-    anything : tuple of Text
-        Words that may be any arguments.
-    causes : tuple of str
-        What decides whether it is started, and is not known.
-    words : tuple of Text
-        All of its words; none where no command starts it.
-    """
-
-    arguments: tuple[Argument, ...]
-    launcher: tuple[Text, ...]
-    environment: dict[str, Text]
-    anything: tuple[Text, ...] = ()
-    causes: tuple[str, ...] = ()
-    words: tuple[Text, ...] = ()
+    arguments: tuple[Argument, ...]  # in order, those of the launcher first
+    launcher: tuple[Text, ...]  # the words before the first argument
+    environment: dict[str, Text]  # variables set for the command alone
+    anything: tuple[Text, ...] = ()  # words that may be any arguments
+    causes: tuple[str, ...] = ()  # what decides whether it is started, and is not known
+    words: tuple[Text, ...] = ()  # all of its words; none where no command starts it
 
     @property
     def place(self) -> Place:

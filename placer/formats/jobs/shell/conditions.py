@@ -32,18 +32,12 @@ _MOST_TEXT, _MOST_REPEATS = 200, 2
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whether a condition holds, or a command succeeds.
-
-    Attributes
-    ----------
-    names : tuple of str
-        What must be known before that is; empty where it is known.
-    absent : tuple of str
-        Variables that nobody sets, and which it takes to be empty.
-    """
+    """Whether a condition holds, or a command succeeds."""
 
     holds: bool
+    # What must be known before that is; empty where it is known.
     names: tuple[str, ...] = ()
+    # Variables that nobody sets, and which it takes to be empty.
     absent: tuple[str, ...] = ()
 
     def negated(self) -> Outcome:
@@ -57,17 +51,10 @@ HOLDS, FAILS = Outcome(True), Outcome(False)
 class Tester:
     """Reads the tokens of one condition.
 
-    Parameters
-    ----------
-    tokens : sequence of str
-        Expanded words and operators.
-    number : callable
-        Integer that a text means.
-    is_set, is_empty, is_there : callable
-        Whether a variable is set, a text empty, a file there; None where that is not
-        known.
-    patterns : bool
-        Whether ``==`` matches a pattern, as in ``[[ ]]``.
+    ``tokens``: expanded words and operators. ``number``: integer that a text means.
+    ``is_set``, ``is_empty``, ``is_there``: whether a variable is set, a text empty, a
+    file there; None where that is not known. ``patterns``: whether ``==`` matches a
+    pattern, as in ``[[ ]]``.
     """
 
     def __init__(

@@ -59,10 +59,7 @@ Branches = Sequence[tuple[tuple[Node, ...] | None, tuple[Node, ...]]]
 class Shell:
     """Goes through a script and adds to a `Script` what it would do.
 
-    Attributes
-    ----------
-    passes : int
-        Of all loops together.
+    ``passes``: of all loops together.
     """
 
     def __init__(self, script: Script, asked: Asked) -> None:

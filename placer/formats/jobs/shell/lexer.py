@@ -50,10 +50,7 @@ def refuse_at(text: Text, offset: int, message: str) -> NoReturn:
 class Lexer:
     """Goes through a script word by word.
 
-    Attributes
-    ----------
-    at : int
-        Offset of what comes next.
+    ``at``: offset of what comes next.
     """
 
     def __init__(self, text: Text) -> None:

@@ -99,16 +99,10 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class Manifest(NamedTuple):
-    """A command that pods run.
-
-    Attributes
-    ----------
-    script : str
-        The command on the lines that it has in the manifest.
-    """
+    """A command that pods run."""
 
     image: str
-    script: str
+    script: str  # the command on the lines that it has in the manifest
 
 
 def manifest_of(text: str, source: str) -> Manifest | None:
@@ -208,20 +202,11 @@ def _quoted(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that the script would run.
+    """A command that the script would run."""
 
-    Attributes
-    ----------
-    words : tuple of Text
-        Its words, expanded.
-    environment : mapping of str to Text
-        Variables set for it alone.
-    causes : tuple of str
-        What decides whether it runs and is not known; empty where it runs.
-    """
-
-    words: tuple[Text, ...]
-    environment: dict[str, Text]
+    words: tuple[Text, ...]  # its words, expanded
+    environment: dict[str, Text]  # variables set for it alone
+    # What decides whether it runs and is not known; empty where it runs.
     causes: tuple[str, ...] = ()
 
     @property
@@ -232,42 +217,26 @@ class Command:
 
 @dataclass
 class Script:
-    """What a script would do.
-
-    Attributes
-    ----------
-    commands : list of Command
-        In the order in which they would run.
-    variables : dict of str to Text
-        At its end; of an array, its elements with blanks between.
-    exported : dict of str to None
-        Names of the variables that it hands to its commands.
-    files : dict of str to Text
-        What it writes into files, by their names.
-    either : Either
-        The alternatives of what is not known.
-    missing : list of Remark
-        Files that it sources and that are not there.
-    left_out : list of Remark
-        What else could not be followed.
-    image : str
-        Of the container that it runs in; empty where it names none.
-    is_manifest : bool
-        Whether pods run it, whose manifest it is.
-    ended : ExitError or None
-        Where ``exit`` ends it, and the variables that it takes to be empty there.
-    """
+    """What a script would do."""
 
     source: str
+    # In the order in which they would run.
     commands: list[Command] = field(default_factory=list)
+    # At its end; of an array, its elements with blanks between.
     variables: dict[str, Text] = field(default_factory=dict)
+    # Names of the variables that it hands to its commands.
     exported: dict[str, None] = field(default_factory=dict)
+    # What it writes into files, by their names.
     files: dict[str, Text] = field(default_factory=dict)
+    # The alternatives of what is not known.
     either: Either = field(default_factory=Either)
+    # Files that it sources and that are not there.
     missing: list[Remark] = field(default_factory=list)
+    # What else could not be followed.
     left_out: list[Remark] = field(default_factory=list)
-    image: str = ""
-    is_manifest: bool = False
+    image: str = ""  # of the container that it runs in; empty where it names none
+    is_manifest: bool = False  # whether pods run it, whose manifest it is
+    # Where ``exit`` ends it, and the variables that it takes to be empty there.
     ended: ExitError | None = None
 
 

@@ -24,25 +24,15 @@ _SETTABLE = re.compile(r"[A-Za-z_]\w*|[0-9]")
 
 
 class Open(NamedTuple):
-    """A part of a text that is not known.
+    """A part of a text that is not known."""
 
-    Attributes
-    ----------
-    name : str
-        The variable that it is, or the words that make it.
-    origin : str
-        What gives it a value, in the words of the script: a command, a calculation.
-        Empty where nothing sets the variable, or others decide.
-    number : int
-        Of its alternatives in `placer.formats.jobs.shell.either.Either`; -1 without.
-    causes : tuple of str
-        What decides its value and is itself not known.
-    """
-
-    name: str
+    name: str  # the variable that it is, or the words that make it
+    # What gives it a value, in the words of the script: a command, a calculation. Empty
+    # where nothing sets the variable, or others decide.
     origin: str = ""
+    # Of its alternatives in `placer.formats.jobs.shell.either.Either`; -1 without.
     number: int = -1
-    causes: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()  # what decides its value and is itself not known
 
     @property
     def is_unset(self) -> bool:
@@ -57,15 +47,10 @@ class Open(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text and the places of its parts.
-
-    Attributes
-    ----------
-    starts : tuple of int
-        Offsets from which on the text stands at the next place, on one line.
-    """
+    """A text and the places of its parts."""
 
     text: str
+    # Offsets from which on the text stands at the next place, on one line.
     starts: tuple[int, ...]
     places: tuple[Place, ...]
 

@@ -42,21 +42,12 @@ _EVERYWHERE = (
 
 @dataclass
 class State:
-    """All that commands change, at one moment.
+    """All that commands change, at one moment."""
 
-    Attributes
-    ----------
-    values : dict of str to Text or dict
-        Of the variables.
-    given : list of Text
-        The positional parameters.
-    files : dict of str to Text
-        That are written, by their names.
-    """
-
-    values: dict[str, Value] = field(default_factory=dict)
-    given: list[Text] = field(default_factory=list)
+    values: dict[str, Value] = field(default_factory=dict)  # of the variables
+    given: list[Text] = field(default_factory=list)  # the positional parameters
     functions: dict[str, Function] = field(default_factory=dict)
+    # That are written, by their names.
     files: dict[str, Text] = field(default_factory=dict)
 
     def copy(self) -> State:

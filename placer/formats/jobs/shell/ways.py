@@ -70,14 +70,9 @@ class Frame:
 class Ways:
     """Follows ways one after the other and joins what they leave.
 
-    Attributes
-    ----------
-    loops : list of Frame
-        Those that are being followed, one in another.
-    returns : list of list
-        Of functions and files, what there was where one way left them.
-    doubts : list of tuple of str
-        What decides the ways that are being followed.
+    ``loops``: those that are being followed, one in another. ``returns``: of functions
+    and files, what there was where one way left them. ``doubts``: what decides the ways
+    that are being followed.
     """
 
     def __init__(self, environment: Environment) -> None:
