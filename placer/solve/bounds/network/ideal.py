@@ -94,8 +94,7 @@ class IdealNetwork:
         forms, every, few = all_reduces(algorithm), self._routes(members), 1
         names = set(forms)
         if algorithm == "auto" and self._takes_switch(members):
-            every = every.rows(every.domains == 1)
-            every, names = every._replace(fewest=np.array([members.shape[1]])), {"nvls"}
+            every, names = every.rows(every.domains == 1), {"nvls"}
         found, ways = [], [(name, every) for name in names - {"ring", "nvls"}]
         if "ring" in names:
             transfer, latency = self._ring_pass(members, size_bytes)
@@ -103,10 +102,11 @@ class IdealNetwork:
         if "nvls" in names:
             if algorithm == "auto":
                 every, few = every.rows(runs_all_reduce("nvls", every)), 3
-            # Neither the fewest members nor the most have the least chunks.
+            # Over domains neither the fewest members nor the most have the least chunks.
             heads = min(int(every.fewest.max(initial=0)), NVLS_HEADS)
             for most in range(few, max(few, heads) + 1):
                 fewest = np.minimum(most, every.fewest)
+                fewest = np.where(every.domains == 1, every.fewest, fewest)
                 ways.append(("nvls", every._replace(fewest=fewest)))
         for name, route in (way for way in ways if len(way[1].domains)):
             seconds = forms[name](route, size_bytes)
@@ -141,6 +141,7 @@ class IdealNetwork:
         together = (domains < num_members).astype(np.float64)
         apart = (domains > 1).astype(np.float64)
         nics = np.minimum(self._most_nics(members, domains), limit.nics)
+        nics = np.where(domains == 1, num_members, nics)
         on_nics = _least(1 / bandwidth[used:]) / nics
         return Route(
             num_members,
