@@ -29,9 +29,10 @@ struct Cost {
     for (double d : m.detour) m.has_rails |= d > 0;
     for (const Reals& tier : m.capacity) m.first_uplink.push_back(m.uplinks() + (int)tier.size());
     m.shared = of.reals("shared");
-    for (int t = 0; t < m.tiers; ++t)
-      if (std::any_of(&m.shared[m.uplink(t, 0)], &m.shared[m.uplink(t + 1, 0)], [](double b) { return std::isfinite(b); }))
-        m.thin.push_back(t);
+    for (int t = 0; t < m.tiers; ++t) {
+      const double* own = m.shared.data() + m.uplink(t, 0);
+      if (std::any_of(own, own + m.capacity[t].size(), [](double rate) { return std::isfinite(rate); })) m.thin.push_back(t);
+    }
     layout.site = of.ints("site");
     layout.atom_at.assign(layout.site.size(), -1);
     for (int t = 0; t < m.tiers; ++t) {

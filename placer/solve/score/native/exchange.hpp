@@ -42,8 +42,7 @@ struct Exchange : OnUplinks {
   // The members of a group on one site: what each takes for a share of one byte besides what
   // uplinks make it wait, and the first tier whose domain there has all of the group.
   struct Here { int site, count, whole; double port, latency; };
-  using Everywhere = std::vector<Here>;
-  std::vector<Everywhere> members_at, were_at;  // of each group, now and before the change
+  std::vector<std::vector<Here>> members_at, were_at;  // of each group, now and before the change
   double least_outside;       // no group across tiers takes less for a share of one byte
   Marks sites_seen;
   std::vector<Ints> around, by_rail;  // [tier][child] members there, and on a rail
