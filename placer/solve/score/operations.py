@@ -83,7 +83,7 @@ class Operations:
             if one.receivers is not None:
                 others = self.atom[one.receivers]
             found = pairs_of_atoms(atoms.ravel(), others.ravel())
-            return self._add("messages", found, size=sizes[0], thin=self.thin)
+            return self._add("messages", found, size=sizes[0])
         members = atoms.shape[1]
         if one.kind == "all_to_all":
             found = groups_of_atoms(atoms, in_turn=False, every=False)
@@ -107,8 +107,6 @@ class Operations:
             members=members,
             buffer=sizes,
             is_even=is_even,
-            thin=self.thin,
-            shared=self.shared,
         )
 
     def _add(self, sort: str, found: AtomGroups, **form: Any) -> Added:
@@ -189,25 +187,6 @@ class Operations:
         groups = Rows(np.arange(len(atom) + 1), atom)
         number = self.step.add("inside", member=groups, on_site=seconds)
         return Added(number, np.arange(len(atom)), len(atom))
-
-    @cached_property
-    def thin(self) -> IntArray:
-        """Of the tiers that matter, those whose uplinks may hold somebody back."""
-        shared = [t in self.fabric.shared_uplinks for t in self.sites.tiers.tolist()]
-        return np.flatnonzero(shared)
-
-    @cached_property
-    def shared(self) -> FloatArray:
-        """Capacity of all uplinks for flows that share them, tier after tier."""
-        fabric = self.fabric
-        tiers = self.sites.tiers.tolist()
-        endless = [np.full(len(fabric.uplink_capacity[t]), np.inf) for t in tiers]
-        return np.concatenate(
-            [
-                fabric.shared_uplinks.get(t, e)
-                for t, e in zip(tiers, endless, strict=True)
-            ]
-        )
 
 
 def exchange_form(members: int, sizes: FloatArray, copies: int) -> dict[str, Any]:

@@ -86,13 +86,19 @@ def set_machine(
 ) -> None:
     """Give a kernel the machine, and the site of each slot."""
     tiers = sites.tiers.tolist()
+    capacity = [np.asarray(fabric.uplink_capacity[t], float) for t in tiers]
+    shared = [
+        fabric.shared_uplinks.get(t, np.full(len(own), np.inf))
+        for t, own in zip(tiers, capacity, strict=True)
+    ]
     kernel.set_machine(
         scale_up=sites.scale_up,
         child=sites.child,
         bandwidth=fabric.bandwidth[tiers],
         latency=fabric.latency[tiers],
         detour=fabric.detour[tiers],
-        capacity=[np.asarray(fabric.uplink_capacity[t], float) for t in tiers],
+        capacity=capacity,
+        shared=np.concatenate(shared),
         rail=sites.rail,
         factor=sites.factor,
         speed=sites.speed,

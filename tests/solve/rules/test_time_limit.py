@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
+from math import inf
 from time import process_time
 from typing import TYPE_CHECKING
 
@@ -12,10 +14,16 @@ from placer import place, read_topology
 from placer.base.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
+from placer.job.read import read_job
 from placer.job.rules import Pin, Rules
+from placer.solve import search
+from placer.solve.problem.compiled import Problem
+from placer.solve.run import budget
+from placer.topology.read import parse_topology
 
 if TYPE_CHECKING:
     from placer.api.result import Result
+    from placer.solve.run.solution import Solution
     from placer.topology.model import Topology
 
 # 16 racks of 16 hosts; a block of eight ranks a host.
@@ -84,3 +92,49 @@ def test_more_time_is_a_way_out() -> None:
     with pytest.raises(InfeasibleError) as raised:
         placed(MACHINE, tied, 0.0)
     assert raised.value.is_proved or "give it more time" in str(raised.value)
+
+
+# A job whose 126 placements on two of three hosts are listed after all else.
+HOSTS = parse_topology(
+    "format: placer/topology\nversion: 1\nname: three\ntiers:\n"
+    "  - {name: node, size: 5, bandwidth: 300GB/s, latency: 1us, scale_up: true}\n"
+    "  - {name: cluster, bandwidth: 10GB/s, latency: 4us}\n"
+    "nodes:\n  - {names: a, gpus: 4}\n  - {names: b}\n  - {names: c, gpus: 2}\n",
+    "three",
+)
+NINE = replace(
+    read_job("quickstart"),
+    launcher="free",
+    require={},
+    parallelism=Parallelism(pp=3, dp=3),
+    rules=Rules(avoid=("c",)),
+)
+
+
+def test_a_listing_that_time_cuts_keeps_what_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cut among all placements or among those that keep the rules: nothing is lost.
+
+    The clock goes on by a second whenever it is read.
+    """
+    problem = Problem.of(HOSTS, NINE, "time").with_params(local_search=False)
+
+    def searched(limit: float) -> tuple[Solution, list[float], float]:
+        """What is found, the values told on the way, and when the search was over."""
+        clock = count()
+        told: list[float] = []
+        monkeypatch.setattr(budget, "monotonic", lambda: float(next(clock)))
+        within = budget.Budget(limit)
+        found = search.solve(
+            problem, within, lambda now: told.append(now.solution.value)
+        )
+        return found, told, within.elapsed_s
+
+    whole, _, end = searched(inf)
+    assert "all 126 ways" in whole.argument
+    for left in (2_000, 130, 60):
+        found, told, _ = searched(end - left)
+        assert found.value == min(told) < told[0]
+        assert found.is_cut_short
+        assert found.lower_bound < found.value

@@ -1,5 +1,6 @@
 // A cost of a placement, kept up to date change by change.
 #pragma once
+#include <cmath>
 #include "given.hpp"
 
 namespace placer {
@@ -27,6 +28,11 @@ struct Cost {
     for (int r : m.rail) m.rails = std::max(m.rails, r + 1);
     for (double d : m.detour) m.has_rails |= d > 0;
     for (const Reals& tier : m.capacity) m.first_uplink.push_back(m.uplinks() + (int)tier.size());
+    m.shared = of.reals("shared");
+    for (int t = 0; t < m.tiers; ++t) {
+      const double* own = m.shared.data() + m.uplink(t, 0);
+      if (std::any_of(own, own + m.capacity[t].size(), [](double rate) { return std::isfinite(rate); })) m.thin.push_back(t);
+    }
     layout.site = of.ints("site");
     layout.atom_at.assign(layout.site.size(), -1);
     for (int t = 0; t < m.tiers; ++t) {

@@ -14,7 +14,7 @@ struct Exchange : OnUplinks {
   Exchange(const Cost& cost, const Given& of)
       : OnUplinks(cost, of, (int)of.reals("share").size(), 1), weight(of.ints("weight")),
         members(of.number("members")), share(of.reals("share")), sent(of.reals("sent")),
-        sent_inside(of.real("sent_inside")) {
+        sent_inside(of.real("sent_inside")), members_at(groups), were_at(groups) {
     const Machine& m = machine;
     around.resize(m.tiers + 1);
     seen.resize(m.tiers + 1);
@@ -39,6 +39,10 @@ struct Exchange : OnUplinks {
   }
 
  private:
+  // The members of a group on one site: what each takes for a share of one byte besides what
+  // uplinks make it wait, and the first tier whose domain there has all of the group.
+  struct Here { int site, count, whole; double port, latency; };
+  std::vector<std::vector<Here>> members_at, were_at;  // of each group, now and before the change
   double least_outside;       // no group across tiers takes less for a share of one byte
   Marks sites_seen;
   std::vector<Ints> around, by_rail;  // [tier][child] members there, and on a rail
@@ -92,9 +96,19 @@ struct Exchange : OnUplinks {
     return found;
   }
 
+  void before_move(const Ints& moved) override {
+    OnUplinks::before_move(moved);
+    for (int g : moved) std::swap(were_at[g], members_at[g]);
+  }
+  void undo() override {
+    for (int g : touched) std::swap(were_at[g], members_at[g]);
+    touched.clear();
+    OnUplinks::undo();
+  }
   void add_load(int g, double sign) override {
     const Machine& m = machine;
     count(g);
+    if (sign > 0) note(g);
     const double each = sign * lanes[g] * (sent.empty() ? 1.0 : sent[domains()]);
     for (int site : sites)
       for (int t = m.first_outer(); t < m.tiers; ++t) {
@@ -105,37 +119,48 @@ struct Exchange : OnUplinks {
   }
   double harmless(int tier, int child) const override { return least_outside * machine.capacity[tier][child]; }
 
-  void price(int g) override {
+  // Where the members of a group that is counted are.
+  void note(int g) {
     const Machine& m = machine;
-    count(g);
     const bool once = !sent.empty();
     const int number = once ? domains() : 0, outer = m.first_outer();
     const double crossing = once ? sent[number] : 1.0;
+    members_at[g].clear();
+    for (int site : sites) {
+      const int here = within(outer, site);
+      const double nearby = once ? (double)members / here * sent_inside : 1.0;
+      const double messages = once ? (double)(number - 1) / std::max(members - here, 1) : 1.0;
+      double inner = 0.0, outside = 0.0, latency = 0.0, detours = 0.0;
+      int whole = outer;
+      for (int t = 0; t < m.tiers; ++t) {
+        const int before = within(t, site), peers = within(t + 1, site) - before;
+        if (t < outer) {
+          inner += peers * nearby / m.bandwidth[t];
+          latency += m.latency[t] * peers;
+        } else {
+          outside += peers * crossing / m.bandwidth[t];
+          latency += m.latency[t] * peers * messages;
+          if (before < members) whole = t + 1;
+        }
+        if (m.detour[t] > 0 && peers)
+          detours += m.detour[t] * (peers - (on_rail(t + 1, site) - on_rail(t, site)));
+      }
+      const double port = std::max(inner, outside) / m.factor[site];
+      members_at[g].push_back({site, on_site[site], whole, port, latency + detours * messages});
+    }
+  }
+  void price(int g) override {
+    const Machine& m = machine;
     for (int run = 0; run < sizes; ++run) {
       double worst = 0.0, total = 0.0;
-      for (int site : sites) {
-        const int here = within(outer, site);
-        const double nearby = once ? (double)members / here * sent_inside : 1.0;
-        const double messages = once ? (double)(number - 1) / std::max(members - here, 1) : 1.0;
-        double inner = 0.0, outside = 0.0, latency = 0.0, detours = 0.0, shared = 0.0;
-        for (int t = 0; t < m.tiers; ++t) {
-          const int before = within(t, site), peers = within(t + 1, site) - before;
-          if (t < outer) {
-            inner += share[run] * peers * nearby / m.bandwidth[t];
-            latency += m.latency[t] * peers;
-          } else {
-            outside += share[run] * peers * crossing / m.bandwidth[t];
-            latency += m.latency[t] * peers * messages;
-            if (before < members)
-              shared = std::max(shared, load[m.uplink(t, m.child[t][site])] * share[run] /
-                                            m.capacity[t][m.child[t][site]]);
-          }
-          if (m.detour[t] > 0 && peers)
-            detours += m.detour[t] * (peers - (on_rail(t + 1, site) - on_rail(t, site)));
+      for (const Here& here : members_at[g]) {
+        double busy = here.port;
+        for (int t = m.first_outer(); t < here.whole; ++t) {
+          const int child = m.child[t][here.site];
+          busy = std::max(busy, load[m.uplink(t, child)] / m.capacity[t][child]);
         }
-        const double own = std::max(inner, outside) / m.factor[site];
-        const double seconds = std::max(own, shared) + latency + detours * messages;
-        total += on_site[site] * seconds;
+        const double seconds = share[run] * busy + here.latency;
+        total += here.count * seconds;
         worst = std::max(worst, seconds);
       }
       set(g, run, worst, total / members);
@@ -145,11 +170,9 @@ struct Exchange : OnUplinks {
 
 struct Messages : OnUplinks {
   double size;
-  Ints thin;                  // tiers whose uplinks may hold a message up
 
   // Groups are a sender and its receiver.
-  Messages(const Cost& cost, const Given& of)
-      : OnUplinks(cost, of, 1, 2), size(of.real("size")), thin(of.ints("thin")) {}
+  Messages(const Cost& cost, const Given& of) : OnUplinks(cost, of, 1, 2), size(of.real("size")) {}
 
  private:
   // Below what one GPU sends by itself no uplink holds anybody up.
@@ -159,10 +182,10 @@ struct Messages : OnUplinks {
     return machine.capacity[tier][child] / most;
   }
   void add_load(int p, double sign) override {
-    if (thin.empty()) return;
     const Machine& m = machine;
+    if (m.thin.empty()) return;
     const int from = sender(p), to = receiver(p), common = m.tier(from, to);
-    for (int t : thin) {
+    for (int t : m.thin) {
       if (t > common) break;
       add(0, t, m.child[t][from], sign * lanes[p]);
       add(1, t, m.child[t][to], sign * lanes[p]);
@@ -172,7 +195,7 @@ struct Messages : OnUplinks {
     const Machine& m = machine;
     const int from = sender(p), to = receiver(p), common = m.tier(from, to);
     double seconds = size / m.bandwidth[common] / std::min(m.factor[from], m.factor[to]);
-    for (int t : thin) {
+    for (int t : m.thin) {
       if (t > common) break;
       const int up = m.child[t][from], down = m.child[t][to];
       seconds = std::max(seconds, load[m.uplink(t, up)] * size / m.capacity[t][up]);

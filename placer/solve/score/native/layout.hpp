@@ -21,6 +21,8 @@ struct Machine {
   std::vector<Ints> child;      // [t][site]
   Reals bandwidth, latency, detour;
   std::vector<Reals> capacity;  // [t][child], B/s
+  Reals shared;                 // [uplink] capacity for those who share it, endless where nobody has to
+  Ints thin;                    // tiers where somebody has to
   Ints rail;                    // of a site
   Reals factor, speed;
   int rails = 1;

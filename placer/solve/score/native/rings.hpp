@@ -15,16 +15,14 @@ struct Rings : Operation {
   double moved;              // of a byte of the buffer on every edge
   Reals steps_outside, steps_inside;  // [domains]
   bool is_even;              // nothing inside a scale-up domain tells its members apart
-  Ints thin;                 // tiers whose uplinks groups may have to share
-  Reals shared;              // capacity of uplinks for those who share them
 
   // Atoms by first appearance, or every member where order counts.
   Rings(const Cost& cost, const Given& of)
       : Operation(cost, of.rows("member"), (int)of.reals("buffer").size()), weight(of.ints("weight")),
         lanes(of.ints("lanes")), members(of.number("members")), buffer(of.reals("buffer")),
         moved(of.real("moved")), steps_outside(of.reals("steps_outside")),
-        steps_inside(of.reals("steps_inside")), is_even(of.flag("is_even")), thin(of.ints("thin")),
-        shared(of.reals("shared")), rings(groups), was(groups), pace(groups, 0.0) {
+        steps_inside(of.reals("steps_inside")), is_even(of.flag("is_even")), rings(groups),
+        was(groups), pace(groups, 0.0) {
     int count = 0;
     for (int s = 0; s < (int)machine.rail.size(); ++s) count = std::max(count, machine.scale_up_domain(s) + 1);
     seen.resize(count);
@@ -165,7 +163,7 @@ struct Rings : Operation {
       const int shared = here & there;
       if (shared != here && shared != there) latency += m.detour[t];
     }
-    if (!thin.empty() && thin.front() <= t) ring.hops.push_back({from, to, t});
+    if (!m.thin.empty() && m.thin.front() <= t) ring.hops.push_back({from, to, t});
   }
 
   virtual void price(int g, double of_pace) {
@@ -177,7 +175,7 @@ struct Rings : Operation {
     for (int s = 0; s < sizes; ++s) set(g, s, moved * buffer[s] * of_pace + latency, average);
   }
   virtual void price_all() {
-    if (thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);
+    if (machine.thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);
     else share(&Ring::hops, [](const Ring& r) { return r.outer_pace; }, pace);
     for (int g = 0; g < groups; ++g) price(g, std::max(rings[g].inner_pace, pace[g]));
   }
@@ -196,7 +194,7 @@ struct Rings : Operation {
       has[r.fewest] = 1;
       top = std::max(top, r.fewest);
       apart[g] = alone_of(r) / r.fewest;
-      from_hop[g + 1] = from_hop[g] + (r.*hops).size() * thin.size() * 2;
+      from_hop[g + 1] = from_hop[g] + (r.*hops).size() * m.thin.size() * 2;
     }
     by_hop.assign(from_hop[groups], 0.0);
     for (int flows = 1; flows <= top; ++flows) {
@@ -204,7 +202,7 @@ struct Rings : Operation {
       int next = flows + 1;
       while (next <= top && !has[next]) ++next;
       const double width = 1.0 / flows - (next <= top ? 1.0 / next : 0.0);
-      for (int t : thin)
+      for (int t : m.thin)
         for (int way = 0; way < 2; ++way)
           std::fill_n(load[way].begin() + m.uplink(t, 0), m.capacity[t].size(), 0.0);
       for (int g = 0; g < groups; ++g) {
@@ -212,7 +210,7 @@ struct Rings : Operation {
         if (r.fewest > flows) continue;
         const double more = r.fewest * lanes[g];
         for (const Hop& hop : r.*hops)
-          for (int t : thin) {
+          for (int t : m.thin) {
             if (t > hop.tier) break;
             load[0][m.uplink(t, m.child[t][hop.from])] += more;
             load[1][m.uplink(t, m.child[t][hop.to])] += more;
@@ -225,11 +223,11 @@ struct Rings : Operation {
         double slowest = own;
         double* sums = by_hop.data() + from_hop[g];
         for (const Hop& hop : r.*hops)
-          for (int t : thin)
+          for (int t : m.thin)
             for (int way = 0; way < 2; ++way, ++sums) {
               if (t > hop.tier) continue;
               const int uplink = m.uplink(t, m.child[t][way ? hop.to : hop.from]);
-              const double here = std::max(own, load[way][uplink] / shared[uplink]);
+              const double here = std::max(own, load[way][uplink] / m.shared[uplink]);
               *sums += width * here;
               slowest = std::max(slowest, here);
             }
@@ -293,7 +291,7 @@ struct AllReduces : Rings {
         latency += m.latency[t];
         if (m.has_rails && m.rail[low] != m.rail[high]) latency += m.detour[t];
         ++edges;
-        if (thin.empty() || thin.front() > t) continue;
+        if (m.thin.empty() || m.thin.front() > t) continue;
         ring.tree.push_back({low, high, t});
         ring.tree.push_back({high, low, t});
       }
@@ -303,7 +301,7 @@ struct AllReduces : Rings {
   double halves(const Ring& r) const { return 2 * tree_buffers[r.domains]; }
   void price_all() override {
     tree_pace_of.assign(groups, 0.0);
-    if (has_trees() && !thin.empty()) {
+    if (has_trees() && !machine.thin.empty()) {
       share(&Ring::tree, [this](const Ring& r) { return r.tree_pace * halves(r); }, tree_pace_of);
       for (int g = 0; g < groups; ++g) tree_pace_of[g] /= halves(rings[g]);
     } else {
@@ -314,7 +312,7 @@ struct AllReduces : Rings {
   void price(int g, double of_pace) override {
     const Ring& r = rings[g];
     // Groups priced by themselves share no uplink.
-    if (thin.empty() || r.tree.empty()) tree_pace_of[g] = r.tree_pace / r.fewest;
+    if (machine.thin.empty() || r.tree.empty()) tree_pace_of[g] = r.tree_pace / r.fewest;
     const bool reduces = r.fewest > 2;
     const double levels = std::log2(r.domains) * r.tree_latency, between = tree_pace_of[g];
     for (int s = 0; s < sizes; ++s) {
