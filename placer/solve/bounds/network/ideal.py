@@ -102,7 +102,7 @@ class IdealNetwork:
         if "nvls" in names:
             if algorithm == "auto":
                 every, few = every.rows(runs_all_reduce("nvls", every)), 3
-            # Over domains neither the fewest members nor the most have the least chunks.
+            # Over domains neither fewest nor most members have the least chunks.
             heads = min(int(every.fewest.max(initial=0)), NVLS_HEADS)
             for most in range(few, max(few, heads) + 1):
                 fewest = np.minimum(most, every.fewest)
