@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import random
+import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -32,22 +34,29 @@ TOKENS = (
 )  # fmt: skip
 
 
-def mutated(text: str, chance: random.Random) -> str:
+NUMBERS = ("0", "1", "3", "7", "64", str(10**12))
+
+
+def mutated(text: str, chance: random.Random, tokens: Sequence[str] = TOKENS) -> str:
     """The text after a few random edits."""
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(text) + 1)
         end = min(len(text), at + chance.choice((1, 2, 5, 40)))
-        kind = chance.randrange(6)
+        kind = chance.randrange(7)
         if kind == 0:
             text = text[:at] + text[end:]
         elif kind == 1:
-            text = text[:at] + chance.choice(TOKENS) + text[at:]
+            text = text[:at] + chance.choice(tokens) + text[at:]
         elif kind == 2:
-            text = text[:at] + chance.choice(TOKENS) + text[end:]
+            text = text[:at] + chance.choice(tokens) + text[end:]
         elif kind == 3:
             text = text[:end] + text[at:]
         elif kind == 4:
             text = text[:at]
+        elif kind == 5 and (numbers := list(re.finditer(r"\d+", text))):
+            number = chance.choice(numbers)
+            other = chance.choice(NUMBERS)
+            text = text[: number.start()] + other + text[number.end() :]
         else:
             lines = text.split("\n")
             i, j = (chance.randrange(len(lines)) for _ in range(2))
