@@ -12,9 +12,15 @@ import yaml
 
 from placer.emit import emit
 from tests.clients.definitions import served_schema, unknown_keys
-from tests.clients.fake_hosts import Done, run
 from tests.clients.needs import module
-from tests.clients.reports import REPORT, environment, reported_seats, verdict
+from tests.clients.processes import (
+    REPORT,
+    Done,
+    environment,
+    reported_seats,
+    run,
+    verdict,
+)
 from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
 from tests.emit.stubs import pod_templates, trained
 from tests.emit.tiered import tiered

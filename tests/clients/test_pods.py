@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.clients import local_nodes as local
+from tests.clients import processes as local
 from tests.clients.definitions import served_schema, unknown_keys
-from tests.clients.doors import environment
+from tests.clients.processes import in_domains
 from tests.clients.test_kubernetes_manifests import require_valid
 from tests.clients.torch_jobs import need_torchrun
 from tests.doc_blocks import ROOT, fences
@@ -74,7 +74,7 @@ def test_pods_take_ranks_by_nvlink_domain(jobset: Any, tmp_path: Path) -> None:
         labels = tmp_path / f"labels-{index}"
         labels.write_text(f'app="train"\nbatch.kubernetes.io/index="{index}"\n')
         more = {variable["name"]: f"n{index}", "PLACER_LABELS": str(labels)}
-        environ = environment(tmp_path, 2, HOSTNAME=f"train-workers-0-{index}", **more)
+        environ = in_domains(tmp_path, 2, HOSTNAME=f"train-workers-0-{index}", **more)
         commands.append((argv, environ))
     # The stand-in for nvidia-smi tells nodes apart as processes of other tests do.
     smi = tmp_path / "nvidia-smi"

@@ -16,7 +16,7 @@ import pytest
 from placer.emit import emit
 from placer.placement.launcher_orders import slurm_key
 from placer.placement.plan_file import read_plan, write_plan
-from tests.clients.reports import PLACER, REPORT, reported_seats, verdict
+from tests.clients.processes import PLACER, REPORT, reported_seats, verdict
 from tests.clients.slurm_cluster import (
     GPUS,
     ROOT,

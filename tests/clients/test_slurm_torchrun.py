@@ -12,7 +12,7 @@ import pytest
 from placer.emit import emit
 from placer.placement.plan_file import write_plan
 from tests.clients import needs
-from tests.clients.reports import REPORT, verdict
+from tests.clients.processes import REPORT, verdict
 from tests.clients.slurm_cluster import GPUS, ROOT, Slurm, seats_by_rank, tasks
 from tests.emit.readback import Seat, plan_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from placer.placement.plan_file import write_plan
-from tests.clients import local_nodes as local
+from tests.clients import processes as local
 from tests.clients.torch_jobs import (
     gloo_worker,
     need_torchrun,
@@ -93,5 +93,6 @@ def test_gloo_by_the_plan(tmp_path: Path) -> None:
     text = local.output(local.run_all(tmp_path / "run", commands))
     assert local.seats(text) == [("n1", 0), ("n1", 1), ("n2", 0), ("n2", 1)]
     assert read_sums(text) == sums_of(map)
-    status, found = local.verify(tmp_path, plan_of(map), text)
-    assert (status, len(found["wrong"])) == (1, 3)
+    found = local.verdict(tmp_path, map, text)
+    assert not found["ok"]
+    assert len(found["wrong"]) == 3

@@ -8,7 +8,7 @@ import pytest
 from placer.emit import emit
 from placer.placement.plan import Plan
 from placer.placement.plan_file import read_plan
-from tests.clients import local_nodes as local
+from tests.clients import processes as local
 from tests.clients.torch_jobs import (
     gloo_worker,
     need_torchrun,
@@ -17,6 +17,7 @@ from tests.clients.torch_jobs import (
     read_sums,
     sums_of,
 )
+from tests.commands import run as typed
 from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
 
 # As in FREE, ranks anywhere; here nodes have consecutive ranks on GPUs in any order.
@@ -58,10 +59,16 @@ def by_backend(path: str, nodes: int) -> list[str]:
 
 def prove_gloo(folder: Path, plan: Plan, map: list[Seat], text: str) -> None:
     """Ranks are on their seats, their groups are the plan's, and placer agrees."""
-    assert local.seats(text) == map
     assert read_sums(text) == sums_of(map)
-    status, found = local.verify(folder, plan, text)
-    assert (status, found["reported"], found["unknown_gpus"]) == (0, len(map), 0)
+    check_seats(folder, plan, map, text)
+
+
+def check_seats(folder: Path, plan: Plan, map: list[Seat], text: str) -> None:
+    """Ranks are on their seats, by what they tell and by placer."""
+    assert local.seats(text) == map
+    found = local.verdict(folder, plan, text)
+    assert (found["reported"], found["unknown_gpus"]) == (len(map), 0)
+    assert found["ok"]
 
 
 @pytest.mark.slow
@@ -111,9 +118,7 @@ def test_unequal_nodes(tmp_path: Path) -> None:
     script = emit(plan, "torchrun", tmp_path / "torchrun.sh")
     commands = on_hosts(plan.nodes, ["bash", str(script), *probe(tmp_path)])
     text = local.output(local.run_all(tmp_path / "run", commands))
-    assert local.seats(text) == map
-    status, found = local.verify(tmp_path, plan, text)
-    assert (status, found["reported"], found["unknown_gpus"]) == (0, 6, 0)
+    check_seats(tmp_path, plan, map, text)
 
 
 @pytest.mark.slow
@@ -125,10 +130,9 @@ def test_swapped_nodes(tmp_path: Path) -> None:
     hosts = ("n10", "n2", "n9")
     text = local.output(local.run_all(tmp_path / "run", on_hosts(hosts, command)))
     assert local.seats(text) == swapped
-    status, found = local.verify(tmp_path, plan_of(MIXED), text)
-    assert status == 1
+    found = local.verdict(tmp_path, MIXED, text)
     assert [row["rank"] for row in found["wrong"]] == [0, 1, 4, 5]
-    assert [habit["name"] for habit in found["habits"]] == ["reversed"]
+    assert found["habits"] == ["reversed"]
 
 
 @pytest.mark.slow
@@ -136,9 +140,9 @@ def test_c10d_sorts_addresses_as_text(tmp_path: Path) -> None:
     """The c10d backend numbers nodes as predict says; verify names its habit."""
     (tmp_path / "t.yaml").write_text(MACHINE)
     (tmp_path / "j.yaml").write_text(JOB)
-    predict = "predict -q -t t.yaml -j j.yaml --launcher torchrun-c10d -o p.json"
-    done = local.placer(tmp_path, *predict.split())
-    assert done.status == 0, done.error
+    files = ("-t", tmp_path / "t.yaml", "-j", tmp_path / "j.yaml")
+    plan = ("-o", tmp_path / "p.json")
+    typed("predict", "-q", *files, "--launcher", "torchrun-c10d", *plan)
     command = ["torchrun", "--nnodes=3", "--nproc-per-node=2", "--rdzv-backend=c10d"]
     command.append(f"--rdzv-endpoint=127.0.0.1:{local.free_port()}")
     commands = [
@@ -152,12 +156,11 @@ def test_c10d_sorts_addresses_as_text(tmp_path: Path) -> None:
     text = local.output(local.run_all(tmp_path / "run", commands))
     predicted = read_plan(tmp_path / "p.json")
     assert list(predicted.host_of_rank) == [host for host, _ in local.seats(text)]
-    status, found = local.verify(tmp_path, predicted, text)
-    assert (status, found["reported"]) == (0, 6)
-    status, found = local.verify(tmp_path, plan_of(MIXED), text)
-    assert status == 1
+    found = local.verdict(tmp_path, predicted, text)
+    assert (found["ok"], found["reported"]) == (True, 6)
+    found = local.verdict(tmp_path, MIXED, text)
     assert len(found["wrong"]) == 6
-    assert [habit["name"] for habit in found["habits"]] == ["text-order"]
+    assert found["habits"] == ["text-order"]
 
 
 @pytest.mark.slow

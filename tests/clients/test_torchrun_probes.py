@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.clients import local_nodes as local
-from tests.clients.doors import tell_domains
+from tests.clients import processes as local
+from tests.clients.processes import tell_domains
 from tests.clients.torch_jobs import need_torchrun
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ class Agents:
         degrees: Sequence[str] = DEGREES,
     ) -> None:
         """One agent a host."""
-        code = os.pathsep.join([str(local.ROOT), os.environ.get("PYTHONPATH", "")])
-        environ = local.environment(SEATS=str(self.seats_file), PYTHONPATH=code)
+        environ = local.environment(SEATS=str(self.seats_file))
         environ["PATH"] = f"{self.folder}:{environ['PATH']}"
         conf = f"limit=60,last_call_timeout=3,keep_alive_interval=1{more}"
         for host in hosts:
