@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from tests.clients import processes as local
-from tests.clients.definitions import served_schema, unknown_keys
+from tests.clients.definitions import require_valid
 from tests.clients.processes import in_domains
-from tests.clients.test_kubernetes_manifests import require_valid
 from tests.clients.torch_jobs import need_torchrun
 from tests.doc_blocks import ROOT, fences
 
@@ -31,15 +30,9 @@ def pod_of(jobset: Any) -> Any:
     return workers["template"]["spec"]["template"]["spec"]
 
 
-def test_it_is_what_a_server_takes(jobset: Any, samples: Path) -> None:
+def test_it_is_what_a_server_takes(jobset: Any) -> None:
     """A JobSet with only fields of its kind, and a Job in it with those of its own."""
-    schema = served_schema(
-        samples / "kubernetes" / "jobset.x-k8s.io_jobsets.yaml", "v1alpha2"
-    )
-    assert list(unknown_keys(schema, jobset)) == []
-    (workers,) = jobset["spec"]["replicatedJobs"]
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}}
-    require_valid(job | workers["template"])
+    require_valid(jobset)
 
 
 @pytest.mark.slow
