@@ -5,7 +5,7 @@ format and text, which is the name of a text in `tests.sources.texts` or what
 `tests.texts.Texts` takes, with the shape ``join`` and the files ``beside`` it; or
 ``files``, captured ones. ``rest`` names keys that are given as in
 `tests.sources.reading.REST`, ``given`` others. What must come of it is ``job``, by the
-keys of its file; ``asks``, the keys that are asked for; or a ``problem`` with its
+keys of its file, and ``facts`` that it follows from; ``asks``, the keys that are asked for; or a ``problem`` with its
 ``hint``.
 """
 
@@ -86,7 +86,10 @@ def test_the_job_is_the_one_worked_out_by_hand(
         problems = problems_of(lambda: open_job(specs, options).job())
         check_problems(problems, case)
         return
-    job = open_job(specs, options).job()
+    opened = open_job(specs, options)
+    job, facts = opened.job(), opened.found.facts
+    for key, value in case.get("facts", {}).items():
+        assert facts[key].value == value, key
     expected = dict(leaves(case["job"]))
     found = {
         key: DERIVED[key](job) if key in DERIVED else at(job, key) for key in expected
