@@ -5,8 +5,8 @@ format and text, which is the name of a text in `tests.sources.texts` or what
 `tests.texts.Texts` takes, with the shape ``join`` and the files ``beside`` it; or
 ``files``, captured ones. ``rest`` names keys that are given as in
 `tests.sources.reading.REST`, ``given`` others. What must come of it is ``job``, by the
-keys of its file, and ``facts`` that it follows from; ``asks``, the keys that are asked for; or a ``problem`` with its
-``hint``.
+keys of its file, and ``facts`` that it follows from; ``asks``, the keys that are asked
+for; or a ``problem`` with its ``hint``.
 """
 
 from __future__ import annotations
