@@ -49,7 +49,8 @@ class Agents:
         """One agent a host."""
         environ = local.environment(SEATS=str(self.seats_file))
         environ["PATH"] = f"{self.folder}:{environ['PATH']}"
-        conf = "limit=60,last_call_timeout=3,keep_alive_interval=1"
+        # A machine that runs so many is busy.
+        conf = "limit=60,last_call_timeout=30,keep_alive_interval=5"
         for host in hosts:
             command = (
                 *(sys.executable, "-m", "torch.distributed.run"),

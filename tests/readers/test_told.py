@@ -18,6 +18,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.base.hostlist import compress, expand
 from placer.formats.machines.registry import read
+from placer.topology.gpu_kinds import HostHint
 from tests.injob.stand_ins import line
 from tests.readers import cases
 from tests.texts import Texts
@@ -140,6 +141,8 @@ OF_MACHINES = {
     "island tiers": lambda machine: [t.name for t in machine.by_island.tiers],
     "members": lambda machine: list(machine.islands.members),
     "assumed": lambda machine: [each.key for each in machine.assumed],
+    "options": lambda machine: {e.key: [e.value, e.option] for e in machine.assumed},
+    "why": lambda machine: {e.key: e.why.split(", which ")[0] for e in machine.assumed},
 }
 OF_FINDINGS = {
     "nvlink": lambda found: found.nvlink,
@@ -154,7 +157,7 @@ OF_FINDINGS = {
     "ignored": lambda found: [[p.line, p.message] for p in found.ignored],
 }
 # Of these a case may say a part.
-PARTS = ("domains", "sizes")
+PARTS = ("domains", "sizes", "options", "why")
 
 
 def found_of(
@@ -167,6 +170,9 @@ def found_of(
         found = read(name, own_text_of(source), case.pop("called", "source"))
         return found, found.notes
     options = case.pop("with", {})
+    if "hint" in options:
+        hint = HostHint(*options["hint"])
+        options["hint"] = lambda: hint
     hardware = options.get("hardware", "GB200")
     if hardware:
         options["hardware"] = text_of(hardware)
