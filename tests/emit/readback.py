@@ -218,3 +218,12 @@ def run_env(script: Path, hosts: list[str]) -> list[Seat]:
             local_ranks[host].append(int(env["LOCAL_RANK"]))
     assert all(sorted(gpus) == gpus for gpus in local_ranks.values())
     return [seat_of_rank[rank] for rank in range(len(hosts))]
+
+
+def array_of(text: str, name: str) -> list[str]:
+    """The words of an array that a text gives bash."""
+    shell = f'{text}printf "%s\\n" "${{{name}[@]}}"\n'
+    run = subprocess.run(
+        ["bash", "-euc", shell], capture_output=True, text=True, check=True
+    )
+    return run.stdout.splitlines()
