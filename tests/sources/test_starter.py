@@ -43,6 +43,7 @@ def test_what_starts_the_job(
         script = script.replace(name, words)
     found = started(tmp_path, script)
     assert (found is None) == (expected is None)
+    assert found is None or found.source == str(tmp_path / "train.sh")
     for key, value in (expected or {}).items():
         told = getattr(found, key)
         if key == "command":
