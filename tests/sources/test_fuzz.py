@@ -98,15 +98,16 @@ def try_mutations(path, name, text, count):
 @pytest.mark.parametrize(("name", "text"), SMALL)
 def test_a_damaged_text(tmp_path, name, text, count):
     """A small text of each format, and a script with most that people write."""
-    try_mutations(tmp_path / "source", name, text, count)
+    # Most ways to be wrong are those of scripts.
+    try_mutations(tmp_path / "source", name, text, count * (1 + 3 * (text == SCRIPT)))
 
 
-@pytest.mark.parametrize("count", [3, *slow([200])])
+@pytest.mark.parametrize("count", [6, *slow([200])])
 @pytest.mark.parametrize("pattern", SAMPLES)
 def test_a_damaged_sample(samples, tmp_path, pattern, count):
     """Captured files with what stands beside them; of each kind the first, or all."""
     found = sorted((samples / "jobs").glob(pattern))
-    for path in found if count > 3 else found[:1]:
+    for path in found if count > 6 else found[:1]:
         own = with_neighbours(path, tmp_path)
         try_mutations(own, SAMPLES[pattern], path.read_text(), count)
 
