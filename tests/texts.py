@@ -62,7 +62,8 @@ class Texts:
 
     def __call__(self, source: Any, indent: int | None = 1) -> str:
         if isinstance(source, str):
-            return str(self.known.get(source, source))
+            found = self.known.get(source, source)
+            return found if isinstance(found, str) else self(found)
         if isinstance(source, dict) and len(source) == 1:
             ((name, words),) = source.items()
             if name in self.built:

@@ -1,4 +1,4 @@
-"""Objects of custom kinds against their definitions, as an API server would take them.
+"""Objects against the definitions of their kinds, as an API server would take them.
 
 JSON schemas let keys pass that they do not name, and a server drops those in silence:
 ``replicatedJobz`` would make a JobSet of no jobs. So the keys are walked as well.
@@ -6,14 +6,75 @@ JSON schemas let keys pass that they do not name, and a server drops those in si
 
 from __future__ import annotations
 
+import copy
+import os
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import yaml
+
+from tests.clients.needs import module
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+# What the definition of a ComputeDomain says of its spec: NVIDIA DRA driver for GPUs
+# 5a0112cb, crds/resource.nvidia.com_computedomains.yaml, v1beta1.
+NAMED = {"type": "object", "properties": {"name": {"type": "string"}}}
+CHANNEL = {
+    "type": "object",
+    "required": ["resourceClaimTemplate"],
+    "properties": {
+        "allocationMode": {"enum": ["All", "Single"]},
+        "resourceClaimTemplate": {**NAMED, "required": ["name"]},
+    },
+}
+COMPUTE_DOMAIN = {
+    "type": "object",
+    "required": ["channel", "numNodes"],
+    "properties": {"channel": CHANNEL, "numNodes": {"type": "integer"}},
+}
+SERVED = {
+    "JobSet": ("jobset.x-k8s.io_jobsets.yaml", "v1alpha2"),
+    "Topology": ("kueue.x-k8s.io_topologies.yaml", "v1beta2"),
+}
+
+
+def require_valid(manifest: Any) -> None:
+    """Nothing, when an API server takes the object and keeps all of its fields."""
+    kind = manifest["kind"]
+    if kind in SERVED:
+        schema = schema_of(kind)
+        module("jsonschema").validate(manifest, schema)
+        assert list(unknown_keys(schema, manifest)) == []
+    elif kind == "ComputeDomain":
+        assert manifest["apiVersion"] == "resource.nvidia.com/v1beta1"
+        module("jsonschema").validate(manifest["spec"], COMPUTE_DOMAIN)
+        assert list(unknown_keys(COMPUTE_DOMAIN, manifest["spec"])) == []
+    elif kind in ("TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"):
+        models = module("kubeflow_trainer_api.models")
+        model = getattr(models, f"TrainerV1alpha1{kind}")
+        # Fields that it does not know are lost.
+        assert model.from_dict(copy.deepcopy(manifest)).to_dict() == manifest
+    else:
+        client = module("kubernetes_validate")
+        client.validate(manifest, client.latest_version(), strict=True)
+    for job in manifest.get("spec", {}).get("replicatedJobs", ()):
+        require_valid({"apiVersion": "batch/v1", "kind": "Job", **job["template"]})
+    if kind == "JobSet":
+        metadata = manifest.get("metadata", {})
+        require_valid({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+
+
+def schema_of(kind: str) -> Any:
+    """The schema of a kind, of the definitions among the captured files."""
+    folder = os.environ.get("PLACER_SAMPLES")
+    if not folder:
+        pytest.skip("PLACER_SAMPLES does not name a folder")
+    name, version = SERVED[kind]
+    return served_schema(Path(folder) / "kubernetes" / name, version)
 
 
 @cache

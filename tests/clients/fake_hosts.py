@@ -7,17 +7,13 @@ a user namespace.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.clients.needs import program
+from tests.clients.processes import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,50 +32,6 @@ host=$1
 shift
 exec {unshare} sh -c 'hostname "$1" && shift && exec sh -c "$*"' sh "$host" "$@"
 """
-# What would pass for the surroundings of another launcher.
-FOREIGN = ("SLURM", "OMPI_", "PMI", "PRTE_", "MPI_", "PET_", "PLACER_", "CUDA_", "JAX_")
-SINGLE = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "GROUP_RANK", "JOB_COMPLETION_INDEX")
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a command printed, and how it ended."""
-
-    status: int
-    output: str
-    error: str
-
-
-def clean_environment(**more: str) -> dict[str, str]:
-    """This environment without any launcher's variables."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(FOREIGN) and name not in SINGLE
-    }
-    return kept | more
-
-
-def run(
-    command: Sequence[str | Path], environment: Mapping[str, str] | None = None
-) -> Done:
-    """The command, run to its end; after a minute it and its children are killed."""
-    process = subprocess.Popen(
-        list(map(str, command)),
-        env=clean_environment() if environment is None else environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        output, error = process.communicate(timeout=60)
-    except BaseException:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise
-    return Done(process.returncode, output, error)
 
 
 @cache

@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.clients import local_nodes as local
+from tests.clients import processes as local
 
 DEGREES = ("--tensor-model-parallel-size", "2", "--context-parallel-size", "2")
 CONF = "is_host=0,limit=60,last_call_timeout=4,keep_alive_interval=1,"

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.emit import emit
-from tests.clients.fake_hosts import Done, run, ssh_stand_in
+from tests.clients.fake_hosts import ssh_stand_in
 from tests.clients.needs import program
-from tests.clients.reports import (
+from tests.clients.processes import (
     REPORT,
+    Done,
     environment,
     reported_seats,
     reports,
+    run,
     verdict,
 )
 from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, Seat, plan_of

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from placer.formats.machines.infiniband import Fabric, read_fabric
-from tests.clients.fake_hosts import Done, run
 from tests.clients.needs import missing, program
+from tests.clients.processes import Done, run
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, tier_names
 

@@ -12,8 +12,8 @@ import pytest
 from placer.emit import emit
 from placer.placement.plan import Plan
 from placer.placement.plan_file import write_plan
-from tests.clients import local_nodes as local
 from tests.clients import needs
+from tests.clients import processes as local
 from tests.emit.readback import FREE, Seat, plan_of
 
 
@@ -99,8 +99,8 @@ def test_four_processes(tmp_path: Path) -> None:
     text = distributed(tmp_path, plan, sizes, {})
     numbers = [100 * ["n3", "n1", "n4", "n2"].index(h) + gpu for h, gpu in FREE]
     assert places(text) == expected(numbers, sizes)
-    status, found = local.verify(tmp_path, plan, text)
-    assert (status, found["unit"], found["reported"]) == (0, "node", 4)
+    found = local.verdict(tmp_path, plan, text)
+    assert (found["ok"], found["unit"], found["reported"]) == (True, "node", 4)
 
 
 @pytest.mark.slow
@@ -109,7 +109,6 @@ def test_process_ids_by_name(tmp_path: Path) -> None:
     plan, sizes = plan_of(FREE), {"tp": 2, "dp": 2, "pp": 2}
     ids = {"n1": "0", "n2": "1", "n3": "2", "n4": "3"}
     text = distributed(tmp_path, plan, sizes, ids)
-    status, found = local.verify(tmp_path, plan, text)
-    assert (status, len(found["wrong"])) == (1, 4)
-    names = [habit["name"] for habit in found["habits"]]
-    assert names == ["text-order", "name-order"]
+    found = local.verdict(tmp_path, plan, text)
+    assert (found["ok"], len(found["wrong"])) == (False, 4)
+    assert found["habits"] == ["text-order", "name-order"]

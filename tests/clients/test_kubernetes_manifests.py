@@ -11,13 +11,20 @@ import pytest
 import yaml
 
 from placer.emit import emit
-from tests.clients.definitions import served_schema, unknown_keys
-from tests.clients.fake_hosts import Done, run
+from tests.clients.definitions import require_valid, schema_of, unknown_keys
 from tests.clients.needs import module
-from tests.clients.reports import REPORT, environment, reported_seats, verdict
+from tests.clients.processes import (
+    REPORT,
+    Done,
+    environment,
+    reported_seats,
+    run,
+    verdict,
+)
 from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
 from tests.emit.stubs import pod_templates, trained
 from tests.emit.tiered import tiered
+from tests.injob.stand_ins import program
 from tests.marks import slow
 
 if TYPE_CHECKING:
@@ -47,49 +54,21 @@ def objects(seats: list[Seat], format: str) -> tuple[Any, Any]:
     return config_map, workload
 
 
-def require_valid(manifest: Any) -> None:
-    """Nothing, when an API server takes an object of a built-in kind."""
-    client = module("kubernetes_validate")
-    client.validate(manifest, client.latest_version(), strict=True)
-
-
-@pytest.fixture(scope="module")
-def jobset_schema(samples: Path) -> Any:
-    return served_schema(
-        samples / "kubernetes" / "jobset.x-k8s.io_jobsets.yaml", "v1alpha2"
-    )
-
-
 @pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
-@pytest.mark.parametrize("format", FORMATS)
-def test_built_in_kinds(format: str, seats: list[Seat]) -> None:
-    """ConfigMaps, Jobs and the Jobs of JobSets have only fields of their kinds."""
-    config_map, workload = objects(seats, format)
-    require_valid(config_map)
-    if workload["kind"] == "Job":
-        require_valid(workload)
-        return
-    for job in workload["spec"]["replicatedJobs"]:
-        template = {"metadata": {}, **job["template"]}
-        require_valid({"apiVersion": "batch/v1", "kind": "Job", **template})
+@pytest.mark.parametrize("format", [*FORMATS, TRAINER])
+def test_a_server_takes_them(format: str, seats: list[Seat]) -> None:
+    """Objects have only fields of their kinds, of the right types, as have the pods."""
+    found = list(yaml.safe_load_all(emit(plan_of(seats), format)))
+    for one in found:
+        require_valid(one)
+    if format == TRAINER:
+        require_valid(job_of(*trained(*found[1:])["spec"]["replicatedJobs"]))
 
 
-# What the definition of a ComputeDomain says of its spec: NVIDIA DRA driver for GPUs
-# 5a0112cb, crds/resource.nvidia.com_computedomains.yaml, v1beta1.
-NAMED = {"type": "object", "properties": {"name": {"type": "string"}}}
-CHANNEL = {
-    "type": "object",
-    "required": ["resourceClaimTemplate"],
-    "properties": {
-        "allocationMode": {"enum": ["All", "Single"]},
-        "resourceClaimTemplate": {**NAMED, "required": ["name"]},
-    },
-}
-COMPUTE_DOMAIN = {
-    "type": "object",
-    "required": ["channel", "numNodes"],
-    "properties": {"channel": CHANNEL, "numNodes": {"type": "integer"}},
-}
+def job_of(replicated: Any) -> Any:
+    """The Job that a server makes of one of a JobSet."""
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {}}
+    return job | {"spec": replicated["template"]["spec"]}
 
 
 @pytest.mark.parametrize("format", [*FORMATS, TRAINER])
@@ -98,9 +77,7 @@ def test_trays_of_a_rack_share_a_compute_domain(format: str) -> None:
     joined = tiered(["a", "a", "b"], gpus=2, scale_up=2)
     found = list(yaml.safe_load_all(emit(joined, format)))
     (domain,) = (one for one in found if one["kind"] == "ComputeDomain")
-    assert domain["apiVersion"] == "resource.nvidia.com/v1beta1"
-    module("jsonschema").validate(domain["spec"], COMPUTE_DOMAIN)
-    assert list(unknown_keys(COMPUTE_DOMAIN, domain["spec"])) == []
+    require_valid(domain)
     assert domain["spec"]["numNodes"] == 3
     template = domain["spec"]["channel"]["resourceClaimTemplate"]["name"]
     if format == TRAINER:
@@ -123,22 +100,12 @@ def test_trays_of_a_rack_share_a_compute_domain(format: str) -> None:
         assert "resourceClaims" not in emit(lone, format)
 
 
-@pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
-@pytest.mark.parametrize("format", FORMATS[1:])
-def test_jobsets(format: str, seats: list[Seat], jobset_schema: Any) -> None:
-    """A JobSet has only fields that its definition names, of the right types."""
-    _, jobset = objects(seats, format)
-    module("jsonschema").validate(jobset, jobset_schema)
-    assert list(unknown_keys(jobset_schema, jobset)) == []
-    metadata = jobset["metadata"]
-    require_valid({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-
-
-def test_a_misspelt_field_of_a_jobset_is_refused(jobset_schema: Any) -> None:
+def test_a_misspelt_field_of_a_jobset_is_refused() -> None:
     """Any key in turn, misspelt by a letter, is found; a schema alone finds few.
 
     Keys of labels, selectors and limits are the user's and free.
     """
+    schema = schema_of("JobSet")
     _, jobset = objects(CONTIGUOUS, "kubernetes-pinned")
     jobset["spec"]["replicatedJobs"] = jobset["spec"]["replicatedJobs"][:1]
     own = [at for at in key_paths(jobset) if at[0] != "metadata"]
@@ -150,10 +117,10 @@ def test_a_misspelt_field_of_a_jobset_is_refused(jobset_schema: Any) -> None:
         for parent in parents:
             inside = inside[parent]
         inside[f"{key}z"] = inside.pop(key)
-        (found,) = unknown_keys(jobset_schema, wrong)
+        (found,) = unknown_keys(schema, wrong)
         assert found.endswith(f".{key}z")
     jobset["spec"]["replicatedJobz"] = jobset["spec"].pop("replicatedJobs")
-    module("jsonschema").validate(jobset, jobset_schema)
+    module("jsonschema").validate(jobset, schema)
 
 
 def key_paths(value: Any) -> list[tuple[Any, ...]]:
@@ -168,40 +135,7 @@ def key_paths(value: Any) -> list[tuple[Any, ...]]:
     return found
 
 
-def trainer_fields(manifest: Any) -> Any:
-    """What Kubeflow Trainer reads of an object; fields it does not know are lost."""
-    name = f"TrainerV1alpha1{manifest['kind']}"
-    models = module("kubeflow_trainer_api.models")
-    return getattr(models, name).from_dict(copy.deepcopy(manifest)).to_dict()
-
-
-@pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
-def test_kubeflow_trainer(seats: list[Seat]) -> None:
-    """TrainJob and runtime have only fields of their kinds, as has the pod."""
-    config_map, runtime, job = yaml.safe_load_all(emit(plan_of(seats), TRAINER))
-    assert trainer_fields(runtime) == runtime
-    assert trainer_fields(job) == job
-    require_valid(config_map)
-    jobset = trained(runtime, job)
-    (node,) = jobset["spec"]["replicatedJobs"]
-    spec = {"metadata": {}, "spec": node["template"]["spec"]}
-    require_valid({"apiVersion": "batch/v1", "kind": "Job", **spec})
-
-
-@pytest.mark.parametrize("seats", [SWAPPED, FEW], ids=["swapped", "free"])
-def test_pods_of_a_train_job_find_their_ranks(
-    tmp_path: Path, seats: list[Seat]
-) -> None:
-    """Pods that the Trainer makes, on nodes in any order, report the plan's ranks."""
-    config_map, runtime, job = yaml.safe_load_all(emit(plan_of(seats), TRAINER))
-    pod = next(pod_templates(trained(runtime, job)))
-    kubelet = Kubelet(tmp_path, config_map)
-    done = [kubelet.start(pod, node, k) for k, node in enumerate(["gpu-1", "gpu-3"])]
-    assert [pod.status for pod in done] == [0, 0], done[0].error
-    assert reported_seats("".join(pod.output for pod in done)) == seats
-
-
-def test_kueue_annotations(samples: Path, jobset_schema: Any) -> None:
+def test_kueue_annotations() -> None:
     """On a JobSet's pods they are valid, and a Topology of their labels is, too.
 
     The mark where a label has to be put is none that a Topology takes.
@@ -209,48 +143,34 @@ def test_kueue_annotations(samples: Path, jobset_schema: Any) -> None:
     racks, blocks = [f"r{k // 2}" for k in range(8)], [f"b{k // 4}" for k in range(8)]
     plan = tiered(racks, blocks, gpus=2)
     text = emit(plan, "kueue-request")
-    marks = re.findall("<label of [a-z]+>", text)
-    assert len(set(marks)) == 2
+    marks = sorted({*re.findall("<label of [a-z]+>", text)})
+    assert len(marks) == 2
     for mark in marks:
-        text = text.replace(mark, f"example.com/{mark[10:-1]}")
+        label = f"example.com/{mark[10:-1]}"
+        text = text.replace(mark, label)
+        require_valid(topology(label))
+        with pytest.raises(module("jsonschema").ValidationError):
+            require_valid(topology(mark))
     annotations = yaml.safe_load(text)["podTemplate"]["metadata"]["annotations"]
     _, jobset = yaml.safe_load_all(emit(plan, "kubernetes-jobset"))
     (job,) = jobset["spec"]["replicatedJobs"]
     spec = job["template"]["spec"]
     spec["template"]["metadata"]["annotations"] = annotations
-    module("jsonschema").validate(jobset, jobset_schema)
-    assert list(unknown_keys(jobset_schema, jobset)) == []
-    require_valid({"apiVersion": "batch/v1", "kind": "Job", "spec": spec})
-    assert all(topology_takes(samples, f"example.com/{m[10:-1]}") for m in marks)
-    assert not topology_takes(samples, marks[0])
+    require_valid(jobset)
 
 
-def topology_takes(samples: Path, label: str) -> bool:
-    """Whether Kueue's Topology can have a level of this node label."""
-    path = samples / "kubernetes" / "kueue.x-k8s.io_topologies.yaml"
-    schema = served_schema(path, "v1beta2")
+def topology(label: str) -> Any:
+    """Kueue's Topology with a level of this node label."""
     levels = [{"nodeLabel": label}, {"nodeLabel": "kubernetes.io/hostname"}]
-    topology = {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": "Topology",
-        "metadata": {"name": "t"},
-        "spec": {"levels": levels},
-    }
-    assert list(unknown_keys(schema, topology)) == []
-    return bool(module("jsonschema").Draft7Validator(schema).is_valid(topology))
+    head = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Topology"}
+    return {**head, "metadata": {"name": "t"}, "spec": {"levels": levels}}
 
 
 @dataclass(frozen=True)
 class Kubelet:
-    """Starts the container of a pod as the kubelet of a node would.
+    """Starts the container of a pod as the kubelet of a node would."""
 
-    Attributes
-    ----------
-    folder : Path
-        Holds the mounted ConfigMap, and a ``torchrun`` and ``train.py`` on the PATH.
-    """
-
-    folder: Path
+    folder: Path  # the mounted ConfigMap, a ``torchrun`` and ``train.py`` on the PATH
     config_map: Any
 
     def start(self, pod: Any, node: str, index: int) -> Done:
@@ -264,9 +184,10 @@ class Kubelet:
         assert volume["configMap"]["name"] == self.config_map["metadata"]["name"]
         for name, text in self.config_map["data"].items():
             (self.folder / name).write_text(text)
-        self._program("torchrun", AGENT)
-        self._program("train.py", f"#!/bin/sh\nexec {' '.join(REPORT)}\n")
-        self._program("python", '#!/bin/sh\nexec "$@"\n')
+        (self.folder / "torchrun").write_text(AGENT)
+        (self.folder / "torchrun").chmod(0o755)
+        program(self.folder, "train.py", f"exec {' '.join(REPORT)}")
+        program(self.folder, "python", 'exec "$@"')
         given = {row["name"]: value_of(row, node) for row in container["env"]}
         surroundings = environment(**given, JOB_COMPLETION_INDEX=str(index))
         surroundings["PATH"] = f"{self.folder}:{surroundings['PATH']}"
@@ -275,11 +196,6 @@ class Kubelet:
             word.replace(inside, f"{self.folder}/") for word in container["command"]
         ]
         return run(command, surroundings)
-
-    def _program(self, name: str, text: str) -> None:
-        path = self.folder / name
-        path.write_text(text)
-        path.chmod(0o755)
 
 
 def value_of(row: Any, node: str) -> str:
@@ -300,10 +216,11 @@ def pods_and_nodes(workload: Any, nodes: list[str]) -> list[tuple[Any, str]]:
 
 
 @pytest.mark.parametrize("seats", [SWAPPED, FEW], ids=["swapped", "free"])
-@pytest.mark.parametrize("format", [FORMATS[0], *slow(FORMATS[1:])])
+@pytest.mark.parametrize("format", [FORMATS[0], TRAINER, *slow(FORMATS[1:])])
 def test_pods_find_their_ranks(tmp_path: Path, format: str, seats: list[Seat]) -> None:
     """Pods on nodes in any order report the plan's rank and GPU; verify agrees."""
-    config_map, workload = objects(seats, format)
+    config_map, *rest = yaml.safe_load_all(emit(plan_of(seats), format))
+    workload = trained(*rest) if format == TRAINER else rest[0]
     kubelet = Kubelet(tmp_path, config_map)
     output = ""
     for index, (pod, node) in enumerate(pods_and_nodes(workload, ["gpu-1", "gpu-3"])):

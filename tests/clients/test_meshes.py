@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.clients import local_nodes as local
-from tests.clients.doors import environment
+from tests.clients import processes as local
 from tests.clients.needs import module
+from tests.clients.processes import in_domains
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ for shard in total.addressable_shards:
 """
 
 
-def meshes(ended: list[local.Ended]) -> list[list[int]]:
+def meshes(ended: list[local.Done]) -> list[list[int]]:
     text = local.output(ended)
     lines = [line for line in text.splitlines() if line.startswith("mesh ")]
     return [json.loads(line[5:]) for line in lines]
@@ -74,7 +74,7 @@ def test_torch(tmp_path: Path) -> None:
     commands: list[local.Command] = [
         (
             [sys.executable, str(tmp_path / "worker.py"), "[2, 4]", '["dp", "tp"]'],
-            environment(
+            in_domains(
                 tmp_path,
                 2,
                 PLACER_HOST=f"n{rank // 2}",
@@ -101,7 +101,7 @@ def test_jax(tmp_path: Path) -> None:
     commands: list[local.Command] = [
         (
             [sys.executable, str(tmp_path / "worker.py"), str(rank)],
-            environment(
+            in_domains(
                 tmp_path,
                 2,
                 PLACER_HOST=f"n{rank}",

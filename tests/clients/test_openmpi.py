@@ -19,9 +19,16 @@ import pytest
 
 from placer.base.errors import EmitError
 from placer.emit import emit
-from tests.clients.fake_hosts import Done, run, ssh_stand_in
+from tests.clients.fake_hosts import ssh_stand_in
 from tests.clients.needs import missing
-from tests.clients.reports import REPORT, environment, reported_seats, verdict
+from tests.clients.processes import (
+    REPORT,
+    Done,
+    environment,
+    reported_seats,
+    run,
+    verdict,
+)
 from tests.emit.readback import (
     CONTIGUOUS,
     FREE,

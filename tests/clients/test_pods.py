@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from tests.clients import local_nodes as local
-from tests.clients.definitions import served_schema, unknown_keys
-from tests.clients.doors import environment
-from tests.clients.test_kubernetes_manifests import require_valid
+from tests.clients import processes as local
+from tests.clients.definitions import require_valid
+from tests.clients.processes import in_domains
 from tests.clients.torch_jobs import need_torchrun
 from tests.doc_blocks import ROOT, fences
 
@@ -31,15 +30,9 @@ def pod_of(jobset: Any) -> Any:
     return workers["template"]["spec"]["template"]["spec"]
 
 
-def test_it_is_what_a_server_takes(jobset: Any, samples: Path) -> None:
+def test_it_is_what_a_server_takes(jobset: Any) -> None:
     """A JobSet with only fields of its kind, and a Job in it with those of its own."""
-    schema = served_schema(
-        samples / "kubernetes" / "jobset.x-k8s.io_jobsets.yaml", "v1alpha2"
-    )
-    assert list(unknown_keys(schema, jobset)) == []
-    (workers,) = jobset["spec"]["replicatedJobs"]
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}}
-    require_valid(job | workers["template"])
+    require_valid(jobset)
 
 
 @pytest.mark.slow
@@ -74,7 +67,7 @@ def test_pods_take_ranks_by_nvlink_domain(jobset: Any, tmp_path: Path) -> None:
         labels = tmp_path / f"labels-{index}"
         labels.write_text(f'app="train"\nbatch.kubernetes.io/index="{index}"\n')
         more = {variable["name"]: f"n{index}", "PLACER_LABELS": str(labels)}
-        environ = environment(tmp_path, 2, HOSTNAME=f"train-workers-0-{index}", **more)
+        environ = in_domains(tmp_path, 2, HOSTNAME=f"train-workers-0-{index}", **more)
         commands.append((argv, environ))
     # The stand-in for nvidia-smi tells nodes apart as processes of other tests do.
     smi = tmp_path / "nvidia-smi"

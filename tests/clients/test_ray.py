@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from placer.emit import emit
-from tests.clients import doors, needs
+from tests.clients import needs, processes
 from tests.emit.readback import Seat, plan_of
 
 # Nodes join in another order than the plan's, and one more than it has.
@@ -119,7 +119,7 @@ def test_nodes_are_asked(tmp_path: Path) -> None:
     (tmp_path / "driver.py").write_text(PROBED)
     run = subprocess.run(
         [sys.executable, str(tmp_path / "driver.py"), "--tensor-parallel-size=4"],
-        env=doors.environment(tmp_path, 2),
+        env=processes.in_domains(tmp_path, 2),
         capture_output=True,
         text=True,
         timeout=280,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from placer.placement.copies import Copies, cliques
-from tests.clients import local_nodes as local
-from tests.clients.doors import environment
+from tests.clients import processes as local
+from tests.clients.processes import in_domains
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +81,7 @@ def test_launcher_takes_the_base_order(tmp_path: Path, more: list[str]) -> None:
     commands: list[local.Command] = [
         (
             argv,
-            environment(
+            in_domains(
                 tmp_path,
                 2,
                 PLACER_HOST=f"n{k}",
@@ -110,7 +110,7 @@ def test_in_process_restart(tmp_path: Path) -> None:
     commands: list[local.Command] = [
         (
             [sys.executable, str(tmp_path / "worker.py")],
-            environment(
+            in_domains(
                 tmp_path,
                 2,
                 PLACER_HOST=f"n{rank // 2}",

@@ -5,10 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from placer.cli.main import main
 from tests.clients import needs
+from tests.commands import run as typed
 
 MACHINE = """\
 format: placer/topology
@@ -60,7 +59,7 @@ def test_in_the_shell(
     """
     program = needs.program(shell, shell)
     (tmp_path / "two.yaml").write_text(MACHINE)
-    script = CliRunner().invoke(main, ["completion", shell]).stdout
+    script = typed("completion", shell).stdout
     code = BEFORE.get(shell, "") + script + ASK[shell]
     name = [] if shell == "fish" else [shell]
     run = subprocess.run(

@@ -16,7 +16,7 @@ import pytest
 from placer.emit import emit
 from placer.placement.launcher_orders import slurm_key
 from placer.placement.plan_file import read_plan, write_plan
-from tests.clients.reports import PLACER, REPORT, reported_seats, verdict
+from tests.clients.processes import PLACER, REPORT, reported_seats, verdict
 from tests.clients.slurm_cluster import (
     GPUS,
     ROOT,
@@ -73,20 +73,22 @@ def seats_of(plan: Plan) -> list[Seat]:
     return list(zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True))
 
 
-@pytest.mark.parametrize("seats", [CONTIGUOUS, SCATTERED])
-def test_host_file(slurm: Slurm, tmp_path: Path, seats: list[Seat]) -> None:
+@pytest.mark.parametrize(
+    ("seats", "wanted"),
+    [
+        (CONTIGUOUS, ()),
+        (SCATTERED, ()),
+        # Nodes may have different numbers of ranks.
+        (UNEQUAL, ("-N3", "-n7", "-w", "n[2,9,10]")),
+    ],
+)
+def test_host_file(
+    slurm: Slurm, tmp_path: Path, seats: list[Seat], wanted: tuple[str, ...]
+) -> None:
     """Line k is the node of task k, and local ids count up there."""
     emit(plan_of(seats), "slurm-hostfile", tmp_path / "hosts.txt")
-    output = slurm.allocate(f"{HOSTFILE} {slurm.probe}", cwd=tmp_path)
-    assert own_ranks(output) == seats
-
-
-def test_host_file_of_unequal_nodes(slurm: Slurm, tmp_path: Path) -> None:
-    """Nodes may have different numbers of ranks."""
-    emit(plan_of(UNEQUAL), "slurm-hostfile", tmp_path / "hosts.txt")
-    wanted = ("-N3", "-n7", "-w", "n[2,9,10]")
     output = slurm.allocate(f"{HOSTFILE} {slurm.probe}", *wanted, cwd=tmp_path)
-    assert own_ranks(output) == UNEQUAL
+    assert own_ranks(output) == seats
 
 
 @pytest.mark.parametrize("seats", [CONTIGUOUS, FREE, UNEQUAL])
@@ -105,29 +107,30 @@ def test_batch_script(slurm: Slurm, tmp_path: Path, seats: list[Seat]) -> None:
         assert task["arguments"] == "2"
 
 
-def test_batch_script_in_an_allocation(slurm: Slurm, tmp_path: Path) -> None:
-    """Run by bash inside an allocation it does the same."""
-    emit(plan_of(FREE), "sbatch", tmp_path / "job.sbatch")
-    output = slurm.allocate(f"bash job.sbatch {slurm.probe}", cwd=tmp_path)
-    assert seats_by_rank(output) == FREE
-
-
-def test_env_script(slurm: Slurm, tmp_path: Path) -> None:
-    """Under a plain srun every process becomes the plan's rank for its node and GPU."""
-    emit(plan_of(FREE), "env", tmp_path / "env.sh")
-    output = slurm.allocate(f"srun bash env.sh {slurm.probe}", cwd=tmp_path)
-    assert seats_by_rank(output) == FREE
-    assert {task["MASTER_ADDR"] for task in tasks(output)} == {FREE[0][0]}
-    assert any(task["RANK"] != task["SLURM_PROCID"] for task in tasks(output))
-
-
-def test_gpu_wrapper(slurm: Slurm, tmp_path: Path) -> None:
-    """Beside a host file it gives every rank its GPU, whatever its local id is."""
-    emit(plan_of(FREE), "gpu-wrapper", tmp_path / "gpu.sh")
+@pytest.mark.parametrize(
+    ("format", "step", "differs"),
+    [
+        # Run by bash inside an allocation the batch script does the same.
+        ("sbatch", "bash script.sh", ""),
+        # Under a plain srun every process becomes the rank for its node and GPU.
+        ("env", "srun bash script.sh", "SLURM_PROCID RANK"),
+        # Beside a host file it gives every rank its GPU, whatever its local id is.
+        ("gpu-wrapper", f"{HOSTFILE} bash script.sh", "SLURM_LOCALID LOCAL_RANK"),
+    ],
+)
+def test_scripts(
+    slurm: Slurm, tmp_path: Path, format: str, step: str, differs: str
+) -> None:
+    """Each process has the plan's rank and GPU, though Slurm numbers it otherwise."""
+    emit(plan_of(FREE), format, tmp_path / "script.sh")
     write_hosts(tmp_path, FREE)
-    output = slurm.allocate(f"{HOSTFILE} bash gpu.sh {slurm.probe}", cwd=tmp_path)
+    output = slurm.allocate(f"{step} {slurm.probe}", cwd=tmp_path)
     assert seats_by_rank(output) == FREE
-    assert any(task["LOCAL_RANK"] != task["SLURM_LOCALID"] for task in tasks(output))
+    if differs:
+        own, given = differs.split()
+        assert any(task[own] != task[given] for task in tasks(output))
+    if format == "env":
+        assert {task["MASTER_ADDR"] for task in tasks(output)} == {FREE[0][0]}
 
 
 def test_gpu_wrapper_stops_a_wrong_launch(slurm: Slurm, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.clients.doors import tell_domains
+from tests.clients.processes import tell_domains
 from tests.clients.slurm_cluster import GPUS, ROOT, Slurm, seats_by_rank, tasks
 
 if TYPE_CHECKING:

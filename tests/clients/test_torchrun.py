@@ -1,5 +1,9 @@
-"""The emitted torchrun and env files under real torchrun and real gloo processes."""
+"""The emitted torchrun and env files under real torchrun and real gloo processes.
 
+At the end `placer.launch` in processes of a torchrun whose own map is wrong.
+"""
+
+import json
 import sys
 from pathlib import Path
 
@@ -7,8 +11,8 @@ import pytest
 
 from placer.emit import emit
 from placer.placement.plan import Plan
-from placer.placement.plan_file import read_plan
-from tests.clients import local_nodes as local
+from placer.placement.plan_file import read_plan, write_plan
+from tests.clients import processes as local
 from tests.clients.torch_jobs import (
     gloo_worker,
     need_torchrun,
@@ -17,6 +21,7 @@ from tests.clients.torch_jobs import (
     read_sums,
     sums_of,
 )
+from tests.commands import run as typed
 from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
 
 # As in FREE, ranks anywhere; here nodes have consecutive ranks on GPUs in any order.
@@ -43,6 +48,19 @@ parallelism: {tp: 2, dp: 3}
 weights: {tp: 100, dp: 1}
 """
 
+# Shows the launcher's rank and what placer.launch makes of the process.
+ASK = """\
+import json, os, sys
+from placer.launch import device_of_rank, rank_of_this_process, torch_arguments
+from placer.launch import node_rank_of_this_process
+from placer.placement.plan_file import read_plan, write_plan
+plan = read_plan(sys.argv[1])
+rank = rank_of_this_process(sys.argv[1])
+found = [torch_arguments(plan), device_of_rank(plan, rank)]
+found += [node_rank_of_this_process(plan), os.environ["PLACER_HOST"]]
+print("asked", os.environ["RANK"], json.dumps(found))
+"""
+
 
 @pytest.fixture(autouse=True)
 def torchrun() -> None:
@@ -58,10 +76,16 @@ def by_backend(path: str, nodes: int) -> list[str]:
 
 def prove_gloo(folder: Path, plan: Plan, map: list[Seat], text: str) -> None:
     """Ranks are on their seats, their groups are the plan's, and placer agrees."""
-    assert local.seats(text) == map
     assert read_sums(text) == sums_of(map)
-    status, found = local.verify(folder, plan, text)
-    assert (status, found["reported"], found["unknown_gpus"]) == (0, len(map), 0)
+    check_seats(folder, plan, map, text)
+
+
+def check_seats(folder: Path, plan: Plan, map: list[Seat], text: str) -> None:
+    """Ranks are on their seats, by what they tell and by placer."""
+    assert local.seats(text) == map
+    found = local.verdict(folder, plan, text)
+    assert (found["reported"], found["unknown_gpus"]) == (len(map), 0)
+    assert found["ok"]
 
 
 @pytest.mark.slow
@@ -111,9 +135,7 @@ def test_unequal_nodes(tmp_path: Path) -> None:
     script = emit(plan, "torchrun", tmp_path / "torchrun.sh")
     commands = on_hosts(plan.nodes, ["bash", str(script), *probe(tmp_path)])
     text = local.output(local.run_all(tmp_path / "run", commands))
-    assert local.seats(text) == map
-    status, found = local.verify(tmp_path, plan, text)
-    assert (status, found["reported"], found["unknown_gpus"]) == (0, 6, 0)
+    check_seats(tmp_path, plan, map, text)
 
 
 @pytest.mark.slow
@@ -125,10 +147,9 @@ def test_swapped_nodes(tmp_path: Path) -> None:
     hosts = ("n10", "n2", "n9")
     text = local.output(local.run_all(tmp_path / "run", on_hosts(hosts, command)))
     assert local.seats(text) == swapped
-    status, found = local.verify(tmp_path, plan_of(MIXED), text)
-    assert status == 1
+    found = local.verdict(tmp_path, MIXED, text)
     assert [row["rank"] for row in found["wrong"]] == [0, 1, 4, 5]
-    assert [habit["name"] for habit in found["habits"]] == ["reversed"]
+    assert found["habits"] == ["reversed"]
 
 
 @pytest.mark.slow
@@ -136,9 +157,9 @@ def test_c10d_sorts_addresses_as_text(tmp_path: Path) -> None:
     """The c10d backend numbers nodes as predict says; verify names its habit."""
     (tmp_path / "t.yaml").write_text(MACHINE)
     (tmp_path / "j.yaml").write_text(JOB)
-    predict = "predict -q -t t.yaml -j j.yaml --launcher torchrun-c10d -o p.json"
-    done = local.placer(tmp_path, *predict.split())
-    assert done.status == 0, done.error
+    files = ("-t", tmp_path / "t.yaml", "-j", tmp_path / "j.yaml")
+    plan = ("-o", tmp_path / "p.json")
+    typed("predict", "-q", *files, "--launcher", "torchrun-c10d", *plan)
     command = ["torchrun", "--nnodes=3", "--nproc-per-node=2", "--rdzv-backend=c10d"]
     command.append(f"--rdzv-endpoint=127.0.0.1:{local.free_port()}")
     commands = [
@@ -152,12 +173,11 @@ def test_c10d_sorts_addresses_as_text(tmp_path: Path) -> None:
     text = local.output(local.run_all(tmp_path / "run", commands))
     predicted = read_plan(tmp_path / "p.json")
     assert list(predicted.host_of_rank) == [host for host, _ in local.seats(text)]
-    status, found = local.verify(tmp_path, predicted, text)
-    assert (status, found["reported"]) == (0, 6)
-    status, found = local.verify(tmp_path, plan_of(MIXED), text)
-    assert status == 1
+    found = local.verdict(tmp_path, predicted, text)
+    assert (found["ok"], found["reported"]) == (True, 6)
+    found = local.verdict(tmp_path, MIXED, text)
     assert len(found["wrong"]) == 6
-    assert [habit["name"] for habit in found["habits"]] == ["text-order"]
+    assert found["habits"] == ["text-order"]
 
 
 @pytest.mark.slow
@@ -205,3 +225,65 @@ def test_the_backend_refuses_a_host_outside_the_map(tmp_path: Path) -> None:
     (ended,) = local.run_all(tmp_path / "run", on_hosts(["n3"], command))
     assert (ended.status, ended.output) == (1, "")
     assert "host 'n3' is not in the map" in ended.error
+
+
+def by_hand(hosts: list[str], *arguments: str, **environ: str) -> list[local.Command]:
+    """torchrun of static rendezvous on every host, node ranks in this order."""
+    return [
+        (
+            ["torchrun", f"--nnodes={len(hosts)}", f"--node-rank={k}", *arguments],
+            known | {"PET_MASTER_ADDR": "127.0.0.1"},
+        )
+        for k, (_, known) in enumerate(on_hosts(hosts, [], **environ))
+    ]
+
+
+@pytest.mark.slow
+def test_ranks_under_a_wrong_map(tmp_path: Path) -> None:
+    """Host and device decide the rank, whatever ranks and devices torchrun gives.
+
+    torchrun has a before b, and b lists its devices as 2, 0, 1.
+    """
+    map = [("b", 1), ("a", 0), ("a", 2), ("b", 0), ("a", 1), ("b", 2)]
+    path = tmp_path / "plan.json"
+    write_plan(plan_of(map), path)
+    commands = by_hand(
+        ["a", "b"],
+        "--nproc-per-node=3",
+        "--no-python",
+        *(sys.executable, "-c", ASK, str(path)),
+    )
+    commands[1][1]["CUDA_VISIBLE_DEVICES"] = "2,0,1"
+    text = local.output(local.run_all(tmp_path / "run", commands))
+    lines = [line.split(" ", 2) for line in text.splitlines()]
+    asked = {int(given): json.loads(found) for _, given, found in lines}
+    places = [("a", 0), ("a", 1), ("a", 2), ("b", 2), ("b", 0), ("b", 1)]
+    node_rank = {"b": 0, "a": 1}
+    assert asked == {
+        given: [
+            {"init_method": "env://", "rank": map.index(place), "world_size": 6},
+            given % 3,
+            node_rank[place[0]],
+            place[0],
+        ]
+        for given, place in enumerate(places)
+    }
+
+
+@pytest.mark.slow
+def test_gloo_by_the_plan(tmp_path: Path) -> None:
+    """init_process_group takes torch_arguments, and all groups are the plan's.
+
+    torchrun has the hosts by name, with consecutive ranks; the plan has a free map.
+    """
+    map = [("n2", 1), ("n1", 0), ("n2", 0), ("n1", 1)]
+    path = tmp_path / "by-plan.json"
+    write_plan(plan_of(map), path)
+    worker = gloo_worker(4, str(path))
+    commands = by_hand(["n1", "n2"], "--nproc-per-node=2", *worker)
+    text = local.output(local.run_all(tmp_path / "run", commands))
+    assert local.seats(text) == [("n1", 0), ("n1", 1), ("n2", 0), ("n2", 1)]
+    assert read_sums(text) == sums_of(map)
+    found = local.verdict(tmp_path, map, text)
+    assert not found["ok"]
+    assert len(found["wrong"]) == 3

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tests.clients import local_nodes as local
 from tests.clients import needs
+from tests.clients import processes as local
 from tests.emit.readback import Seat
 
 # Every axis of size 2, with its stride: the order tp-cp-ep-dp-pp of the plans.

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,37 +27,10 @@ Seat = tuple[str, int]
 OF_PLANS = [name for name in FORMATS if name != "patch"]
 
 # 4 nodes of 2 GPUs, first in node order n3 n1 n4 n2, then with ranks anywhere.
-CONTIGUOUS = [
-    ("n3", 0),
-    ("n3", 1),
-    ("n1", 0),
-    ("n1", 1),
-    ("n4", 0),
-    ("n4", 1),
-    ("n2", 0),
-    ("n2", 1),
-]
-FREE = [
-    ("n3", 0),
-    ("n1", 1),
-    ("n4", 0),
-    ("n2", 1),
-    ("n1", 0),
-    ("n3", 1),
-    ("n2", 0),
-    ("n4", 1),
-]
+CONTIGUOUS = [(host, gpu) for host in ("n3", "n1", "n4", "n2") for gpu in (0, 1)]
+FREE = [CONTIGUOUS[k] for k in (0, 3, 4, 7, 2, 1, 6, 5)]
 # Ranks anywhere, but on every node the lower rank has the lower GPU.
-INTERLEAVED = [
-    ("n3", 0),
-    ("n1", 0),
-    ("n4", 0),
-    ("n2", 0),
-    ("n1", 1),
-    ("n3", 1),
-    ("n2", 1),
-    ("n4", 1),
-]
+INTERLEAVED = [CONTIGUOUS[k] for k in (0, 2, 4, 6, 3, 1, 7, 5)]
 
 
 def plan_of(seats: list[Seat], **sizes: int) -> Plan:
@@ -200,6 +174,15 @@ def run_script(
     return Run.of(done.returncode, done.stdout, done.stderr)
 
 
+def worker_gpus(agent: Mapping[str, str]) -> list[int]:
+    """GPU of every worker of a torchrun agent, by local rank."""
+    count = int(agent["PET_NPROC_PER_NODE"])
+    everything = ",".join(map(str, range(count)))
+    visible = agent.get("CUDA_VISIBLE_DEVICES", everything).split(",")
+    assert len(visible) == count
+    return [int(gpu) for gpu in visible]
+
+
 def run_torchrun(script: Path, hosts: list[str]) -> list[Seat]:
     """The map torchrun makes: processes numbered by node rank, then by position."""
     agents = {}
@@ -212,11 +195,7 @@ def run_torchrun(script: Path, hosts: list[str]) -> list[Seat]:
     assert {env["PET_MASTER_ADDR"] for _, env in agents.values()} == {agents[0][0]}
     seats = []
     for _, (host, env) in sorted(agents.items()):
-        count = int(env["PET_NPROC_PER_NODE"])
-        everything = ",".join(map(str, range(count)))
-        visible = env.get("CUDA_VISIBLE_DEVICES", everything).split(",")
-        assert len(visible) == count
-        seats += [(host, int(gpu)) for gpu in visible]
+        seats += [(host, gpu) for gpu in worker_gpus(env)]
     return seats
 
 
@@ -239,3 +218,12 @@ def run_env(script: Path, hosts: list[str]) -> list[Seat]:
             local_ranks[host].append(int(env["LOCAL_RANK"]))
     assert all(sorted(gpus) == gpus for gpus in local_ranks.values())
     return [seat_of_rank[rank] for rank in range(len(hosts))]
+
+
+def array_of(text: str, name: str) -> list[str]:
+    """The words of an array that a text gives bash."""
+    shell = f'{text}printf "%s\\n" "${{{name}[@]}}"\n'
+    run = subprocess.run(
+        ["bash", "-euc", shell], capture_output=True, text=True, check=True
+    )
+    return run.stdout.splitlines()

@@ -6,7 +6,7 @@ import shutil
 import sys
 from base64 import urlsafe_b64decode
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -15,7 +15,14 @@ from typing import Any
 
 import yaml
 
-from tests.emit.readback import Run, Seat, run_script, run_torchrun, write_script
+from tests.emit.readback import (
+    Run,
+    Seat,
+    run_script,
+    run_torchrun,
+    worker_gpus,
+    write_script,
+)
 
 # Runs its command once a line of SLURM_HOSTFILE, as a step of arbitrary distribution;
 # like Slurm 24.11 it takes no --nodes beside that.
@@ -84,15 +91,6 @@ def sbatch_torchrun_seats(script: Path, seats: list[Seat]) -> list[Seat]:
         assert env["PET_MASTER_ADDR"] == seats[0][0]
         found += [(env["SLURMD_NODENAME"], gpu) for gpu in worker_gpus(env)]
     return found
-
-
-def worker_gpus(agent: Mapping[str, str]) -> list[int]:
-    """GPU of every worker of a torchrun agent, by local rank."""
-    count = int(agent["PET_NPROC_PER_NODE"])
-    everything = ",".join(map(str, range(count)))
-    visible = agent.get("CUDA_VISIBLE_DEVICES", everything).split(",")
-    assert len(visible) == count
-    return [int(gpu) for gpu in visible]
 
 
 def torchrun_wrapper_seats(script: Path, seats: list[Seat]) -> list[Seat]:

@@ -4,7 +4,6 @@ The generator here follows ``RankGenerator`` and the assertions around it (Megat
 ``megatron/core/parallel_state.py``), written as loops over coordinates.
 """
 
-import subprocess
 from dataclasses import replace
 from itertools import product
 
@@ -17,7 +16,7 @@ from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.job.axes import Parallelism
 from placer.job.read_axes import pipeline_groups_agree
-from tests.emit.readback import CONTIGUOUS, FREE, plan_of
+from tests.emit.readback import CONTIGUOUS, FREE, array_of, plan_of
 
 Groups = set[tuple[int, ...]]
 
@@ -31,18 +30,9 @@ FLAGS = {
 }
 
 
-def arguments_of(text: str) -> list[str]:
-    """The words of the array, as bash makes them."""
-    shell = text + 'printf "%s\\n" "${MEGATRON_ARGS[@]}"\n'
-    run = subprocess.run(
-        ["bash", "-euc", shell], capture_output=True, text=True, check=True
-    )
-    return run.stdout.splitlines()
-
-
 def parse(text: str) -> tuple[dict[str, int], str]:
     """Sizes and order that Megatron-LM takes from the flags."""
-    words = arguments_of(text)
+    words = array_of(text, "MEGATRON_ARGS")
     flag = "--use-tp-pp-dp-mapping"
     order = "tp-cp-ep-pp-dp" if flag in words else "tp-cp-ep-dp-pp"
     rest = [word for word in words if word != flag]
@@ -165,7 +155,9 @@ def test_what_megatron_would_take_otherwise() -> None:
     """Heads of a width of their own, and several instances of the optimizer."""
     plan = plan_of(CONTIGUOUS, tp=2, dp=len(CONTIGUOUS) // 2)
     job = {"model": {"head_dim": 128}, "data_parallel": {"optimizer_instances": 2}}
-    words = arguments_of(emit(replace(plan, inputs={"job": job}), "megatron"))
+    words = array_of(
+        emit(replace(plan, inputs={"job": job}), "megatron"), "MEGATRON_ARGS"
+    )
     assert words[-4:] == [
         "--kv-channels",
         "128",

@@ -11,6 +11,8 @@ import pytest
 from placer.base.errors import EmitError, InputError
 from placer.emit import emit
 from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of
+from tests.injob.stand_ins import program
+from tests.texts import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,82 +44,19 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-FIRST = "${PLACER_MASTER_ADDR:-n3}"
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "line"),
-    [
-        (
-            "srun torchrun --rdzv_backend c10d --rdzv_endpoint $H:$PORT a.py",
-            f"srun bash AGENT --rdzv_backend static --rdzv_endpoint {FIRST}:$PORT a.py",
-            1,
-        ),
-        (
-            "A=(\n  --rdzv-backend=c10d\n  --rdzv-endpoint=x:0 )\n"
-            "torchrun ${A[@]} a.py",
-            "A=(\n  --rdzv-backend=static\n  --rdzv-endpoint=FIRST:29500 )\n"
-            "bash AGENT ${A[@]} a.py",
-            4,
-        ),
-        (
-            'L="python -u -m torch.distributed.run \\\n  --node_rank \\$R \\\n'
-            '  --master_addr $M --master_port 6000"\nsrun bash -c "$L a.py"',
-            'L="bash AGENT \\\n  \\\n'
-            '  --master_addr FIRST --master_port 6000"\nsrun bash -c "$L a.py"',
-            1,
-        ),
-        (
-            'torchrun --rdzv-endpoint "$(head -1 hosts):29400" --node-rank=$R a.py',
-            "bash AGENT --rdzv-endpoint FIRST:29400 a.py",
-            1,
-        ),
-        (
-            "# torchrun --rdzv-backend c10d was here\ntorchrun a.py --x",
-            "# torchrun --rdzv-backend c10d was here\nbash AGENT a.py --x",
-            2,
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("emit/patch.yaml", "torchrun"))
 def test_torchrun_takes_its_node_rank_from_the_plan(
     tmp_path: Path, before: str, after: str, line: int
 ) -> None:
     """Wherever its options stand: in arrays, variables, quotes, after a backslash."""
     text = patched(tmp_path, before + "\n", "torchrun-c10d", line)
     agent = str(tmp_path / "placer-torchrun.sh")
-    assert text == after.replace("AGENT", agent).replace("FIRST", FIRST) + "\n"
+    first = "${PLACER_MASTER_ADDR:-n3}"
+    assert text == after.replace("AGENT", agent).replace("FIRST", first) + "\n"
     assert "node_rank=0" in (tmp_path / "placer-torchrun.sh").read_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "before", "after"),
-    [
-        (
-            "slurm",
-            "srun -N4 -n 8 -m block --gpus-per-node=2 -l python a.py -n 5 -N2",
-            "env -u SLURM_NTASKS_PER_NODE SLURM_HOSTFILE=HOSTS srun "
-            "--distribution=arbitrary --ntasks=8 --gpus-per-node=2 -l "
-            "python a.py -n 5 -N2",
-        ),
-        (
-            "openmpi",
-            "mpirun -np 8 -H n1,n2 --hostfile h --map-by ppr:2:node -x A python a.py",
-            "mpirun --map-by seq --hostfile HOSTS --bind-to none -np 8 -x A "
-            "python a.py",
-        ),
-        (
-            "hydra",
-            "mpiexec.hydra -f old -ppn 2 -n 8 -launcher ssh python a.py -f x",
-            "mpiexec.hydra -f HOSTS -n 8 -launcher ssh python a.py -f x",
-        ),
-        (
-            "deepspeed",
-            "/opt/deepspeed --hostfile=old --num_gpus 2 a.py --deepspeed --hostfile x",
-            "/opt/deepspeed --hostfile HOSTS --num_gpus 2 a.py --deepspeed "
-            "--hostfile x",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("emit/patch.yaml", "host_files"))
 def test_others_read_a_host_file(
     tmp_path: Path, name: str, before: str, after: str
 ) -> None:
@@ -136,35 +75,10 @@ def test_ranks_of_hydra_get_their_gpus_from_a_script(tmp_path: Path) -> None:
     assert wrapper.read_text() == emit(plan_of(FREE), "gpu-wrapper")
 
 
-AGENT = """\
-#!/bin/sh
-echo "$NODE_RANK of $NNODES, $NPROC_PER_NODE at $MASTER_ADDR:$MASTER_PORT: $0 $*"
-"""
+AGENT = 'echo "$NODE_RANK of $NNODES, $NPROC_PER_NODE at $MASTER_ADDR:$MASTER_PORT:'
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "told"),
-    [
-        (
-            "swift",
-            "NODE_RANK=$X NNODES=4 swift sft --model m",
-            "{k} of 4, 2 at n3:29500: {bin}/swift sft --model m",
-        ),
-        (
-            "swift",
-            "cd swift && cd .. && MASTER_PORT=7 megatron pt --model m",
-            "{k} of 4, 2 at n3:7: {bin}/megatron pt --model m",
-        ),
-        (
-            "accelerate",
-            "accelerate launch --config_file f.yaml --machine_rank $R \\\n"
-            "  --main_process_ip=$M --rdzv_backend c10d a.py --x",
-            " of ,  at :: {bin}/accelerate launch --num_machines 4 --machine_rank {k} "
-            "--num_processes 8 --rdzv_backend static --main_process_ip n3 "
-            "--main_process_port 29500 --config_file f.yaml a.py --x",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("emit/patch.yaml", "agents"))
 def test_agents_are_told_their_node_rank(
     tmp_path: Path, name: str, line: str, told: str
 ) -> None:
@@ -172,9 +86,8 @@ def test_agents_are_told_their_node_rank(
     folder = tmp_path / "bin"
     folder.mkdir()
     (tmp_path / "swift").mkdir()
-    for program in ("swift", "megatron", "accelerate"):
-        (folder / program).write_text(AGENT)
-        (folder / program).chmod(0o755)
+    for agent in ("swift", "megatron", "accelerate"):
+        program(folder, agent, f'{AGENT} $0 $*"')
     patched(tmp_path, line + "\n", name, 1)
     for k, host in enumerate(["n3", "n1", "n4", "n2"]):
         around = {"PATH": f"{folder}:/usr/bin:/bin", "PLACER_HOST": host}
@@ -184,53 +97,29 @@ def test_agents_are_told_their_node_rank(
         assert done.stdout.split() == told.format(k=k, bin=folder).split()
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("verl", "without sort_placement_group_by_node_ip"),
-        ("ray", "ray start --labels"),
-        ("kubernetes", "emit PLAN kubernetes-jobset"),
-    ],
-)
-def test_what_no_patch_can_say_is_told(name: str, told: str) -> None:
-    """What to change by hand, and where the launcher is."""
-    with pytest.raises(EmitError) as caught:
-        emit(started(CONTIGUOUS, name, "run.sh", 7), "patch")
-    assert f"{name} at run.sh:7" in str(caught.value)
-    assert "Change by hand: " in str(caught.value)
-    assert told in str(caught.value)
+@pytest.mark.parametrize(*table("emit/patch.yaml", "refused"))
+def test_what_cannot_be_patched_is_told(
+    tmp_path: Path, name: str, text: str, seats: str, line: int, words: list[str]
+) -> None:
+    """What no patch can say, two of an option, a script that does not start the job."""
+    (tmp_path / "run.sh").write_text(text + "\n")
+    maps = {"nodes": CONTIGUOUS, "in order": INTERLEAVED, "free": FREE}
+    with pytest.raises((EmitError, InputError)) as caught:
+        emit(started(maps[seats], name, "run.sh", line), "patch")
+    for word in words:
+        assert word in str(caught.value)
 
 
-def test_a_changed_script_is_refused(tmp_path: Path) -> None:
+def test_a_changed_or_lost_script_is_refused(tmp_path: Path) -> None:
     """A patch that is applied is a change too."""
     patched(tmp_path, "torchrun a.py\n", "torchrun-static", 1)
     plan = started(CONTIGUOUS, "torchrun-static", "train.sh", 1)
     with pytest.raises(EmitError, match=r"train\.sh:1 does not start the job"):
         emit(plan, "patch")
-    with pytest.raises(EmitError, match=r"train\.sh:9 does not start the job"):
-        emit(started(CONTIGUOUS, "slurm", "train.sh", 9), "patch")
-
-
-def test_what_cannot_be_told_is_refused(tmp_path: Path) -> None:
-    """No script, a lost one, two of an option, maps that the launcher cannot say."""
-    with pytest.raises(EmitError, match="knows no script"):
-        emit(plan_of(CONTIGUOUS), "patch")
     with pytest.raises(InputError, match=r"lost\.sh"):
         emit(started(CONTIGUOUS, "slurm", "lost.sh", 1), "patch")
-    script = tmp_path / "train.sh"
-    script.write_text("A='--rdzv-backend c10d'\nA='--rdzv-backend x'\ntorchrun $A\n")
-    with pytest.raises(EmitError, match="in lines 1, 2"):
-        emit(started(CONTIGUOUS, "torchrun-c10d", "train.sh", 3), "patch")
-    with pytest.raises(EmitError, match="formats that can"):
-        emit(started(INTERLEAVED, "torchrun-c10d", "train.sh", 3), "patch")
-    script.write_text("accelerate launch --deepspeed_hostfile h a.py\n")
-    with pytest.raises(EmitError, match=r"train\.sh:1: .* emit PLAN deepspeed"):
-        emit(started(CONTIGUOUS, "accelerate", "train.sh", 1), "patch")
-    script.write_text("mpiexec -n 8 $PROGRAM\n")
-    with pytest.raises(EmitError, match=r"train\.sh:1: which word is the program"):
-        emit(started(FREE, "hydra", "train.sh", 1), "patch")
-    with pytest.raises(InputError, match="name"):
-        emit(started(FREE, "magic", "train.sh", 3), "patch")
+    with pytest.raises(EmitError, match="knows no script"):
+        emit(plan_of(CONTIGUOUS), "patch")
 
 
 def test_a_script_elsewhere_says_where_to_apply(

@@ -1,4 +1,9 @@
-"""Requests for a next allocation, checked by hand and against the schedulers' rules."""
+"""Requests for a next allocation, by hand and against what the schedulers know.
+
+An API server drops fields that a definition lacks in silence, and no scheduler says
+that it does not know an annotation. So the names that requests use are written down
+here, each list from the file beside it.
+"""
 
 import json
 import re
@@ -19,13 +24,86 @@ from placer.placement.plan import Plan
 from tests.emit.readback import plan_of
 from tests.emit.tiered import tiered, tiered_plans
 
-KUEUE = "kueue.x-k8s.io/podset-"
-KAI = "kai.scheduler/"
+HEAD = {"apiVersion": str, "kind": str, "metadata": {"name": str}}
+# https://github.com/volcano-sh/volcano/blob/ed72c7c8/config/crd/volcano/bases/
+# batch.volcano.sh_jobs.yaml and topology.volcano.sh_hypernodes.yaml
+WITHIN = {"mode": str, "highestTierAllowed": int, "highestTierName": str}
+PARTITIONS = {
+    "totalPartitions": int,
+    "partitionSize": int,
+    "minPartitions": int,
+    "networkTopology": WITHIN,
+}
+TASK = {"name": str, "replicas": int, "minAvailable": int, "template": dict}
+JOB = {
+    "schedulerName": str,
+    "minAvailable": int,
+    "queue": str,
+    "networkTopology": WITHIN,
+    "tasks": [{**TASK, "partitionPolicy": PARTITIONS}],
+}
+MEMBER = {"type": str, "selector": {"exactMatch": {"name": str}}}
+HYPER_NODE = {"tier": int, "tierName": str, "members": [MEMBER]}
+# https://github.com/ai-dynamo/grove/blob/fcc3b3bb/operator/api/core/v1alpha1/crds/
+# grove.io_podcliquesets.yaml
+PACKED = {"topologyName": str, "pack": {"required": str, "preferred": str}}
+CLIQUE = {"roleName": str, "replicas": int, "minAvailable": int, "podSpec": dict}
+GROUP = {"name": str, "cliqueNames": [str], "replicas": int, "minAvailable": int}
+CLIQUE_SET = {
+    "replicas": int,
+    "template": {
+        "topologyConstraint": PACKED,
+        "cliques": [{"name": str, "spec": CLIQUE, "topologyConstraint": PACKED}],
+        "podCliqueScalingGroups": [{**GROUP, "topologyConstraint": PACKED}],
+    },
+}
+KINDS: dict[tuple[str, str], Any] = {
+    ("batch.volcano.sh/v1alpha1", "Job"): JOB,
+    ("topology.volcano.sh/v1alpha1", "HyperNode"): HYPER_NODE,
+    ("grove.io/v1alpha1", "PodCliqueSet"): CLIQUE_SET,
+}
+ANNOTATIONS = {
+    # https://github.com/kubernetes-sigs/kueue/blob/ff69552e/apis/kueue/v1beta2/
+    # topology_types.go
+    "kueue-request": {
+        "kueue.x-k8s.io/podset-required-topology",
+        "kueue.x-k8s.io/podset-unconstrained-topology",
+        "kueue.x-k8s.io/podset-slice-required-topology",
+        "kueue.x-k8s.io/podset-slice-size",
+        "kueue.x-k8s.io/podset-slice-required-topology-constraints",
+    },
+    # https://github.com/kai-scheduler/KAI-Scheduler/blob/d5bc503a/pkg/podgrouper/
+    # podgrouper/plugins/constants/constants.go
+    "kai-request": {
+        "kai.scheduler/topology",
+        "kai.scheduler/topology-required-placement",
+        "kai.scheduler/segment-size",
+        "kai.scheduler/segment-topology-required-placement",
+    },
+}
+
+
+def strangers(known: Any, value: Any, at: str = "") -> list[str]:
+    """Paths of what has no place in a definition, or is of another type."""
+    if isinstance(known, dict) and isinstance(value, dict):
+        return [
+            path
+            for key, inside in value.items()
+            for path in (
+                strangers(known[key], inside, f"{at}.{key}")
+                if key in known
+                else [f"{at}.{key}"]
+            )
+        ]
+    if isinstance(known, list) and isinstance(value, list):
+        return [path for v in value for path in strangers(known[0], v, f"{at}[]")]
+    return [] if isinstance(known, type) and type(value) is known else [at]
 
 
 def options(plan: Plan) -> dict[str, str]:
     """What sbatch reads from the request."""
     lines = emit(plan, "slurm-request").splitlines()
+    assert all(line.startswith("#") for line in lines)
     found = (re.fullmatch(r"#SBATCH --([a-z-]+)(?:=(\S+))?", line) for line in lines)
     return {match[1]: match[2] or "" for match in found if match}
 
@@ -36,39 +114,23 @@ def notes(plan: Plan, format: str) -> list[str]:
     return [line[12:] for line in lines if line.startswith("# Not said: ")]
 
 
-def kueue(plan: Plan) -> dict[str, str]:
-    """Annotations of the pod template."""
-    data = yaml.safe_load(emit(plan, "kueue-request"))
-    assert set(data) == {"podTemplate"}
-    found: dict[str, str] = data["podTemplate"]["metadata"]["annotations"]
+def annotations(plan: Plan, format: str) -> dict[str, str]:
+    """Those of the workload and of its pods, which the scheduler knows all."""
+    found: dict[str, str] = {}
+    for part in yaml.safe_load(emit(plan, format)).values():
+        found |= part["metadata"]["annotations"]
+    assert set(found) <= ANNOTATIONS[format]
     assert all(isinstance(value, str) for value in found.values())
-    return {key.removeprefix(KUEUE): value for key, value in found.items()}
+    return {re.sub("^.*/(podset-)?", "", key): value for key, value in found.items()}
 
 
-def kai(plan: Plan) -> tuple[dict[str, str], dict[str, str]]:
-    """Annotations of the workload and of the pod template."""
-    data: Any = yaml.safe_load(emit(plan, "kai-request"))
-    both = [
-        data.get(part, {"metadata": {"annotations": {}}})["metadata"]["annotations"]
-        for part in ("workload", "podTemplate")
-    ]
-    workload, pods = ({k.removeprefix(KAI): v for k, v in x.items()} for x in both)
-    return workload, pods
-
-
-def volcano(plan: Plan) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """The specification of the job, and the members of every HyperNode."""
-    *hyper_nodes, job = yaml.safe_load_all(emit(plan, "volcano-request"))
-    assert job["kind"] == "Job"
-    assert {row["kind"] for row in hyper_nodes} <= {"HyperNode"}
-    members = {
-        row["metadata"]["name"]: [
-            member["selector"]["exactMatch"]["name"]
-            for member in row["spec"]["members"]
-        ]
-        for row in hyper_nodes
-    }
-    return job["spec"], members
+def objects(plan: Plan, format: str) -> list[Any]:
+    """What an API server is given, of which its definitions know every field."""
+    found = list(yaml.safe_load_all(emit(plan, format)))
+    for item in found:
+        spec = KINDS[item["apiVersion"], item["kind"]]
+        assert strangers({**HEAD, "spec": spec}, item) == []
+    return found
 
 
 def within(section: dict[str, Any]) -> int | None:
@@ -78,78 +140,83 @@ def within(section: dict[str, Any]) -> int | None:
     return None if found is None else found["highestTierAllowed"]
 
 
-# Racks of four and two nodes: node ranks 0-1, 2-3, 4-5 share a rack each.
-UNEVEN = tiered(["r0"] * 4 + ["r1"] * 2, list("aaaabb"))
-# Racks of two and one.
-ODD = tiered(["r0", "r0", "r1"])
-
-
 @given(tiered_plans())
 def test_hyper_nodes_are_a_tree(plan: Plan) -> None:
     """Every node lies once on every tier, with the nodes of its own domain alone."""
-    spec, members = volcano(plan)
+    *hyper_nodes, job = objects(plan, "volcano-request")
     inside: dict[str, list[str]] = {host: [host] for host in plan.nodes}
-    for name, own in members.items():
-        inside[name] = [host for member in own for host in inside[member]]
+    for row in hyper_nodes:
+        assert row["kind"] == "HyperNode"
+        own = [one["selector"]["exactMatch"]["name"] for one in row["spec"]["members"]]
+        assert own
+        inside[row["metadata"]["name"]] = [host for one in own for host in inside[one]]
     tiers = tiers_of(plan, nodes_of(plan))
     for number, tier in enumerate(tiers, start=1):
         hosts = [h for n, h in inside.items() if f"-tier{number}-" in n]
         assert sorted(host for group in hosts for host in group) == sorted(plan.nodes)
         assert sorted(map(len, hosts)) == sorted(tier.counts)
-    (task,) = spec["tasks"]
+    (task,) = job["spec"]["tasks"]
     part = task.get("partitionPolicy")
     if part:
         assert part["totalPartitions"] * part["partitionSize"] == task["replicas"]
-        assert (within(spec) or len(tiers) + 1) > (within(part) or 0)
+        assert (within(job["spec"]) or len(tiers) + 1) > (within(part) or 0)
 
 
-def test_uneven_racks() -> None:
-    """Four and two nodes are no segment size: two is asked for, the rest is said."""
-    assert options(UNEVEN)["segment"] == "2"
+# Racks of four and two nodes: node ranks 0-1, 2-3, 4-5 share a rack each.
+UNEVEN = tiered(["r0"] * 4 + ["r1"] * 2, list("aaaabb"))
+# Racks of two in blocks of four: Kueue takes both layers, outermost first.
+LAYERS = tiered([f"r{k // 2}" for k in range(8)], [f"b{k // 4}" for k in range(8)])
+ON_RACK, ON_BLOCK = "<label of rack>", "<label of block>"
+IN_LAYERS = [{"topology": ON_BLOCK, "size": 4}, {"topology": ON_RACK, "size": 2}]
+
+
+@pytest.mark.parametrize(
+    ("plan", "segment", "kueue", "kai"),
+    [
+        # Four and two nodes are no segment size: two is asked for.
+        (UNEVEN, "2", {"slice-required-topology": ON_RACK, "slice-size": "2"}, "2"),
+        # Racks of two and one have no slice in common but one node.
+        (tiered(["r0", "r0", "r1"]), None, {"required-topology": ON_BLOCK}, None),
+        (
+            tiered(["r0", "r1"], ["a", "b"]),
+            *(None, {"unconstrained-topology": "true"}, None),
+        ),
+        # The innermost shared domain.
+        (tiered(["r0"] * 3), "3", {"required-topology": ON_RACK}, None),
+        (
+            *(LAYERS, "2"),
+            {"slice-required-topology-constraints": json.dumps(IN_LAYERS)},
+            "2",
+        ),
+    ],
+)
+def test_what_is_asked_for(
+    plan: Plan, segment: str | None, kueue: dict[str, str], kai: str | None
+) -> None:
+    """The largest slices that the plan fills, of the innermost tier that has some."""
+    assert options(plan).get("segment") == segment
+    found = annotations(plan, "kueue-request")
+    assert found.keys() == kueue.keys()
+    for key, value in kueue.items():
+        if value[0] == "[":
+            assert json.loads(found[key]) == json.loads(value)
+        else:
+            assert found[key] == value
+    assert annotations(plan, "kai-request").get("segment-size") == kai
+
+
+def test_what_no_option_says_is_noted() -> None:
+    """Domains of unequal sizes, and outer tiers; a single switch of a tree."""
     assert notes(UNEVEN, "slurm-request") == [
         "2 domains of rack hold 2 to 4 nodes.",
         "2 domains of block hold 2 to 4 nodes.",
     ]
-    assert kueue(UNEVEN) == {
-        "slice-required-topology": "<label of rack>",
-        "slice-size": "2",
-    }
     assert notes(UNEVEN, "kueue-request")[0].endswith("nodes; each 2 stay together.")
     assert notes(UNEVEN, "kai-request") == notes(UNEVEN, "kueue-request")
-
-
-def test_nothing_to_ask_for() -> None:
-    """Racks of two and one node have no slice in common but one node."""
-    assert "segment" not in options(ODD)
-    assert kueue(ODD) == {"required-topology": "<label of block>"}
-    assert kai(ODD)[1] == {}
-    apart = tiered(["r0", "r1"], ["a", "b"])
-    assert "segment" not in options(apart)
-    assert kueue(apart) == {"unconstrained-topology": "true"}
-    assert kai(apart) == ({"topology": "<name of the Topology>"}, {})
-
-
-def test_all_in_one_rack() -> None:
-    """The innermost shared domain is asked for, and a single switch of a tree."""
-    plan = tiered(["r0"] * 3)
-    assert options(plan)["segment"] == "3"
-    request = emit(plan, "slurm-request")
+    assert notes(LAYERS, "kai-request") == ["2 domains of block hold 4 nodes each."]
+    request = emit(tiered(["r0"] * 3), "slurm-request")
     assert "# With topology/tree instead: --switches=1" in request
     assert "--consolidate-segments" not in request  # one segment has nothing to join
-    assert kueue(plan) == {"required-topology": "<label of rack>"}
-
-
-def test_several_tiers() -> None:
-    """Racks of two in blocks of four: Kueue takes both layers, outermost first."""
-    plan = tiered([f"r{k // 2}" for k in range(8)], [f"b{k // 4}" for k in range(8)])
-    found = kueue(plan)
-    assert list(found) == ["slice-required-topology-constraints"]
-    assert json.loads(found["slice-required-topology-constraints"]) == [
-        {"topology": "<label of block>", "size": 4},
-        {"topology": "<label of rack>", "size": 2},
-    ]
-    assert kai(plan)[1]["segment-size"] == "2"
-    assert notes(plan, "kai-request") == ["2 domains of block hold 4 nodes each."]
 
 
 def test_plans_without_tiers() -> None:
@@ -196,23 +263,48 @@ def test_slices_lie_in_one_domain(plan: Plan) -> None:
 def test_requests_are_valid(plan: Plan) -> None:
     """Requests keep the rules of Slurm's manual, Kueue's webhook and KAI's guide."""
     num_nodes = len(plan.nodes)
-    asked = options(plan)
-    assert num_nodes % int(asked.get("segment", 1)) == 0
-    text = emit(plan, "slurm-request")
-    assert all(line.startswith("#") for line in text.splitlines())
-    found = kueue(plan)
+    assert num_nodes % int(options(plan).get("segment", 1)) == 0
+    found = annotations(plan, "kueue-request")
     assert not {"required-topology", "unconstrained-topology"} <= set(found)
     assert ("slice-required-topology" in found) == ("slice-size" in found)
     layers = json.loads(found.get("slice-required-topology-constraints", "[]"))
     sizes = [layer["size"] for layer in layers]
-    assert len(sizes) != 1
-    assert len(sizes) <= 3
+    assert len(sizes) in (0, 2, 3)
     assert not (sizes and "slice-size" in found)
     for outer, inner in pairwise(sizes):
         assert outer > inner
         assert outer % inner == 0
     assert num_nodes % int(found.get("slice-size", sizes[0] if sizes else 1)) == 0
-    assert 1 < int(kai(plan)[1].get("segment-size", 2)) <= max(num_nodes, 2)
+    kai = annotations(plan, "kai-request")
+    assert 1 < int(kai.get("segment-size", 2)) <= max(num_nodes, 2)
+
+
+@given(tiered_plans())
+def test_grove_keeps_its_webhook(plan: Plan) -> None:
+    """Slices are all of the pods and one gang; one topology; no set narrower than one.
+
+    https://github.com/ai-dynamo/grove/blob/fcc3b3bb/operator/internal/webhook/admission/
+    pcs/validation
+    """
+    (item,) = objects(plan, "grove-request")
+    template = item["spec"]["template"]
+    (clique,) = template["cliques"]
+    groups = template.get("podCliqueScalingGroups", [])
+    count = clique["spec"]["replicas"]
+    for group in groups:
+        assert group["cliqueNames"] == [clique["name"]]
+        assert group["minAvailable"] == group["replicas"]
+        count *= group["replicas"]
+    assert count == len(plan.nodes)
+    packed = [
+        row["topologyConstraint"]
+        for row in (template, *groups)
+        if "topologyConstraint" in row
+    ]
+    assert len({row["topologyName"] for row in packed}) <= 1
+    tiers = [row["pack"]["required"].split()[-1].rstrip(">") for row in packed]
+    order = list(plan.topology["tiers"])
+    assert tiers == sorted(set(tiers), key=order.index, reverse=True)
 
 
 @pytest.mark.parametrize(

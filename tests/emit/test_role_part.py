@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 import placer
 from placer.base.errors import InputError
-from placer.cli.main import main
 from placer.emit.role_part import role_part
+from tests.commands import run
 from tests.emit.readback import OF_PLANS
 
 if TYPE_CHECKING:
@@ -86,7 +85,5 @@ def test_the_command_prints_a_role(plan: Plan, tmp_path: Path) -> None:
     """One host a line for the four ranks of the trainer."""
     file = tmp_path / "plan.json"
     placer.write_plan(plan, file)
-    command = ["emit", str(file), "slurm-hostfile", "--role", "trainer"]
-    done = CliRunner().invoke(main, command)
-    assert done.exit_code == 0
+    done = run("emit", file, "slurm-hostfile", "--role", "trainer")
     assert done.stdout.split() == [plan.host_of_rank[rank] for rank in range(4)]

@@ -4,7 +4,6 @@ The mesh here follows ``ParallelDims`` (torchtitan, ``distributed/parallel_dims.
 ``pp, dp_replicate, dp_shard, cp, tp``, and for experts ``pp, dp_replicate, efsdp, ep``.
 """
 
-import subprocess
 from math import prod
 
 import numpy as np
@@ -16,7 +15,7 @@ from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.job.axes import Parallelism
 from placer.placement.plan import Plan
-from tests.emit.readback import CONTIGUOUS, FREE, plan_of
+from tests.emit.readback import CONTIGUOUS, FREE, array_of, plan_of
 
 DEGREES = {
     "data_parallel_replicate_degree": "replicate",
@@ -40,11 +39,7 @@ def plan_with(order: str = "tp-cp-ep-dp-pp", mode: object = None, **sizes: int) 
 
 def flags(text: str) -> dict[str, str]:
     """Flags of the array, as bash makes them."""
-    shell = text + 'printf "%s\\n" "${TORCHTITAN_ARGS[@]}"\n'
-    run = subprocess.run(
-        ["bash", "-euc", shell], capture_output=True, text=True, check=True
-    )
-    words = run.stdout.splitlines()
+    words = array_of(text, "TORCHTITAN_ARGS")
     names = [word.removeprefix("--parallelism.") for word in words[::2]]
     return dict(zip(names, words[1::2], strict=True))
 

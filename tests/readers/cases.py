@@ -293,6 +293,12 @@ class InfiniBand:
         self.ports[a].append((b, end_b))
         self.ports[b].append((a, end_a))
 
+    def cut(self, a: str, b: str) -> None:
+        """Take the links between two nodes away."""
+        for x, y in ((a, b), (b, a)):
+            own = self.ports[x]
+            self.ports[x] = [("", 0) if end[0] == y else end for end in own]
+
     def text(self) -> str:
         parts = ["#\n# Topology file: generated\n#\n"]
         for node, links in self.ports.items():

@@ -9,9 +9,9 @@ import pytest
 import placer
 from placer.base.errors import InputError
 from placer.topology.compact import compact_document
-from placer.topology.gpu_kinds import HOSTS, HostHint, kind_of_gpu
+from placer.topology.gpu_kinds import HOSTS, kind_of_gpu
 from tests.readers import cases
-from tests.readers.cases import node, nodes, tier_names
+from tests.readers.cases import tier_names
 from tests.texts import table
 
 
@@ -45,78 +45,6 @@ def test_every_known_gpu_has_hosts():
         assert gpu.peak["bf16"] > 0
 
 
-def labelled(product, count=18):
-    key = "nvidia.com/gpu.product"
-    clique = {"nvidia.com/gpu.clique": "5f.0"}
-    return nodes(*(node(f"n{i}", clique | {key: product}) for i in range(count)))
-
-
-def test_a_label_names_the_gpu(read):
-    """Links are those of the GPU's hosts, which only another machine changes."""
-    machine = read(labelled("NVIDIA-GB200"))
-    assert machine.gpu.name == "GB200"
-    assert machine.tiers[1].bandwidth == 900e9
-    assert told(machine)["links"] == ("GB200", "--hardware T")
-    assert "hardware" not in told(machine)
-
-
-@pytest.mark.parametrize(
-    ("text", "gpu"),
-    [
-        (cases.AWS.replace("p5.48xlarge", "p5en.48xlarge"), "H200"),
-        (
-            "GPU 00000000:18:00.0\n    Product Name            : NVIDIA H200\n"
-            "    Fabric\n        State               : N/A\n",
-            "H200",
-        ),
-    ],
-)
-def test_clouds_and_drivers_name_it_too(read, text, gpu):
-    """An instance type, and what nvidia-smi -q says."""
-    machine = read(text, "h1.txt")
-    assert machine.gpu.name == gpu
-    assert told(machine)["links"] == (gpu, "--hardware T")
-
-
-def test_a_gpu_that_nobody_knows_is_no_error(read):
-    """The usual hosts of the size are taken, and the reason says which is unknown."""
-    machine = read(labelled("NVIDIA-XYZ9"))
-    (hardware,) = (each for each in machine.assumed if each.key == "hardware")
-    assert hardware.value == "GB200"
-    assert "NVIDIA-XYZ9" in hardware.why
-
-
-BLOCKS_OF_18 = "".join(f"BlockName=b{i} Nodes=t{i}n[01-18]\n" for i in range(3))
-
-
-@pytest.mark.parametrize(
-    ("text", "hint", "gpu", "gpus"),
-    [
-        (cases.TREE, HostHint(), "H100", 8),
-        (cases.TREE, HostHint(4), "H100", 4),
-        (cases.BLOCKS, HostHint(), "H100", 8),
-        (BLOCKS_OF_18, HostHint(), "GB200", 4),
-        (BLOCKS_OF_18, HostHint(8), "H100", 8),
-        (cases.TREE, HostHint(8, "h200", "job.sh"), "H200", 8),
-    ],
-)
-def test_the_usual_hosts_of_a_size(read, text, hint, gpu, gpus):
-    """Hosts of 8, trays of 4 in blocks of 18, or what the job says of its hosts."""
-    machine = read(text, hint=lambda: hint)
-    assert machine.gpu.name == gpu
-    assert set(machine.gpus_of_node.tolist()) == {gpus}
-    assert ("gpus_per_node" in told(machine)) == (hint.gpus == 0)
-
-
-def test_trays_that_no_source_puts_into_racks_say_so(read):
-    """NVLink then ends at the host, which is told among what is assumed."""
-    plain = nodes(
-        *(node(f"n{i}", {"nvidia.com/gpu.product": "NVIDIA-GB200"}) for i in range(4))
-    )
-    assert told(read(plain))["nvlink"] == ("host", "-t fabric:FILE")
-    assert "nvlink" not in told(read(labelled("NVIDIA-GB200")))
-
-
 def test_a_gpu_that_is_given_is_not_assumed(read):
     """Neither are uplinks that are given; an unknown GPU names the nearest."""
     machine = read(cases.TREE, gpu="h200", oversubscription={"spine": 2})
@@ -137,12 +65,9 @@ def test_hardware_that_says_its_uplinks_leaves_nothing_open(read):
     ]
 
 
-TEXT = "rack:3 node:18 gpu:4"
-
-
 def test_a_text_of_trays_in_racks_is_of_nvlink_racks():
     """The racks are NVLink domains, and that is told; larger ones are not."""
-    machine = placer.read_topology(TEXT)
+    machine = placer.read_topology("rack:3 node:18 gpu:4")
     assert [tier.scale_up for tier in machine.tiers] == [True, True, False]
     assert machine.gpu.name == "GB200"
     assert told(machine)["hardware"] == ("GB200", "--gpu NAME")

@@ -23,22 +23,6 @@ def machine(folder, fabric, *texts, hardware=cases.H100):
     return machine_of(folder, fabric.text(), *texts, hardware=hardware)
 
 
-def test_rails(tmp_path):
-    """Hosts whose two adapters lie on the same two leaves are a unit, below one spine.
-
-    Each leaf has two hosts below and two links to each of two spines: 800 and 1,600
-    Gb/s.
-    """
-    found, notes = machine(tmp_path, rail_fabric())
-    assert tier_names(found) == ["node", "rails", "spine"]
-    assert nodes_of_domains(found, "rails") == {
-        "leaf0-0+leaf0-1": ["h0", "h1"],
-        "leaf1-0+leaf1-1": ["h2", "h3"],
-    }
-    assert any("8 at 400 Gb/s" in note for note in notes)
-    assert any("800 Gb/s to its hosts and 1600 Gb/s" in note for note in notes)
-
-
 def test_pods_below_a_core(tmp_path):
     """Two fabrics of two units, their spines joined by a core: pods are tiers."""
     fabric = rail_fabric(num_units=4, spines=4)
@@ -47,7 +31,7 @@ def test_pods_below_a_core(tmp_path):
         pod = (int(leaf[2:], 16) - 0x1000) // 4
         for spine in range(4):
             if spine // 2 != pod:
-                cut(fabric, leaf, f"S-{spine:016x}")
+                fabric.cut(leaf, f"S-{spine:016x}")
     core = fabric.add("S-00000000000000ff", "MF0;core:Q/U1")
     for spine in range(4):
         fabric.link(core, f"S-{spine:016x}")
@@ -57,46 +41,6 @@ def test_pods_below_a_core(tmp_path):
         ["h0", "h1", "h2", "h3"],
         ["h4", "h5", "h6", "h7"],
     ]
-
-
-def cut(fabric, a, b):
-    """Take the links between two nodes away."""
-    unused = ("", 0)
-    for x, y in ((a, b), (b, a)):
-        fabric.ports[x] = [unused if end[0] == y else end for end in fabric.ports[x]]
-
-
-def test_planes_that_only_hosts_join(tmp_path):
-    """Rails with spines of their own: hosts of two units still share a tier."""
-    fabric = rail_fabric()
-    for unit in range(2):
-        for rail in range(2):
-            leaf = f"S-{0x1000 + unit * 2 + rail:016x}"
-            cut(fabric, leaf, f"S-{1 - rail:016x}")
-    found, _ = machine(tmp_path, fabric)
-    assert tier_names(found) == ["node", "rails", "spine"]
-    assert found.domain_names[2] == ("spine-1",)
-
-
-def test_two_fabrics():
-    """Units that no switch joins are refused, not put under one roof."""
-    fabric = rail_fabric()
-    for rail in range(2):
-        for spine in range(2):
-            cut(fabric, f"S-{0x1000 + rail:016x}", f"S-{spine:016x}")
-    findings = read("ibnetdiscover", fabric.text(), "source")
-    problem = problem_of(findings.join, Known({}, ()))
-    assert problem.message.startswith("2 fabrics that no switch joins: leaf0-0+")
-    assert findings.join(Known({}, ("h0", "h1"))).nodes.keys() == {"h0", "h1"}
-
-
-def test_host_with_a_dead_adapter(tmp_path):
-    """A host on one of a unit's leaves belongs to the unit, and is counted."""
-    fabric = rail_fabric(hosts_of_unit=3)
-    cut(fabric, "H-0000000010000001", "S-0000000000001001")
-    found, notes = machine(tmp_path, fabric)
-    assert nodes_of_domains(found, "rails")["leaf0-0+leaf0-1"] == ["h0", "h1", "h2"]
-    assert any("2 on 5 hosts; 1 on 1 hosts (h0)" in note for note in notes)
 
 
 def test_few_links(tmp_path):
@@ -109,21 +53,6 @@ def test_few_links(tmp_path):
     _, notes = machine(tmp_path, fabric)
     (note,) = [note for note in notes if "usual 2 links" in note]
     assert '1 of 8: "MF0;leaf0-0:Q/U1" to "MF0;spine0:Q/U1"' in note
-
-
-def test_only_listed_hosts_count(tmp_path):
-    """Storage hosts of the fabric are left out when another source lists the nodes."""
-    found, notes = machine(tmp_path, rail_fabric(), "SwitchName=s Nodes=h[0-2]\n")
-    assert found.node_names == ("h0", "h1", "h2")
-    assert any("no other source lists, left out: 1: h3" in note for note in notes)
-    assert not any("every host of the fabric" in note for note in notes)
-
-
-def test_hosts_that_nothing_lists_are_noted(tmp_path):
-    """Without a list of nodes storage hosts count as nodes, and a note says so."""
-    found, notes = machine(tmp_path, rail_fabric())
-    assert found.num_nodes == 4
-    assert any("every host of the fabric is taken for one, 4" in note for note in notes)
 
 
 def test_names_of_adapters(tmp_path):
@@ -153,13 +82,6 @@ def test_names_of_adapters(tmp_path):
     assert len(found.domain_names[1]) == 2
 
 
-def test_default_names_tell_no_host():
-    """``localhost mlx5_0`` is no host."""
-    text = rail_fabric().text().replace('"h0 ', '"localhost ')
-    findings = read("ibnetdiscover", text, "source").join(Known({}, ()))
-    assert list(findings.nodes) == ["h1", "h2", "h3"]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -181,12 +103,6 @@ def test_cut_files(change, message):
 
     problem = problem_of(join, change(rail_fabric().text()))
     assert message in problem.message
-
-
-def test_unknown_lines_are_reported():
-    """A line that is none of its kinds is left out, with its number."""
-    findings = read("ibnetdiscover", "warning\n" + rail_fabric().text(), "source")
-    assert [(p.line, p.message) for p in findings.ignored] == [(1, "not a line of it")]
 
 
 def test_units_of_hosts():

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from placer.base.errors import InputError
-from placer.cli.main import main
 from placer.formats.machines.node_labels import is_like_topology
 from placer.formats.machines.registry import read
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
 from placer.topology.write import to_document
+from tests.commands import run
 from tests.readers import cases
 from tests.readers.cases import machine_of, node, nodes, nodes_of_domains, tier_names
 from tests.texts import table
@@ -62,22 +61,19 @@ def test_label_on_the_command_line(tmp_path):
     path = tmp_path / "nodes.json"
     text = cases.labelled_nodes(8, {"example.com/row": 4, "example.com/rack": 2})
     path.write_text(text)
-    words = ["topo", "convert", str(path), "--hardware", cases.H100]
+    words = ["topo", "convert", path, "--hardware", cases.H100]
     words += ["--label", "example.com/row=row", "--label", "example.com/rack=rack"]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0
+    done = run(*words)
     assert "8 nodes, 32 GPUs; 2 rows, 4 racks\n" in done.stderr
     assert {"name": "row"}.items() <= json.loads(done.stdout)["tiers"][2].items()
-    quiet = CliRunner().invoke(main, [*words, "-q"])
+    quiet = run(*words, "-q")
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
 
 @pytest.mark.parametrize("text", ["rack", "=rack", "a=b\n"])
 def test_bad_label_options(text):
     """What is no KEY=TIER is a usage error."""
-    words = ["topo", "show", "dgx-h100-4x8", "--label", text]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 2
+    run("topo", "show", "dgx-h100-4x8", "--label", text, code=2)
 
 
 def test_what_pods_must_say_is_kept(tmp_path):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from placer.base.errors import InputError
 from placer.base.hostlist import expand
-from placer.cli.main import main
 from placer.formats.machines.sinfo import idle_nodes
+from tests.commands import data, run
 from tests.texts import table
 
 SHORT = """\
@@ -95,26 +94,19 @@ require: {tp: node}
 
 def test_allocate_takes_the_idle_nodes_of_the_machine(tmp_path):
     """Nodes of other machines are left alone."""
-    names = ["rack1-node1", "rack1-node2"]
     (tmp_path / "job.yaml").write_text(JOB)
-    words = ["allocate", "-t", "rack:2 node:3 gpu:4", "-j", str(tmp_path / "job.yaml")]
-    shown = CliRunner().invoke(main, [*words, "--format", "json"])
-    free = expand(json.loads(shown.stdout)["jobs"][0]["hosts"])
-    names = [*free[:1], "cpu-1"]
+    words = ["allocate", "-t", "rack:2 node:3 gpu:4", "-j", tmp_path / "job.yaml"]
+    free = expand(data(*words)["jobs"][0]["hosts"])
     path = tmp_path / "sinfo.txt"
-    path.write_text("".join(f"{name} idle\n" for name in names))
-    found = CliRunner().invoke(main, [*words, "--free", f"sinfo:{path}"])
-    assert found.exit_code == 3
+    words += ["--free", f"sinfo:{path}"]
+    path.write_text(f"{free[0]} idle\ncpu-1 idle\n")
+    run(*words, code=3)
     path.write_text("".join(f"{name} idle\n" for name in [*free, "cpu-1"]))
-    found = CliRunner().invoke(main, [*words, "--free", f"sinfo:{path}"])
-    assert found.exit_code == 0, found.output
+    run(*words)
     path.write_text("cpu-1 idle\n")
-    found = CliRunner().invoke(main, [*words, "--free", f"sinfo:{path}"])
-    assert found.exit_code == 2
-    assert "none of the 1 idle nodes is of" in found.stderr
+    assert "none of the 1 idle nodes is of" in run(*words, code=2).stderr
     path.write_text("NODELIST NODES PARTITION STATE\na01 1 p alloc\n")
-    found = CliRunner().invoke(main, [*words, "--free", f"sinfo:{path}"])
-    assert "no node that is listed is idle" in found.stderr
+    assert "no node that is listed is idle" in run(*words, code=2).stderr
 
 
 def test_place_says_what_the_idle_nodes_would_save(tmp_path):
@@ -135,10 +127,7 @@ nodes:
 """
     )
     (tmp_path / "sinfo.json").write_text(rows(("a[2-3]", ["IDLE"]), ("b1", ["MIXED"])))
-    words = ["-t", str(tmp_path / "machine.yaml"), "-j", str(tmp_path / "job.yaml")]
-    free = f"sinfo:{tmp_path / 'sinfo.json'}"
-    found = CliRunner().invoke(
-        main, ["place", *words, "--hosts", "a1,b1", "--free", free]
-    )
-    assert found.exit_code == 0, found.output
+    words = ["-t", tmp_path / "machine.yaml", "-j", tmp_path / "job.yaml"]
+    free = ("--free", f"sinfo:{tmp_path / 'sinfo.json'}")
+    found = run("place", *words, "--hosts", "a1,b1", *free)
     assert "This allocation: costs" in found.output

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from placer.base.errors import InputError
-from placer.base.hostlist import compress
+from placer.base.hostlist import compress, expand
 from placer.formats.machines.registry import read
+from placer.topology.gpu_kinds import HostHint
+from tests.injob.stand_ins import line
 from tests.readers import cases
 from tests.texts import Texts
 from tests.texts import cases as tables
@@ -72,7 +74,34 @@ def hosts_of_one_file(contents: list[dict[str, Any]]) -> str:
     return f"<system>{''.join(cpus)}</system>"
 
 
+def probes(hosts: dict[str, dict[str, Any]]) -> str:
+    """Probes of these hosts, and what else each says; ``HOST`` is its name."""
+    rows = [(host, more) for names, more in hosts.items() for host in hosts_of(names)]
+    return "".join(line(host, **more).replace("HOST", host) for host, more in rows)
+
+
+def hosts_of(names: str) -> list[str]:
+    return expand(names) if " " not in names else [names]
+
+
+def rails(content: dict[str, Any]) -> str:
+    """A fabric of rails with other names of nodes, and links that are cut."""
+    fabric = cases.rail_fabric(**content.get("sizes", {}))
+    for node, name in content.get("names", {}).items():
+        fabric.names[whole(node)] = name
+    for a, b in content.get("cut", ()):
+        fabric.cut(whole(a), whole(b))
+    return fabric.text()
+
+
+def whole(node: str) -> str:
+    """A node of a fabric with all digits of its GUID."""
+    return f"{node[:2]}{int(node[2:], 16):016x}"
+
+
 BUILT = {
+    "probes": probes,
+    "rails": rails,
     "nodes of": list_of_nodes,
     "nodes": lambda words: cases.labelled_nodes(*words),
     "behind labels": lambda hosts: cases.labelled(
@@ -112,6 +141,8 @@ OF_MACHINES = {
     "island tiers": lambda machine: [t.name for t in machine.by_island.tiers],
     "members": lambda machine: list(machine.islands.members),
     "assumed": lambda machine: [each.key for each in machine.assumed],
+    "options": lambda machine: {e.key: [e.value, e.option] for e in machine.assumed},
+    "why": lambda machine: {e.key: e.why.split(", which ")[0] for e in machine.assumed},
 }
 OF_FINDINGS = {
     "nvlink": lambda found: found.nvlink,
@@ -126,18 +157,22 @@ OF_FINDINGS = {
     "ignored": lambda found: [[p.line, p.message] for p in found.ignored],
 }
 # Of these a case may say a part.
-PARTS = ("domains", "sizes")
+PARTS = ("domains", "sizes", "options", "why")
 
 
 def found_of(
     folder: Path, case: Case, samples: Path
 ) -> tuple[Topology | Findings, list[str]]:
     """The machine or the findings, and the notes; takes the input out of the case."""
+    own_text_of = Texts(vars(cases) | case.pop("texts", {}), BUILT)
     if "read" in case:
         ((name, source),) = case.pop("read").items()
-        found = read(name, text_of(source), case.pop("called", "source"))
+        found = read(name, own_text_of(source), case.pop("called", "source"))
         return found, found.notes
     options = case.pop("with", {})
+    if "hint" in options:
+        hint = HostHint(*options["hint"])
+        options["hint"] = lambda: hint
     hardware = options.get("hardware", "GB200")
     if hardware:
         options["hardware"] = text_of(hardware)
@@ -145,7 +180,7 @@ def found_of(
         path = folder / "hardware.yaml"
         path.write_text(options["hardware"])
         options["hardware"] = str(path)
-    texts = [text_of(source) for source in case.pop("of", ())]
+    texts = [own_text_of(source) for source in case.pop("of", ())]
     texts += [(samples / name).read_text() for name in case.pop("captured", ())]
     return cases.machine_of(folder, *texts, **options)
 

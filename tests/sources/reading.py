@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from placer.base.errors import InputError
@@ -45,3 +47,10 @@ def given(*keys):
 
 
 MODEL = given("model.layers", "model.hidden", "model.heads", "model.ffn", "model.vocab")
+
+
+def with_neighbours(path, folder):
+    """A copy of a file, beside copies of what stands beside it."""
+    own = folder / path.parent.name
+    shutil.copytree(path.parent, own, dirs_exist_ok=True)
+    return own / path.name

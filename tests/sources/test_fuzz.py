@@ -1,15 +1,19 @@
-"""Damaged sources: a job or an error with a place, never anything else."""
+"""Damaged sources: a job that can be written or an error, nothing else."""
+
+from __future__ import annotations
 
 import random
-import re
-import shutil
-from pathlib import Path
 
 import pytest
 
 from placer.base.errors import InputError
+from placer.documents.recognise import recognise
 from placer.formats.jobs.job import Opened, Options, open_job
+from placer.formats.jobs.registry import FORMATS
 from tests.marks import slow
+from tests.readers.test_fuzz import TOKENS, mutated
+from tests.sources.reading import with_neighbours
+from tests.sources.texts import BRIDGE_PYTHON, SHAPE, TEXTS, TORCHTITAN_PYTHON
 
 SCRIPT = r"""#!/bin/bash
 #SBATCH --nodes=2
@@ -27,76 +31,88 @@ run() { torchrun --nproc_per_node $GPUS --nnodes ${SLURM_NNODES} "$@"; }
 run pretrain_gpt.py ${ARGS[@]} --tensor-model-parallel-size $TP --vocab-size 50257 \
   --moe-layer-freq "([0]*1+[1]*7)" --bf16 | tee log.txt
 """
-NAMES = (
-    "megatron/train_gpt3_175b_distributed.sh",
-    "megatron/train_llama3_8b_h100_fp8.sh",
-    "megatron/train_mixtral_8x7b_distributed.sh",
-    "megatron/sc21/run_table_1.sh",
-    "megatron/sc21/CONFIG.sh",
-    "megatron/model_config-8experts-etp1-ep4.yaml",
-    "megatron/model_config-vp2-account-embedding-loss.yaml",
-    "deepspeed/run-175b.sh",
-    "logs/megatron-deepspeed-arguments.log",
-    "mlperf/tyche_ngpu512/config_GB200_128x4x112xtp4pp8cp2_cg_dplast.sh",
-    "ms-swift/deepseek_v3.sh",
-)
-JUNK = (*"'\"`()[]{}\\\n\t<>|&;#$=*!", "$(", "${", "$((", "[[", "<<E\n", "fi\n", "é")
-JUNK += ("case x in ", "if ", "0", "-1", "9" * 30, "1e9", "null", ": ", "+=(", "\x01")
+JUNK = (
+    *"'\"`()[]{}\\\n\t<>|&;#$=*!", "$(", "${", "$((", "[[", "<<E\n", "fi\n", "é", "if ",
+    "case x in ", "0", "-1", "9" * 30, "1e9", "null", ": ", "+=(", "\x01",
+)  # fmt: skip
+SMALL = [
+    ("megatron", SCRIPT),
+    *TEXTS.items(),
+    ("torchtitan", TORCHTITAN_PYTHON),
+    ("nemo", BRIDGE_PYTHON),
+]
+# Captured files and the format that each is read as.
+SAMPLES = {
+    "accelerate/*.yaml": "accelerate",
+    "axolotl/*.yaml": "axolotl",
+    "deepspeed/*.json": "deepspeed",
+    "deepspeed/*.sh": "megatron",
+    "gpt-neox/*.yml": "neox",
+    "hf/*.json": "hf",
+    "logs/megatron-deepspeed-arguments.log": "megatron",
+    "maxtext/**/*.yml": "maxtext",
+    "megatron-bridge/*.yaml": "nemo",
+    "megatron/*.sh": "megatron",
+    "megatron/*.yaml": "megatron",
+    "megatron/sc21/*.sh": "megatron",
+    "mlperf/tyche_ngpu512/config_*.sh": "mlperf",
+    "ms-swift/*.sh": "swift",
+    "nanotron/*.yaml": "nanotron",
+    "nemo-rl/*.yaml": "nemo-rl",
+    "torchtitan/*.*": "torchtitan",
+    "verl/*.sh": "verl",
+}
+SETTINGS = {"job.sequence": "1024", "job.micro_batch": "1", "job.micro_batches": "2"}
 
 
-def mutated(text: str, chance: random.Random) -> str:
-    """The text with one to eight small damages."""
-    for _ in range(chance.choice((1, 1, 2, 8))):
-        at = chance.randrange(len(text) + 1)
-        end = min(len(text), at + chance.randrange(1, 40))
-        numbers = list(re.finditer(r"\d+", text))
-        match chance.randrange(5):
-            case 0:
-                text = text[:at] + text[end:]
-            case 1:
-                text = text[:at] + chance.choice(JUNK) + text[at:]
-            case 2:
-                text = text[:end] + text[at:end] + text[end:]
-            case 3 if numbers:
-                number = chance.choice(numbers)
-                other = str(chance.choice((0, 1, 3, 7, 64, 10**12)))
-                text = text[: number.start()] + other + text[number.end() :]
-            case _:
-                text = text[:at] + text[at:].replace("\n", chance.choice(JUNK), 1)
-    return text
-
-
-def check(path: Path, text: str, chance: random.Random) -> None:
-    """A valid job that can be written, or an `InputError`."""
-    path.write_text(text)
-    options = Options(chance.choice((None, 8, 512)), 400.0)
+def problems_of(specs, options):
+    """What is wrong with a job; nothing when it can be read and written."""
     try:
-        opened = open_job(f"{FORMATS.get(path.name, 'megatron')}:{path}", options)
+        opened = open_job(specs, options)
         assert isinstance(opened, Opened)
         opened.job()
         assert opened.text()
     except InputError as error:
-        str(error)
+        return error.problems
+    return ()
 
 
-FORMATS = {Path(NAMES[-2]).name: "mlperf", Path(NAMES[-1]).name: "swift"}
+def try_mutations(path, name, text, count):
+    """Read so many mutations of a text, by itself and joined with a shape."""
+    shape = path.parent / "shape-beside.json"
+    shape.write_text(SHAPE)
+    for seed in range(count):
+        chance = random.Random(f"{name}{seed}")
+        changed = mutated(text, chance, chance.choice((TOKENS, JUNK)))
+        path.write_text(changed, encoding="utf-8", errors="surrogatepass")
+        joined = [f"{name}:{path}", f"hf:{shape}"]
+        gpus, given = chance.choice((None, 8, 64, 512)), chance.choice((SETTINGS, {}))
+        options = Options(
+            gpus, 400.0, None, given, chance.choice((None, "deepseek_v3_16b"))
+        )
+        problems = problems_of(joined[: chance.randint(1, 2)], options)
+        assert all(problem.message.isprintable() for problem in problems)
 
 
-@pytest.mark.parametrize("count", [100, *slow([2000])])
-def test_a_damaged_script(tmp_path, count):
-    """A script with most that people write, damaged in many ways."""
-    chance = random.Random(4)
-    for _ in range(count):
-        check(tmp_path / "train.sh", mutated(SCRIPT, chance), chance)
+@pytest.mark.parametrize("count", [25, *slow([1000])])
+@pytest.mark.parametrize(("name", "text"), SMALL)
+def test_a_damaged_text(tmp_path, name, text, count):
+    """A small text of each format, and a script with most that people write."""
+    # Most ways to be wrong are those of scripts.
+    try_mutations(tmp_path / "source", name, text, count * (1 + 3 * (text == SCRIPT)))
 
 
-@pytest.mark.parametrize("count", [8, *slow([200])])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_damaged_sample(samples, tmp_path, name, count):
-    """The captured scripts, logs and configurations, damaged in many ways."""
-    source = samples / "jobs" / name
-    folder = tmp_path / "beside"
-    shutil.copytree(source.parent, folder)
-    text, chance = source.read_text(), random.Random(name)
-    for _ in range(count):
-        check(folder / source.name, mutated(text, chance), chance)
+@pytest.mark.parametrize("count", [6, *slow([200])])
+@pytest.mark.parametrize("pattern", SAMPLES)
+def test_a_damaged_sample(samples, tmp_path, pattern, count):
+    """Captured files with what stands beside them; of each kind the first, or all."""
+    found = sorted((samples / "jobs").glob(pattern))
+    for path in found if count > 6 else found[:1]:
+        own = with_neighbours(path, tmp_path)
+        try_mutations(own, SAMPLES[pattern], path.read_text(), count)
+
+
+def test_texts_are_of_their_formats():
+    """Each is recognised, and as nothing else."""
+    for name, text in SMALL[1:]:
+        assert recognise(text, FORMATS.values()) == [name]

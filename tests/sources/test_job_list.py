@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
 import placer
 from placer.base.errors import InputError
-from placer.cli.main import main
 from placer.formats.jobs.job_list import is_job_list, read_job_list
+from tests.commands import data
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,7 +120,5 @@ def test_a_list_may_come_from_standard_input(
     monkeypatch.chdir(listed.parent)
     own = "format: placer/jobs\nversion: 1\njobs: [{job: ring.yaml, count: 2}]\n"
     for text, jobs in ((own, 2), (JOB, 1)):
-        given = ["allocate", "-t", "rack:4 node:8 gpu:2", "-j", "-", "--format", "json"]
-        found = CliRunner().invoke(main, given, input=text)
-        assert found.exit_code == 0, found.output
-        assert len(json.loads(found.stdout)["jobs"]) == jobs
+        words = ("allocate", "-t", "rack:4 node:8 gpu:2", "-j", "-")
+        assert len(data(*words, input=text)["jobs"]) == jobs

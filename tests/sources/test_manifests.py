@@ -79,53 +79,55 @@ def manifest(kind: str, command: str) -> str:
     )
 
 
-def read(tmp_path: Path, text: str) -> Job:
+def read(tmp_path: Path, text: str, gpus: int | None = None) -> Job:
     path = tmp_path / "job.yaml"
     path.write_text(text)
-    return read_job(str(path), tflops=400, note=lambda _: None)
+    return read_job(str(path), gpus=gpus, tflops=400, note=lambda _: None)
 
 
+def listed(*words: str) -> str:
+    return "".join(f"    - {word}\n" for word in words)
+
+
+AGENT = ("--nnodes=4", "--nproc-per-node=2", "pretrain_gpt.py", *OPTIONS.split())
+WAYS = {
+    # Options over many lines, variables of the container.
+    "listed": (
+        *(LISTED + listed(*OPTIONS.split(), "--save=$(CKPT)"), "command: [torchrun]"),
+        ("pretrain_gpt.py", *OPTIONS.split(), "--save=${CKPT}"),
+    ),
+    # The lines of a script in a block are those of the manifest.
+    "block": (
+        *(SHELL.replace("OPTIONS", OPTIONS), "torchrun --nnodes"),
+        ("pretrain_gpt.py", "--save", "${CKPT}", *OPTIONS.split()),
+    ),
+    # The order of keys says nothing.
+    "arguments first": (
+        *(f"    args:\n{listed(*AGENT)}    command: [torchrun]\n", "command: [torch"),
+        AGENT[2:],
+    ),
+    # Pods that are a process each are the cluster's, too.
+    "no agent": (
+        *(f"    command: [python]\n    args:\n{listed(*AGENT[2:])}", "command: [pyt"),
+        AGENT[2:],
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_list_of_words(tmp_path: Path, kind: str) -> None:
-    """Options over many lines, variables of the container, and where it begins."""
-    words = "".join(f"    - {word}\n" for word in OPTIONS.split())
-    text = manifest(kind, LISTED + words + "    - --save=$(CKPT)\n")
-    job = read(tmp_path, text)
-    line = text[: text.index("command: [torchrun]")].count("\n") + 1
+def test_what_pods_run(tmp_path: Path, kind: str, way: str) -> None:
+    """The command of a container, and the line on which it begins."""
+    command, start, program = WAYS[way]
+    text = manifest(kind, command)
+    job = read(tmp_path, text, gpus=8 if way == "no agent" else None)
+    line = text[: text.index(start)].count("\n") + 1
     assert job.started == Started("kubernetes", str(tmp_path / "job.yaml"), line)
     assert (job.world_size, job.parallelism.size("tp")) == (8, 2)
     assert job.started is not None
     assert job.started.image == "nvcr.io/x/y:1"
-    assert job.started.command == (
-        "pretrain_gpt.py",
-        *OPTIONS.split(),
-        "--save=${CKPT}",
-    )
-    kept = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
-    assert job.started.environment == kept
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_script_in_a_block(tmp_path: Path, kind: str) -> None:
-    """Its lines are those of the manifest."""
-    text = manifest(kind, SHELL.replace("OPTIONS", OPTIONS))
-    job = read(tmp_path, text)
-    line = text[: text.index("torchrun")].count("\n") + 1
-    assert job.started == Started("kubernetes", str(tmp_path / "job.yaml"), line)
-    assert job.world_size == 8
-    assert job.started is not None
-    assert job.started.command[:3] == ("pretrain_gpt.py", "--save", "${CKPT}")
-
-
-def test_arguments_may_stand_first(tmp_path: Path) -> None:
-    """The order of keys in a manifest says nothing."""
-    words = ["--nnodes=4", "--nproc-per-node=2", "pretrain_gpt.py", *OPTIONS.split()]
-    listed = "".join(f"    - {word}\n" for word in words)
-    text = manifest("Job", f"    args:\n{listed}    command: [torchrun]\n")
-    job = read(tmp_path, text)
-    assert job.world_size == 8
-    assert job.started is not None
-    assert job.started.line == text.count("\n")
+    assert job.started.command == program
+    assert job.started.environment == {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
 
 
 def test_a_manifest_in_a_script_is_the_script_s(tmp_path: Path) -> None:
@@ -142,18 +144,9 @@ def test_a_manifest_in_a_script_is_the_script_s(tmp_path: Path) -> None:
 def test_odd_commands_are_told(tmp_path: Path, command: str, told: str) -> None:
     """With a place, or as a script that trains nothing."""
     path = tmp_path / "job.yaml"
-    path.write_text(POD.replace("spec:", "apiVersion: v1\nkind: Pod\nspec:") + command)
+    # A document above it counts.
+    above = "apiVersion: v1\nkind: Secret\n---\napiVersion: v1\nkind: Pod\nspec:"
+    path.write_text(POD.replace("spec:", above) + command)
     with pytest.raises(InputError) as caught:
         read_job(f"megatron:{path}", gpus=8, tflops=400, note=lambda _: None)
     assert told in str(caught.value)
-
-
-def test_a_program_without_an_agent(tmp_path: Path) -> None:
-    """Pods that are a process each are the cluster's, too."""
-    words = "".join(f"    - {word}\n" for word in ("pretrain_gpt.py", *OPTIONS.split()))
-    path = tmp_path / "job.yaml"
-    path.write_text(manifest("Job", f"    command: [python]\n    args:\n{words}"))
-    job = read_job(str(path), gpus=8, tflops=400, note=lambda _: None)
-    assert job.started is not None
-    assert job.started.name == "kubernetes"
-    assert job.started.command == ("pretrain_gpt.py", *OPTIONS.split())

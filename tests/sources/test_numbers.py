@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
-from placer.cli.main import main
+from tests.commands import refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +25,7 @@ def test_an_underscore_too_many_is_told(tmp_path: Path, name: str, number: str) 
     """A number that Python does not read is the file's problem, not placer's."""
     path = tmp_path / "source"
     path.write_text(FILES[name].format(number))
-    found = CliRunner().invoke(main, ["jobs", "show", f"{name}:{path}"])
-    assert found.exit_code == 2, found.stderr
+    refusal("jobs", "show", f"{name}:{path}")
 
 
 @pytest.mark.parametrize("number", ["1_", "1__0", "1_._5"])
@@ -35,15 +33,13 @@ def test_it_is_told_in_words(tmp_path: Path, number: str) -> None:
     """No message is one of Python's."""
     path = tmp_path / "job.yaml"
     path.write_text(JOB.format(number))
-    found = CliRunner().invoke(main, ["jobs", "show", str(path)])
-    assert found.exit_code == 2
-    assert "micro_batches: expected an integer" in found.stderr
-    assert "literal" not in found.stderr
+    told = refusal("jobs", "show", path)
+    assert "micro_batches: expected an integer" in told
+    assert "literal" not in told
 
 
 def test_digits_may_be_grouped(tmp_path: Path) -> None:
     """1_024 is a number everywhere."""
     path = tmp_path / "source"
     path.write_text(FILES["megatron"].format("1_024"))
-    found = CliRunner().invoke(main, ["jobs", "show", f"megatron:{path}"])
-    assert "num-layers" not in found.stderr
+    assert "num-layers" not in refusal("jobs", "show", f"megatron:{path}")

@@ -1,84 +1,18 @@
-"""Captured scripts in the folder of PLACER_SAMPLES: what is refused, and asked for."""
+"""A script with a file that it lacks, and flags that give a job that is shipped."""
 
 from dataclasses import replace
 
 import pytest
 
 import placer
-from placer.base.errors import InputError
-from placer.formats.jobs.job import Options, open_job
 from placer.job.models import padded_vocabulary
 
-GPT3 = "megatron/train_gpt3_175b_distributed.sh"
-MIXTRAL = "megatron/train_mixtral_8x7b_distributed.sh"
-TABLE_1 = "megatron/sc21/run_table_1.sh"
-SWIFT = "ms-swift/deepseek_v3.sh"
 
-
-def facts(path, gpus=None, **settings):
-    options = Options(gpus, 400.0, None, settings)
-    opened = open_job(str(path), options)
-    opened.job()
-    return {key: fact.value for key, fact in opened.found.facts.items()}
-
-
-def shape(found):
-    """Layers and widths, and the rows of the embedding: the padded vocabulary."""
-    keys = ("layers", "hidden", "ffn", "heads", "kv_heads")
-    whole = found.get("model.vocab_multiple", 1) * found["parallelism.tp"]
-    rows = -(-found["model.vocab"] // whole) * whole
-    return (*(found[f"model.{key}"] for key in keys), rows)
-
-
-def test_the_530b_model_of_sc21(samples):
-    """Three chunks a stage, a padded vocabulary, and a missing file that is named."""
-    path = samples / "jobs" / TABLE_1
-    found = facts(path, 2520, MODEL_SIZE="530B")
-    assert (found["parallelism.vp"], shape(found)[-1]) == (3, 51200)
+def test_a_missing_file_is_named(samples):
+    """What a script sources and is not there is told with the job."""
+    path = samples / "jobs" / "megatron/sc21/run_table_1.sh"
     with pytest.warns(UserWarning, match=r"SBATCH\.sh .* it is not there"):
         placer.read_job(path, gpus=32, tflops=100.0)
-
-
-def test_gpt3_is_refused_as_megatron_does(samples):
-    """It has a batch and a schedule, and GPUs that its sizes do not divide."""
-    with pytest.raises(InputError) as caught:
-        facts(samples / "jobs" / GPT3)
-    told = str(caught.value)
-    assert "--step-batch-size-schedule and --global-batch-size together" in told
-    assert "--gpus N, a multiple of 128" in told
-    with pytest.raises(InputError, match="--gpus N, a multiple of 32"):
-        facts(samples / "jobs" / MIXTRAL)
-
-
-def test_gpt3_without_its_batch(samples, tmp_path):
-    """The same job with the line that Megatron wants gone."""
-    text = (samples / "jobs" / GPT3).read_text()
-    path = tmp_path / "gpt3.sh"
-    path.write_text(text.replace("--global-batch-size 1536", ""))
-    found = facts(path, 1024)
-    assert (found["parallelism.dp"], found["micro_batches"]) == (8, 192)
-    assert (found["model.ffn"], found["model.kv_heads"]) == (49152, 96)
-    assert (shape(found)[-1], found["bytes.gradient"]) == (51200, 2)
-
-
-def test_swift_takes_its_shape_from_elsewhere(samples):
-    """GPUs, pipeline, experts and batch; the shape is asked for."""
-    path = str(samples / "jobs" / SWIFT)
-    with pytest.raises(InputError, match=r"-j hf:config\.json"):
-        placer.read_job(path, tflops=100.0)
-    given = {"layers": 27, "hidden": 2048, "heads": 16, "ffn": 11264, "vocab": 163840}
-    given |= {"experts": 64, "top_k": 6, "expert_ffn": 1408}
-    settings = {f"job.model.{key}": str(value) for key, value in given.items()}
-    found = facts(path, **settings)
-    assert [found[f"parallelism.{axis}"] for axis in ("pp", "ep", "etp", "dp")] == [
-        2,
-        4,
-        1,
-        4,
-    ]
-    assert found["micro_batches"] == 4
-    assert found["data_parallel.sharding"] == "zero1"
-    assert found["tensor_parallel.sequence"] is False
 
 
 def test_azures_flags_give_the_shipped_job(tmp_path):

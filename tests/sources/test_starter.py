@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,11 +17,12 @@ from tests.texts import table
 if TYPE_CHECKING:
     from pathlib import Path
 
-JOB = (
-    "pretrain_gpt.py --tensor-model-parallel-size 2 --num-layers 8 --hidden-size 1024 "
+OPTIONS = (
+    "--tensor-model-parallel-size 2 --num-layers 8 --hidden-size 1024 "
     "--num-attention-heads 16 --seq-length 1024 --micro-batch-size 1 "
     "--global-batch-size 16 --vocab-size 32000"
 )
+JOB = f"pretrain_gpt.py {OPTIONS}"
 AGENT = "--nproc-per-node 2 --nnodes 4"
 
 
@@ -32,78 +34,21 @@ def started(tmp_path: Path, text: str) -> Started | None:
     return job.started
 
 
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        (f"srun torchrun {AGENT} --rdzv_backend c10d {JOB}", "torchrun-c10d"),
-        (f"srun torchrun {AGENT} --rdzv-backend=etcd-v2 {JOB}", "torchrun-c10d"),
-        (f"torchrun {AGENT} --node_rank $SLURM_NODEID {JOB}", "torchrun-static"),
-        (f"srun python -m torch.distributed.run {AGENT} {JOB}", "torchrun-static"),
-        (f"PET_RDZV_BACKEND=c10d; torchrun {AGENT} {JOB}", "torchrun-c10d"),
-        (f'srun -l bash -c "torchrun {AGENT} {JOB}"', "torchrun-static"),
-        (f"srun --ntasks 8 python -u {JOB}", "slurm"),
-        (f'srun --ntasks 8 bash -c "python {JOB}"', "slurm"),
-        (f"mpirun -np 8 --hostfile h python {JOB}", "openmpi"),
-        (f"mpiexec -n 8 -f hosts python {JOB}", "hydra"),
-        (f"/usr/bin/mpiexec.hydra -n 8 python {JOB}", "hydra"),
-        (f"deepspeed --hostfile=h --num_gpus 2 {JOB}", "deepspeed"),
-        (f"accelerate launch --num_machines 4 {JOB}", "accelerate"),
-        (f"srun accelerate launch --rdzv_backend c10d {JOB}", "accelerate-c10d"),
-        (f"python -m accelerate.commands.launch {JOB}", "accelerate"),
-        (f"ray job submit --address h -- python {JOB}", "ray"),
-    ],
-)
-def test_the_innermost_launcher_is_read_with_its_line(
-    tmp_path: Path, command: str, name: str
+@pytest.mark.parametrize(*table("sources/starter.yaml", "launchers"))
+def test_what_starts_the_job(
+    tmp_path: Path, script: str, expected: dict[str, Any] | None
 ) -> None:
-    """Where its word stands, whatever else the script does before."""
-    found = started(tmp_path, f"#!/bin/bash\n#SBATCH --nodes=4\n{command}\n")
-    assert found == Started(name, str(tmp_path / "train.sh"), 3)
-
-
-def test_the_program_is_kept_for_pods(tmp_path: Path) -> None:
-    """Its words, what the script exports, its image; nothing that is of one host."""
-    lines = [
-        "#SBATCH --container-image=docker://reg.io#a/b:1",
-        "export NCCL_DEBUG=INFO OPEN=$HOME MASTER_ADDR=here HF_TOKEN=x",
-        f"A=1 B=$(date) torchrun {AGENT} {JOB} \\",
-        "$MORE --save $S --list 'a b' --wandb-key k",
-    ]
-    found = started(tmp_path, "\n".join(lines))
-    assert found is not None
-    end = ("--save", "${S}", "--list", "a b", "--wandb-key", "${WANDB_KEY}")
-    assert found.command == (*JOB.split(), *end)
-    assert found.environment == {"NCCL_DEBUG": "INFO", "A": "1"}
-    assert found.image == "reg.io/a/b:1"
-
-
-@pytest.mark.parametrize(
-    ("command", "image"),
-    [
-        (
-            f"srun --container-image=nvcr.io#n/p:2 torchrun {AGENT} {JOB}",
-            "nvcr.io/n/p:2",
-        ),
-        (f"srun --container-image /a/b.sqsh torchrun {AGENT} {JOB}", ""),
-        (f"srun --container-image $IMAGE torchrun {AGENT} {JOB}", ""),
-        (f"torchrun {AGENT} {JOB}", ""),
-    ],
-)
-def test_images_are_those_of_a_registry(
-    tmp_path: Path, command: str, image: str
-) -> None:
-    """A file of enroot and a variable are no image for pods."""
-    found = started(tmp_path, command)
-    assert found is not None
-    assert found.image == image
-
-
-def test_what_only_the_script_knows_is_no_command(tmp_path: Path) -> None:
-    """The output of a command and an empty word cannot be said in a manifest."""
-    for more in ("--seed $(date +%s)", "--name ''"):
-        found = started(tmp_path, f"torchrun {AGENT} {JOB} {more}")
-        assert found is not None
-        assert found.command == ()
+    """The innermost launcher with its line, and what pods need of its program."""
+    for name, words in {"AGENT": AGENT, "JOB": JOB, "OPTIONS": OPTIONS}.items():
+        script = script.replace(name, words)
+    found = started(tmp_path, script)
+    assert (found is None) == (expected is None)
+    assert found is None or found.source == str(tmp_path / "train.sh")
+    for key, value in (expected or {}).items():
+        told = getattr(found, key)
+        if key == "command":
+            told = shlex.join(told).replace(JOB, "JOB")
+        assert told == value, key
 
 
 SWIFT = """\
@@ -144,12 +89,6 @@ def test_frameworks_that_start_themselves(
     plan = placer.place("node:4 gpu:2", job, time_limit=5).plan
     assert plan.verdict["against"] == name
     assert order_in_use(job) == ("sorted-hosts" if name == "verl" else "given-order")
-
-
-def test_without_a_launcher_none_is_named(tmp_path: Path) -> None:
-    """A program that is called by itself, and arguments alone."""
-    assert started(tmp_path, f"python {JOB}") is None
-    assert started(tmp_path, JOB.removeprefix("pretrain_gpt.py ")) is None
 
 
 def test_a_plan_keeps_it_and_the_digest_does_not_depend_on_it(tmp_path: Path) -> None:

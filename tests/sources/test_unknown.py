@@ -11,6 +11,8 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.formats.jobs.job import Options, open_job
+from tests.marks import slow
+from tests.sources.reading import with_neighbours
 from tests.sources.texts import (
     BRIDGE_PYTHON,
     HF,
@@ -21,20 +23,40 @@ from tests.sources.texts import (
 )
 
 REST = {"job.sequence": "4096", "job.micro_batch": "1", "job.micro_batches": "8"}
-# A value behind its key, in YAML, JSON and TOML.
-SCALAR = re.compile(
-    r"""^[ \t{-]*["'\w.-]+["']?[ ]*[:=][ ]+"""
-    r"""("[^"\n]*"|'[^'\n]*'|[-\w.]+)(?=,?[ ]*(?:[#}]|$))""",
-    re.MULTILINE,
-)
-OTHERS = {
-    bool: lambda value: [not value],
-    int: lambda value: [2 * value or 1, 1, 3],
-    float: lambda value: [2 * value, 1.0],
-    str: lambda _value: ["other", "full", "none", "flex", "interleaved1f1b"],
-}
 VOCABULARY = {"job.model.vocab": "1000"}
-# Samples: format, GPUs, what else a job needs, the shape that is joined.
+WIDE = json.dumps(
+    {
+        "model_type": "llama",
+        "num_hidden_layers": 94,
+        "hidden_size": 4096,
+        "intermediate_size": 8192,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 4,
+        "vocab_size": 151936,
+    }
+)
+EXPERTS = {
+    f"job.model.{key}": value
+    for key, value in zip(
+        ("experts", "top_k", "expert_ffn", "moe_layers"),
+        ("128", "8", "1536", "94"),
+        strict=True,
+    )
+}
+BATCH = {"job.micro_batch": "1", "job.micro_batches": "16"}
+MLPERF = "mlperf/tyche_ngpu512/config_GB200_128x4x112xtp4pp8cp2_cg_dplast.sh"
+# Captured scripts: format, GPUs, what else a job needs, the shape that is joined.
+SCRIPTS = {
+    "megatron/train_gpt3_175b_distributed.sh": ("megatron", 1024, {}, ""),
+    "megatron/train_llama3_8b_h100_fp8.sh": ("megatron", None, {}, ""),
+    "megatron/train_mixtral_8x7b_distributed.sh": ("megatron", 64, {}, ""),
+    "megatron/sc21/run_table_1.sh": ("megatron", 32, {}, ""),
+    "deepspeed/run-175b.sh": ("megatron", None, {}, ""),
+    "verl/run_qwen3-235b_megatron_96gb.sh": ("verl", 64, BATCH | EXPERTS, WIDE),
+    "ms-swift/deepseek_v3.sh": ("swift", None, EXPERTS, WIDE),
+    MLPERF: ("mlperf", None, {}, ""),
+}
+# The same of configurations.
 SAMPLES = {
     "accelerate/*.yaml": ("accelerate", None, REST, HF),
     "axolotl/llama*.yaml": ("axolotl", 16, {}, HF),
@@ -54,10 +76,55 @@ FUNCTIONS = (
     *("deepseek_v3_16b", "deepseek_v3_16b_hybridep", "deepseek_v3_671b"),
     "deepseek_v3_671b_float8",
 )
+# Small texts: format, GPUs, what else a job needs, the shape that is joined.
+SMALL = {
+    "hf": (TEXTS["hf"], 64, REST, ""),
+    "torchtitan": (TEXTS["torchtitan"], 64, {}, ""),
+    "deepspeed": (TEXTS["deepspeed"], 8, {"job.sequence": "4096"}, SHAPE),
+    "accelerate": (TEXTS["accelerate"], None, REST, SHAPE),
+    "axolotl": (TEXTS["axolotl"], None, {"job.adapters.rank": "8"}, HF),
+    "nemo": (TEXTS["nemo"], 16, {}, SHAPE),
+    "nemo-rl": (TEXTS["nemo-rl"], None, {}, SHAPE),
+    "maxtext": (TEXTS["maxtext"], 32, {}, ""),
+    "nanotron": (TEXTS["nanotron"], None, {}, ""),
+    "neox": (TEXTS["neox"], 16, {}, ""),
+    "nemo 1": (NEMO_ONE, None, VOCABULARY, ""),
+    "torchtitan python": (TORCHTITAN_PYTHON, 64, {}, ""),
+    "nemo python": (BRIDGE_PYTHON, 64, {}, SHAPE),
+}
+# A value behind its key, in YAML, JSON and TOML.
+SCALAR = re.compile(
+    r"""(?:^|[,{])[ \t{-]*["'\w.-]+["']?[ ]*[:=][ ]+"""
+    r"""("[^"\n]*"|'[^'\n]*'|[-\w.]+)(?=[ ]*(?:[,#}]|$))""",
+    re.MULTILINE,
+)
+ASSIGNED = re.compile(
+    r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)=(?!\()((?:\"(?:[^\"\\]|\\[\s\S])*\""
+    r"|'[^']*'|\$\(\(.*?\)\)|\$\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|`[^`\n]*`|[^\s;&|#\"'`])*)",
+    re.MULTILINE,
+)
+# An assignment whose value is not known: of a command, of an argument, of a branch on
+# what nobody sets or on the host, of a loop over what is not known.
+WAYS = (
+    "{name}=$(cmd)",
+    "{name}=$9",
+    "read -r {name} < file",
+    "if [[ $Q9 == a* ]]; then {name}='{value}'; else {name}='{other}'; fi",
+    "{name}='{other}'; test $(hostname) = a && {name}='{value}'",
+    "if cmd | grep -q a; then {name}='{value}'; else {name}='{other}'; fi",
+    "for {name} in $(cmd); do :; done",
+    "{name}='{value}'; for i9 in $Q9; do {name}='{other}'; done",
+)
+OTHERS = {
+    bool: lambda value: [not value],
+    int: lambda value: [2 * value or 1, 1, 3],
+    float: lambda value: [2 * value, 1.0],
+    str: lambda _value: ["other", "full", "none", "flex", "interleaved1f1b"],
+}
 
 
-def spans(text, python):
-    """Where values stand, with each value."""
+def values_of(text, python):
+    """Where values of a configuration stand, with each value."""
     if not python:
         for match in SCALAR.finditer(text):
             yield match.start(1), match.end(1), plain(match[1])
@@ -83,6 +150,35 @@ def plain(written):
     return word
 
 
+def spots_of(text, kind):
+    """Where something stands, how it can be unknown, and what it is then one of."""
+    if kind == "script":
+        for found in ASSIGNED.finditer(text):
+            yield found.start(), found.end(), list(ways_of(found, text))
+        return
+    write, unknown = {
+        "python": (repr, "own.VALUE"),
+        "configuration": (json.dumps, '"${oc.env:VALUE}"'),
+    }[kind]
+    for start, end, value in values_of(text, kind == "python"):
+        known = [write(other) for other in (value, *OTHERS[type(value)](value))]
+        yield start, end, [(unknown, known)]
+
+
+def ways_of(found, text):
+    """Assignments of what is not known to a variable, and of what it may be."""
+    value = found[2].strip("\"'")
+    if re.fullmatch(r"[0-9]+", value):
+        values = [value, str(2 * int(value)), "1"]
+    else:
+        values = [value, "other", "True" if value == "False" else "False"]
+    known = [f"{found[1]}='{each}'" for each in values]
+    alone = re.match(r"[ \t]*(?:[;#\n]|\Z)", text[found.end() :])
+    for way in WAYS if alone else WAYS[:2]:
+        written = way.format(name=found[1], value=values[0], other=values[1])
+        yield written, known[:2] if "{value}" in way else known
+
+
 def facts(specs, options):
     """What a job is, or what is wrong with it."""
     try:
@@ -93,59 +189,38 @@ def facts(specs, options):
     return {key: fact.value for key, fact in opened.found.facts.items()}, ()
 
 
-def try_unknown(path, text, specs, options, count=None):
-    """Make values of a text unknown, so many of them or all."""
-    python = "def " in text and "return" in text
-    path.write_text(text)
-    before, problems = facts(specs, options)
-    assert before is not None, problems
-    found = list(spans(text, python))
-    chance = random.Random(text)
-    for start, end, value in chance.sample(found, count) if count else found:
+def try_unknown(path, kind, specs, options, count=None, share=1):
+    """Make what a file says unknown: all of it, so many of it, or a share."""
+    text = path.read_text()
+    spots = list(spots_of(text, kind))
+    chosen = random.Random(text).sample(spots, min(count or len(spots), len(spots)))
+    assert chosen
+    for start, end, ways in chosen[::share]:
 
         def job_with(written, start=start, end=end):
             path.write_text(f"{text[:start]}{written}{text[end:]}")
             return facts(specs, options)
 
-        unknown = "own.VALUE" if python else '"${oc.env:VALUE}"'
-        job, problems = job_with(unknown)
-        line = text.count("\n", 0, start) + 1
-        if job is None:
-            told = " ".join(map(str, problems))
-            assert "VALUE" in told, (line, value, told)
-            continue
-        for other in (value, *OTHERS[type(value)](value)):
-            written = repr(other) if python else json.dumps(other)
-            same, problems = job_with(written)
-            assert same in (None, job), (line, value, other)
+        told = {}
+        for unknown, known in ways:
+            job, problems = job_with(unknown)
+            if job is None:
+                assert kind == "script" or "VALUE" in " ".join(map(str, problems))
+                continue
+            for written in known:
+                if written not in told:
+                    told[written], _ = job_with(written)
+                assert told[written] in (None, job), (start, unknown, written)
+    path.write_text(text)
 
 
-def specs_of(folder, name, path, shape):
+def specs_of(name, path, shape):
     """A file in a format, joined with a shape where there is one."""
     if not shape:
         return [f"{name}:{path}"]
-    beside = folder / "shape.json"
+    beside = path.parent / "shape-beside.json"
     beside.write_text(shape)
     return [f"{name}:{path}", f"hf:{beside}"]
-
-
-# Small texts: format, GPUs, what else a job needs, the shape that is joined.
-SMALL = {
-    "hf": (TEXTS["hf"], 64, REST, ""),
-    "torchtitan": (TEXTS["torchtitan"], 64, {}, ""),
-    "deepspeed": (TEXTS["deepspeed"], 8, {"job.sequence": "4096"}, SHAPE),
-    "accelerate": (TEXTS["accelerate"], None, REST, SHAPE),
-    "axolotl": (TEXTS["axolotl"], None, {"job.adapters.rank": "8"}, HF),
-    "nemo": (TEXTS["nemo"], 16, {}, SHAPE),
-    "nemo-rl": (TEXTS["nemo-rl"], None, {}, SHAPE),
-    "maxtext": (TEXTS["maxtext"], 32, {}, ""),
-    "nanotron": (TEXTS["nanotron"], None, {}, ""),
-    "neox": (TEXTS["neox"], 16, {}, ""),
-    "nemo 1": (NEMO_ONE, None, VOCABULARY, ""),
-    "torchtitan python": (TORCHTITAN_PYTHON, 64, {}, ""),
-    "nemo python": (BRIDGE_PYTHON, 64, {}, SHAPE),
-}
-FEW = 12
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -154,11 +229,12 @@ def test_unknown_values(tmp_path, name):
     text, gpus, rest, shape = SMALL[name]
     functions = re.findall(r"^def (\w+)\(.*->", text, re.MULTILINE)
     path = tmp_path / "source"
-    select = functions[0] if functions else None
-    specs = specs_of(tmp_path, name.split()[0], path, shape)
-    options = Options(gpus=gpus, tflops=400, settings=rest, select=select)
-    count = min(FEW, len(list(spans(text, bool(functions)))))
-    try_unknown(path, text, specs, options, count)
+    path.write_text(text)
+    options = Options(gpus, 400.0, None, rest, functions[0] if functions else None)
+    specs = specs_of(name.split()[0], path, shape)
+    assert facts(specs, options)[0] is not None
+    kind = "python" if functions else "configuration"
+    try_unknown(path, kind, specs, options, count=12)
 
 
 @pytest.mark.slow
@@ -167,13 +243,23 @@ def test_unknown_values_of_samples(tmp_path, samples, pattern):
     """Of captured files, every value."""
     name, gpus, rest, shape = SAMPLES[pattern]
     for path in sorted((samples / "jobs").glob(pattern)):
-        for beside in path.parent.iterdir():
-            link = tmp_path / beside.name
-            if not link.exists():
-                link.symlink_to(beside)
-        text = path.read_text()
-        own = tmp_path / f"{path.stem}_own{path.suffix}"
-        for select in FUNCTIONS if path.suffix == ".py" else (None,):
-            specs = specs_of(tmp_path, name, own, shape)
-            options = Options(gpus=gpus, tflops=400, settings=rest, select=select)
-            try_unknown(own, text, specs, options)
+        own = with_neighbours(path, tmp_path)
+        python = path.suffix == ".py"
+        kind = "python" if python else "configuration"
+        for select in FUNCTIONS if python else (None,):
+            options = Options(gpus, 400.0, None, rest, select)
+            try_unknown(own, kind, specs_of(name, own, shape), options)
+
+
+@pytest.mark.parametrize("share", [23, *slow([1])])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_unknown_variables_of_scripts(samples, tmp_path, name, share):
+    """No job is claimed that would be another one with a value of the variable."""
+    kind, gpus, rest, shape = SCRIPTS[name]
+    own = with_neighbours(samples / "jobs" / name, tmp_path)
+    # Megatron refuses this one beside a schedule of batches.
+    own.write_text(own.read_text().replace("--global-batch-size 1536", ""))
+    specs = specs_of(kind, own, shape)
+    for path in (own, *sorted(own.parent.glob("[Cc][Oo][Nn][Ff]*.sh"))):
+        options = Options(gpus, 400.0, None, rest)
+        try_unknown(path, "script", specs, options, share=share)

@@ -2,15 +2,16 @@
 
 A case promises something in a sentence (``says``) and gives a source: ``read``, its
 format and text, which is the name of a text in `tests.sources.texts` or what
-`tests.texts.Texts` takes, with the shape ``join`` and the files ``beside`` it; or
-``files``, captured ones. ``rest`` names keys that are given as in
-`tests.sources.reading.REST`, ``given`` others. What must come of it is ``job``, by the
-keys of its file; ``asks``, the keys that are asked for; or a ``problem`` with its
-``hint``.
+`tests.texts.Texts` takes, with the shape ``join`` and files ``beside`` it; ``files``,
+captured ones; or ``captured``, one of those with a text in the place of another.
+``rest`` names keys that are given as in `tests.sources.reading.REST`, ``given`` others.
+What must come of it is ``job``, by the keys of its file, and ``facts`` that it follows
+from; ``asks``, the keys that are asked for; or a ``problem`` with its ``hint``.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,7 +26,6 @@ from tests.texts import cases as tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 Case = dict[str, Any]
 DERIVED = {
@@ -78,6 +78,12 @@ def test_the_job_is_the_one_worked_out_by_hand(
     if "files" in case:
         folder = request.getfixturevalue("samples") / "jobs"
         specs = [str(folder / name) for name in case["files"]]
+    elif "captured" in case:
+        name, old, new = case["captured"]
+        own = tmp_path / Path(name).name
+        text = (request.getfixturevalue("samples") / "jobs" / name).read_text()
+        own.write_text(text.replace(old, new))
+        specs = [str(own)]
     else:
         specs = sources_of(case, tmp_path)
     gpus, select = case.get("gpus"), case.get("select")
@@ -86,7 +92,10 @@ def test_the_job_is_the_one_worked_out_by_hand(
         problems = problems_of(lambda: open_job(specs, options).job())
         check_problems(problems, case)
         return
-    job = open_job(specs, options).job()
+    opened = open_job(specs, options)
+    job, facts = opened.job(), opened.found.facts
+    for key, value in case.get("facts", {}).items():
+        assert facts[key].value == value, key
     expected = dict(leaves(case["job"]))
     found = {
         key: DERIVED[key](job) if key in DERIVED else at(job, key) for key in expected
@@ -100,4 +109,5 @@ def check_problems(problems: Any, case: Case) -> None:
         assert [problem.key for problem in problems] == case["asks"]
     assert case.get("problem", "") in problems[0].message
     assert case.get("hint", "") in problems[0].hint
+    assert any(case.get("any hint", "") in problem.hint for problem in problems)
     assert case.get("line", problems[0].line) == problems[0].line
