@@ -321,7 +321,7 @@ def _refuse_unlike(plan: Plan, job: Job) -> None:
         return
     if unlike := unlike_sizes(plan.axes, job.parallelism, (*SAME_WORK, "dp")):
         message = f"the plan is of another job: {', '.join(unlike)}"
-        raise InputError([Problem(message, hint="give the job that the plan places")])
+        raise InputError(message, hint="give the job that the plan places")
 
 
 def _plan_of(

@@ -173,7 +173,7 @@ class Value:
             return []
         if len(self.content) > MAX_ITEMS:
             message = f"a list of {len(self.content)}, the most is {MAX_ITEMS}"
-            raise InputError([Problem(message, self.document.source, key=self.key)])
+            raise InputError(message, self.document.source, key=self.key)
         return [
             Value(self.document, content, (*self.path, index))
             for index, content in enumerate(self.content)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.draw import palette
 from placer.placement.homes import home_level, room_wanted
 
@@ -240,7 +240,7 @@ def grouping(view: MachineView, axis: str, shown: BoolArray, level: int) -> Grou
         why = "" if axis == "role" or "role" in present else ": its size is 1"
         message = f"the job has no {axis}{why}"
         hint = f"it has {', '.join(present)}"
-        raise InputError([Problem(message, key="colour", hint=hint)])
+        raise InputError(message, key="colour", hint=hint)
     value, group, members = _groups(view.plan, axis)
     values = tuple(np.unique(value[shown]).tolist())
     colours = _colours(view, axis, value, shown, values, level)
@@ -332,5 +332,5 @@ def _axes(plan: Plan) -> Parallelism:
     axes = plan.axes
     if axes is None:
         message = "the plan does not give the sizes of its axes"
-        raise InputError([Problem(message, key="job.parallelism")])
+        raise InputError(message, key="job.parallelism")
     return axes

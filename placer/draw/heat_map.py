@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.base.units import format_bytes, format_bytes_beside
 from placer.draw import palette, svg
 
@@ -46,9 +46,7 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
     rows: Mapping[str, Mapping[str, float]] = plan.score.get("traffic_bytes", {})
     sent = [value for row in rows.values() for value in row.values() if value > 0]
     if not sent:
-        raise InputError(
-            [Problem("the plan has no traffic", key="score.traffic_bytes")]
-        )
+        raise InputError("the plan has no traffic", key="score.traffic_bytes")
     used = dict.fromkeys(tier for row in rows.values() for tier in row)
     tiers = list(plan.topology.get("tiers", ())) or list(used)
     scale = _Scale(min(sent), max(sent))

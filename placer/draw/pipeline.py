@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.base.units import format_seconds
 from placer.draw import palette, svg
 from placer.draw.line_plot import nice_step
@@ -68,7 +68,7 @@ def pipeline_chart(step: Step, theme: str = "auto") -> str:
     """
     job = step.model.job
     if job.model is None:
-        raise InputError([Problem("the job has no model, so no times", key="model")])
+        raise InputError("the job has no model, so no times", key="model")
     replica, stages, bare = slowest_pipeline(step)
     axes = job.parallelism
     rows = shown_stages(axes.pp)

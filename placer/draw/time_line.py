@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.base.units import format_beside, format_seconds
 from placer.draw import palette, svg
 
@@ -54,7 +54,7 @@ def time_line(plan: Plan, theme: str = "auto") -> str:
     step = plan.score.get("step_time_s", 0.0)
     parts = list(_parts(plan))
     if step <= 0 or not parts:
-        raise InputError([Problem("the plan has no times", key="score.step_time_s")])
+        raise InputError("the plan has no times", key="score.step_time_s")
     exposed = [part for part in parts if part.exposed]
     top = _ZOOM_TOP + _ZOOM_HIGH + 56 if exposed else _BAR_TOP + _BAR_HIGH + 36
     title = f"Time of a {plan.period}: {plan.job['name']} on {plan.topology['name']}"

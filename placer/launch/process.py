@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,6 @@ def _number(environ: Mapping[str, str], *names: str) -> int | None:
         if not text:
             continue
         if not (text.isascii() and text.isdigit() and len(text) < 10):
-            raise InputError([Problem(f"expected a number, got {text[:40]!r}", name)])
+            raise InputError(f"expected a number, got {text[:40]!r}", name)
         return int(text)
     return None

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.launch.process import Process, host_name, local_index, this_process
 
 if TYPE_CHECKING:
@@ -238,4 +238,4 @@ def _numbered(visible: Sequence[str]) -> bool:
 
 
 def _error(message: str, hint: str) -> InputError:
-    return InputError([Problem(message, hint=hint)])
+    return InputError(message, hint=hint)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.launch.process import RANK_VARIABLES, Process
 
 FORMAT = "placer/report"
@@ -59,7 +59,7 @@ def require_rank(process: Process) -> int:
     if process.rank is None:
         hint = f"start it with a launcher that sets one of {', '.join(RANK_VARIABLES)}"
         message = "nothing in the environment says which rank this process has"
-        raise InputError([Problem(message, hint=hint)])
+        raise InputError(message, hint=hint)
     return process.rank
 
 
@@ -85,7 +85,7 @@ def read_reports(text: str, source: str) -> Collected:
     if not processes:
         what = f"no report can be read in line {unreadable[0]}" if unreadable else ""
         hint = "run `placer verify PLAN --report` in every process and keep its output"
-        raise InputError([Problem(what or "there is no report", source, hint=hint)])
+        raise InputError(what or "there is no report", source, hint=hint)
     return Collected(tuple(processes), tuple(unreadable))
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.documents import closest
 from placer.logs.steps import clean_lines
 
@@ -84,16 +84,16 @@ def read(text: str, source: str, test: str = "") -> list[Table]:
     """
     if test and test not in TESTS:
         hint = closest(test, TESTS) or f"known: {', '.join(TESTS)}"
-        raise InputError([Problem("there is no such test", key="--test", hint=hint)])
+        raise InputError("there is no such test", key="--test", hint=hint)
     tables = [table for table in _tables(text, source) if table.rows]
     if not tables:
-        raise InputError([Problem("no table of nccl-tests in it", source)])
+        raise InputError("no table of nccl-tests in it", source)
     for table in tables:
         table.test = table.test or _by_ratio(table) or test
         if not table.test:
             hint = f"--test NAME: {', '.join(TESTS)}"
             message = "it does not say which test it is of"
-            raise InputError([Problem(message, source, key="--test", hint=hint)])
+            raise InputError(message, source, key="--test", hint=hint)
     return tables
 
 

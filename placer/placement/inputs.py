@@ -134,7 +134,7 @@ def inputs_of(
         whole = " and the ".join(missing)
         hint = f"give the {whole} it was made for: {', '.join(map(named, missing))}"
         message = "the plan does not keep its inputs: an older placer made it"
-        raise InputError([Problem(message, hint=hint)])
+        raise InputError(message, hint=hint)
     refuse(_form_problems(kept))
     found = _Kept(kept)
     topology_used = topology or found.read("topology", decode_topology)
@@ -208,7 +208,7 @@ class _Kept:
         try:
             return tuple(expand(self._kept.get(key) or ""))
         except ValueError as error:
-            raise InputError([Problem(str(error), key=_path(key))]) from None
+            raise InputError(str(error), key=_path(key)) from None
 
 
 def _path(*keys: str) -> str:

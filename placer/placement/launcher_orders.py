@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.documents import closest
 
 if TYPE_CHECKING:
@@ -93,10 +93,10 @@ def launcher_called(name: str) -> Launcher:
     if name in _UNPREDICTABLE:
         message = f"{name}: {_UNPREDICTABLE[name]}"
         hint = "start the job and let `placer verify` compare it with a plan"
-        raise InputError([Problem(message, key="launcher", hint=hint)])
+        raise InputError(message, key="launcher", hint=hint)
     hint = closest(name, LAUNCHERS) or f"known: {', '.join(LAUNCHERS)}"
     message = f'there is no launcher "{name}"'
-    raise InputError([Problem(message, key="launcher", hint=hint)])
+    raise InputError(message, key="launcher", hint=hint)
 
 
 def launch_order(launcher: Launcher, hosts: Topology, machine: Topology) -> IntArray:

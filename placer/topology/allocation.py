@@ -128,7 +128,7 @@ def parse_hosts(text: str, key: str = "hosts") -> list[str]:
     try:
         return expand(text)
     except ValueError as error:
-        raise InputError([Problem(str(error), key=key, hint=_at(text))]) from None
+        raise InputError(str(error), key=key, hint=_at(text)) from None
 
 
 def _read_file(source: str) -> list[str]:
@@ -139,7 +139,7 @@ def _read_file(source: str) -> list[str]:
     try:
         lines = list(_lines(files.read_text(source)))
     except ValueError as error:
-        raise InputError([Problem(str(error), shown)]) from None
+        raise InputError(str(error), shown) from None
     for number, column, line in lines:
         try:
             hosts.update(dict.fromkeys(lists.expand(line)))
