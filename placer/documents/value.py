@@ -222,6 +222,11 @@ def closest(name: str, options: Iterable[str]) -> str:
     return f'did you mean "{near[0]}"?' if near else ""
 
 
+def known_hint(name: str, known: Collection[str]) -> str:
+    """Hint that names the one most like ``name``; all of them when none is near."""
+    return closest(name, known) or f"known: {', '.join(known)}"
+
+
 def _unpadded(name: str) -> str:
     """A name without zeros before its numbers: a1 for a01."""
     return re.sub(r"(?<!\d)0+(?=\d)", "", name)

@@ -55,12 +55,8 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
     title = f"Traffic of a {plan.period}: {plan.job['name']}"
     machine = plan.topology["name"]
     root = svg.new_picture(width, height, theme, f"{title} on {machine}")
-    room = width - 2 * _MARGIN
-    shown = svg.shortened(title, room, 18)
-    svg.write(root, shown, _MARGIN, 40, font_size=18, font_weight="600")
     total = f"{format_bytes(sum(sent))} sent by {plan.world_size:,} GPUs of {machine}"
-    total = svg.shortened(total, room, 13)
-    svg.write(root, total, _MARGIN, 64, class_="p-soft", font_size=13)
+    svg.write_heading(root, title, total, _MARGIN, width - 2 * _MARGIN, 18)
     _draw_tiers(root, tiers, plan.topology.get("scale_up", 0))
     for index, (axis, row) in enumerate(rows.items()):
         y = _TOP + index * _HIGH

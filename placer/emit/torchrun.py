@@ -28,7 +28,7 @@ from placer.emit.nodes import (
     NodeRanks,
     nodes_in_order,
     nodes_of,
-    require_consecutive,
+    require,
 )
 from placer.emit.process import (
     NEED_COMMAND,
@@ -74,7 +74,7 @@ export CUDA_VISIBLE_DEVICES=$devices
 def render(plan: Plan) -> str:
     """A bash script that starts torchrun with this host's node rank."""
     nodes = nodes_of(plan)
-    require_consecutive(nodes, "torchrun")
+    require(nodes, "torchrun", "consecutive")
     pick_gpus = not all(node.gpus_in_order for node in nodes)
 
     def assignments(node_rank: int, node: NodeRanks) -> str:

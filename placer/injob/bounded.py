@@ -52,13 +52,8 @@ def within(seconds: float, ask: Callable[[], T]) -> T:
 def output_of(command: Sequence[str], seconds: float) -> tuple[int, str]:
     """Exit status and output of a command.
 
-    Raises
-    ------
-    LateError
-        If it takes longer; it is killed and not waited for, as one that hangs in a
-        driver does not die.
-    OSError
-        If it cannot be started.
+    Raises `LateError` if it takes longer; it is killed and not waited for, as one that
+    hangs in a driver does not die. Raises `OSError` if it cannot be started.
     """
     # A file, not a pipe: children of the command that live on would hold a pipe open.
     with tempfile.TemporaryFile() as printed:

@@ -185,11 +185,7 @@ class DataParallel:
         ``core/parallel_state.py``: both groups are divided by the same number;
         torchtitan b5bcd76c, ``distributed/parallel_dims.py``: one ``dp_replicate``).
 
-        Parameters
-        ----------
-        members : int
-        dense : int
-            Ranks with the same parameters outside experts: dp x cp.
+        ``dense``: ranks with the same parameters outside experts: dp x cp.
         """
         copies = self.optimizer_instances
         if self.sharding == "hsdp" and self.shard_size:

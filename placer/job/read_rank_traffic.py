@@ -242,10 +242,7 @@ def _of_csv(text: str, source: str, world_size: int) -> Columns:
 def _number(key: str, text: str, world_size: int) -> int | float:
     """A field of a CSV line.
 
-    Raises
-    ------
-    ValueError
-        Saying what is wrong with it.
+    Raises `ValueError` saying what is wrong with it.
     """
     if key == "bytes":
         size = parse_bytes(text)

@@ -147,10 +147,7 @@ class Rules:
 def parse_ranks(text: str, highest: int = MAX_RANKS - 1) -> tuple[int, ...]:
     """Ranks of a list such as ``0-7,12``, ascending.
 
-    Raises
-    ------
-    ValueError
-        If it is malformed, or names a rank above ``highest`` or twice.
+    Raises `ValueError` if it is malformed, or names a rank above ``highest`` or twice.
     """
     ranks: list[int] = []
     if text.count(",") > highest:

@@ -86,10 +86,7 @@ RANK_VARIABLES = tuple(dict.fromkeys(row.rank for row in _KNOWN))
 def this_process(environ: Mapping[str, str] | None = None) -> Process:
     """The process that asks, or the one with this environment.
 
-    Raises
-    ------
-    InputError
-        If a variable that must be a number is none.
+    Raises `InputError` if a variable that must be a number is none.
     """
     env = os.environ if environ is None else environ
     known = next((row for row in _KNOWN if _is_set(row, env)), None)
@@ -125,10 +122,7 @@ def host_name(environ: Mapping[str, str]) -> str:
 def local_index(environ: Mapping[str, str], process: Process) -> int | None:
     """``PLACER_LOCAL_INDEX``, else the launcher's local rank.
 
-    Raises
-    ------
-    InputError
-        If the variable is set and no number.
+    Raises `InputError` if the variable is set and no number.
     """
     given = _number(environ, "PLACER_LOCAL_INDEX")
     return process.local_rank if given is None else given

@@ -43,10 +43,7 @@ def _rendezvous(parameters: Any) -> Any:
 def read_node_map(path: str) -> list[str]:
     """Hosts of a ``placer/node-map`` file, by node rank.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is no such file, or is of a newer version.
+    Raises `InputError` if it cannot be read, is no such file, or is of a newer version.
     """
     try:
         data = json.loads(read_text(path))

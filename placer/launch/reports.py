@@ -37,10 +37,7 @@ class Collected:
 def report_line(process: Process) -> str:
     """The process as one line of JSON, without what is not known.
 
-    Raises
-    ------
-    InputError
-        If nothing says which rank the process has.
+    Raises `InputError` if nothing says which rank the process has.
     """
     require_rank(process)
     known = {"rank": process.rank, **vars(process), "gpu": process.gpu}
@@ -51,10 +48,7 @@ def report_line(process: Process) -> str:
 def require_rank(process: Process) -> int:
     """The rank the process says it has.
 
-    Raises
-    ------
-    InputError
-        If it says none.
+    Raises `InputError` if it says none.
     """
     if process.rank is None:
         hint = f"start it with a launcher that sets one of {', '.join(RANK_VARIABLES)}"
@@ -69,10 +63,7 @@ def read_reports(text: str, source: str) -> Collected:
     Launchers put ``0: `` or ``host: `` in front of lines, and lines of several
     processes may run together.
 
-    Raises
-    ------
-    InputError
-        If there is no readable report.
+    Raises `InputError` if there is no readable report.
     """
     processes: list[Process] = []
     unreadable: list[int] = []

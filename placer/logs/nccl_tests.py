@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from placer.base.errors import InputError
-from placer.documents import closest
+from placer.documents import known_hint
 from placer.logs.steps import clean_lines
 
 PATTERN = r"(?m)#?\s+size\s+count\s+type\b.*\btime\s+algbw\s+busbw"
@@ -77,14 +77,12 @@ class Table:
 def read(text: str, source: str, test: str = "") -> list[Table]:
     """The tables of a text that have any row.
 
-    Parameters
-    ----------
-    test : str
-        The test, for tables that do not show it.
+    ``test``: the test, for tables that do not show it.
     """
     if test and test not in TESTS:
-        hint = closest(test, TESTS) or f"known: {', '.join(TESTS)}"
-        raise InputError("there is no such test", key="--test", hint=hint)
+        raise InputError(
+            "there is no such test", key="--test", hint=known_hint(test, TESTS)
+        )
     tables = [table for table in _tables(text, source) if table.rows]
     if not tables:
         raise InputError("no table of nccl-tests in it", source)

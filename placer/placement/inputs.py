@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import compress, expand
 from placer.base.naming import named
-from placer.documents import Document, Value, closest, document_of
+from placer.documents import Document, Value, document_of, known_hint
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.even import axis_of
 from placer.job.read import decode_job
@@ -275,6 +275,6 @@ def _unknown_axes(added: Mapping[str, str], known: Sequence[str]) -> Iterator[Pr
     for key in added:
         axis = axis_of(key)
         if axis not in known:
-            hint = closest(axis, known) or f"known: {', '.join(known)}"
+            hint = known_hint(axis, known)
             message = f'there is no axis or group "{axis}"'
             yield Problem(message, key=f"require.{key}", hint=hint)

@@ -15,7 +15,7 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError
-from placer.documents import closest
+from placer.documents import known_hint
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -94,7 +94,7 @@ def launcher_called(name: str) -> Launcher:
         message = f"{name}: {_UNPREDICTABLE[name]}"
         hint = "start the job and let `placer verify` compare it with a plan"
         raise InputError(message, key="launcher", hint=hint)
-    hint = closest(name, LAUNCHERS) or f"known: {', '.join(LAUNCHERS)}"
+    hint = known_hint(name, LAUNCHERS)
     message = f'there is no launcher "{name}"'
     raise InputError(message, key="launcher", hint=hint)
 

@@ -68,14 +68,9 @@ _PANELS = {
 def sweep_plot(rows: Sequence[Row], swept: Sequence[str], theme: str = "auto") -> str:
     """SVG with a point a row in both panels; rows without a placement are crosses.
 
-    Parameters
-    ----------
-    rows : sequence of mapping, at least one
-    swept : sequence of str
-        Keys that vary. The first with two values or more is the horizontal axis; every
-        combination of the others is a line.
-    theme : str
-        ``auto``, ``light`` or ``dark``.
+    ``swept``: keys that vary. The first with two values or more is the horizontal axis;
+    every combination of the others is a line. ``theme``: ``auto``, ``light`` or
+    ``dark``.
     """
     x_key = next((k for k in swept if len({row[k] for row in rows}) > 1), swept[0])
     others = [key for key in swept if key != x_key]

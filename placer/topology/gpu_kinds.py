@@ -118,12 +118,8 @@ def hosts_of_gpu(name: str) -> str:
 def usual_gpu(gpus: int, trays: bool) -> tuple[str, str]:
     """The GPU of the most common hosts of a size, and why.
 
-    Parameters
-    ----------
-    gpus : int
-        Of a host.
-    trays : bool
-        Whether hosts are in racks that may be one NVLink domain.
+    ``gpus``: of a host. ``trays``: whether hosts are in racks that may be one NVLink
+    domain.
     """
     if trays and gpus == TRAY_GPUS:
         return USUAL_IN_RACKS, "hosts of 4 GPUs in racks are most often NVL72 trays"

@@ -106,11 +106,8 @@ class File:
 def read_topology(source: str | os.PathLike[str]) -> Topology:
     """The machine that ``source`` describes.
 
-    Parameters
-    ----------
-    source : str or path
-        A preset name, a synthetic string (``block:16 rack:8 node:18 gpu:4``), a file of
-        the topology format, or ``-`` for standard input.
+    ``source``: a preset name, a synthetic string (``block:16 rack:8 node:18 gpu:4``), a
+    file of the topology format, or ``-`` for standard input.
     """
     text = os.fspath(source)
     if is_preset("topologies", text):
