@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 MOST_SUBJECTS = 64
 
 
-@takes(
-    plan=PLAN,
-    ranks=INTEGERS,
-    groups=TEXTS,
-    hosts=TEXTS,
-)
+@takes(plan=PLAN, ranks=INTEGERS, groups=TEXTS, hosts=TEXTS)
 def explain(
     plan: PlanLike,
     topology: TopologyLike | None = None,

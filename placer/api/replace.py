@@ -49,12 +49,7 @@ from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from placer.solve.rearrange.failure import Failure
-from placer.solve.replace.search import (
-    Replaced,
-    Terms,
-    TooFewMovesError,
-    replaced,
-)
+from placer.solve.replace.search import Replaced, Terms, TooFewMovesError, replaced
 from placer.solve.run.budget import Budget
 from placer.topology.allocation import OUTSIDE, host_names
 from placer.topology.model import Topology

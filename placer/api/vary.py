@@ -29,12 +29,7 @@ MOST = 64
 DRAWN = 32
 
 
-@takes(
-    plan=PLAN,
-    count=INTEGER,
-    seed=INTEGER,
-    apart=instance(Verdict) | NOTHING,
-)
+@takes(plan=PLAN, count=INTEGER, seed=INTEGER, apart=instance(Verdict) | NOTHING)
 def vary(
     plan: PlanLike, count: int, *, seed: int = 0, apart: Verdict | None = None
 ) -> list[Plan]:

@@ -124,9 +124,7 @@ def all_to_all_cost(
             shared = np.maximum(shared, path)
             latency = latency + mine * there * links.more_latency[link] * messages
     return ExchangeCost(
-        (np.maximum(own, shared) + latency).max(axis=1),
-        fabric.total(sent, gpus),
-        load,
+        (np.maximum(own, shared) + latency).max(axis=1), fabric.total(sent, gpus), load
     )
 
 

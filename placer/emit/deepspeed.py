@@ -17,11 +17,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from placer.base.errors import EmitError
-from placer.emit.nodes import (
-    nodes_in_order,
-    nodes_of,
-    require,
-)
+from placer.emit.nodes import nodes_in_order, nodes_of, require
 from placer.emit.process import part_exports
 from placer.emit.shell import script
 from placer.emit.torchrun import once_a_node

@@ -29,11 +29,7 @@ from placer.base.hostlist import compress
 from placer.documents.files import read_text
 from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import least_segment, not_the_others
-from placer.emit.nodes import (
-    nodes_in_order,
-    nodes_of,
-    require,
-)
+from placer.emit.nodes import nodes_in_order, nodes_of, require
 from placer.emit.process import NEED_COMMAND, SEE_GPU, part_exports
 from placer.emit.shell import HEAD, words
 from placer.emit.torchrun import PICK_GPUS

@@ -24,12 +24,7 @@ import json
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from placer.emit.nodes import (
-    NodeRanks,
-    nodes_in_order,
-    nodes_of,
-    require,
-)
+from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
 from placer.emit.process import (
     NEED_COMMAND,
     become_worker,

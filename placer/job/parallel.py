@@ -49,9 +49,7 @@ class ExpertParallel:
     """How tokens reach their experts over ``ep``."""
 
     imbalance: float = key(
-        number(1.0, 1e6),
-        "tokens of the busiest expert rank, in those of the mean",
-        1.0,
+        number(1.0, 1e6), "tokens of the busiest expert rank, in those of the mean", 1.0
     )
     dispatch: str = key(
         one_of(("flat", "deduplicated")),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -112,24 +112,22 @@ def _given(hosts: Topology, _machine: Topology) -> list[int]:
     return list(range(hosts.num_nodes))
 
 
-def _by_text(hosts: Topology, _machine: Topology) -> list[int]:
-    return sorted(range(hosts.num_nodes), key=hosts.node_names.__getitem__)
+def _by(key: Callable[[str], Any]) -> _Order:
+    """Hosts by a key of their names."""
+
+    def order(hosts: Topology, _machine: Topology) -> list[int]:
+        names = hosts.node_names
+        return sorted(range(hosts.num_nodes), key=lambda node: key(names[node]))
+
+    return order
 
 
-def _by_number(hosts: Topology, _machine: Topology) -> list[int]:
-    names = hosts.node_names
-    return sorted(range(hosts.num_nodes), key=lambda node: natural_key(names[node]))
-
-
-def _by_slurm(hosts: Topology, _machine: Topology) -> list[int]:
-    names = hosts.node_names
-    return sorted(range(hosts.num_nodes), key=lambda node: slurm_key(names[node]))
+_by_text, _by_number, _by_slurm = _by(str), _by(natural_key), _by(slurm_key)
 
 
 def _as_in_file(hosts: Topology, machine: Topology) -> list[int]:
     position = {name: i for i, name in enumerate(machine.node_names)}
-    names = hosts.node_names
-    return sorted(range(hosts.num_nodes), key=lambda node: position[names[node]])
+    return _by(position.__getitem__)(hosts, machine)
 
 
 def _by_file(hosts: Topology, machine: Topology, tiers: range) -> list[int]:
