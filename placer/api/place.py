@@ -1,15 +1,10 @@
-"""The best placement of a job on a machine.
-
-Where nothing measurable is to win, it is the one that the job has already.
-"""
+"""The best placement of a job on a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from placer.api.checked_plan import OBJECTIVES, checked_plan
 from placer.api.inputs import read_inputs
@@ -36,31 +31,24 @@ from placer.base.arguments import (
 from placer.base.errors import InputError, Problem, StoppedError, refuse
 from placer.base.threads import granted_cores
 from placer.cost.step import StepModel
-from placer.explain.difference import saving
-from placer.explain.uncertain import links_are_assumed
 from placer.job.even import evenly
 from placer.job.orders import in_order
 from placer.job.rules import Rules
-from placer.placement.baselines import baseline
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
-from placer.placement.placement import Placement
 from placer.placement.plan_like import PLAN, plan_of
-from placer.placement.previous import Previous, PreviousPlan
-from placer.placement.started import order_in_use
+from placer.placement.previous import PreviousPlan
 from placer.solve.problem.effort import MEASURABLE, Effort, params_of
-from placer.solve.rearrange.settle import TIDY_RANKS, settled
 from placer.solve.run.budget import Budget, InTime, LeftBehind
-from placer.solve.run.solution import EXACT, Progress, Solution, improvement_of
+from placer.solve.run.solution import Progress, Solution, improvement_of
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.base.arrays import IntArray
     from placer.explain.difference import Saving
     from placer.job.model import Job
+    from placer.placement.placement import Placement
     from placer.placement.plan_like import PlanLike
     from placer.solve.problem.compiled import Problem as PlacementProblem
-    from placer.solve.run.solution import Solution
     from placer.topology.model import Topology
 
 
@@ -269,6 +257,7 @@ def _answer(
     """What was found, or what is in use where nobody could measure the difference."""
     if asked.effort != MEASURABLE:
         return found, None
+    from placer.api.order_in_use import answer
 
     return answer(asked.machine, problem, found, asked.previous)
 
@@ -280,56 +269,3 @@ def _option_problems(objective: str | None, workers: int | None) -> Iterator[Pro
         yield Problem(message, key="objective", hint=known)
     if workers is not None and workers < 1:
         yield Problem(f"expected at least 1, got {workers}", key="workers")
-
-
-class Answer(NamedTuple):
-    """What is answered."""
-
-    solution: Solution
-    # What the best that was found saves of a step in the given order, which is kept
-    # where that is too little.
-    saved: Saving | None = None
-
-
-def answer(
-    machine: Topology,
-    problem: PlacementProblem,
-    found: Solution,
-    previous: PreviousPlan | None,
-) -> Answer:
-    """The placement in use, or one that is better by more than runs differ.
-
-    In use is the previous plan, else the hosts in the given order. Of equally good
-    placements the one is taken that leaves the most ranks there. On the hop cost, which
-    nothing disturbs, only what is equal is kept.
-    """
-    job = problem.job
-    if previous is None:
-        name: str = order_in_use(job)
-        used = baseline(name, machine, job, problem.seed).gpu_of_rank
-    else:
-        name, used = "previous plan", previous.seats(job).gpu_of_rank
-    if (used < 0).any() or np.array_equal(used, found.placement.gpu_of_rank):
-        return Answer(found)
-    if previous is None and job.world_size <= TIDY_RANKS:
-        domain = problem.machine.domain_of_gpu[:, used]
-        seats = Previous(used, domain, (), np.zeros(len(used), dtype=bool))
-        found = settled(problem, found, seats)
-    saved = None
-    value = float(problem.goal.value(used))
-    if problem.goal.name == "time":
-        after = found.placement.gpu_of_rank
-        thin = links_are_assumed(machine)
-        saved = saving(problem.model, used, after, problem.seed, thin=thin)
-        is_better = saved.is_measurable
-    else:
-        is_better = value > found.value * (1 + EXACT)
-    if not is_better and _is_legal(problem, used, found):
-        found = found.instead(Placement(used), value, f"{name}, kept")
-    return Answer(found, saved if previous is None else None)
-
-
-def _is_legal(problem: PlacementProblem, used: IntArray, found: Solution) -> bool:
-    """Whether it keeps all rules, with no more of the hosts to avoid."""
-    avoided = problem.avoided(found.placement.gpu_of_rank)
-    return problem.allows(used) and problem.avoided(used) <= avoided
