@@ -1,4 +1,4 @@
-"""Rows of a report with bars in them, of links those alike: what `bars.html` draws.
+"""Rows of a report with bars in them and its busiest links: what `bars.html` draws.
 
 A bar's width is a class: ``w125`` is 12.5 %, ``l125`` starts there (`widths`).
 """
