@@ -11,6 +11,14 @@ def test_no_problem_is_no_error() -> None:
     refuse(iter(()))
 
 
+def test_an_error_is_made_of_the_words_of_its_one_problem() -> None:
+    """Its place, its key and its hint are said as those of a listed one."""
+    error = InputError("is wrong", "a.yaml", 2, 5, key="tiers", hint="mend it")
+    listed = Problem("is wrong", "a.yaml", 2, 5, key="tiers", hint="mend it")
+    assert error.problems == (listed,)
+    assert str(error) == "a.yaml:2:5: tiers: is wrong\n  hint: mend it"
+
+
 @pytest.mark.parametrize("count", [1, MOST_PROBLEMS])
 def test_few_problems_are_all_told(count: int) -> None:
     """Up to the limit every problem is listed, in the order given."""

@@ -48,13 +48,8 @@ def limits_of(
 ) -> tuple[Limit, ...]:
     """The limits that jobs could exceed together, less what those that stay use.
 
-    Parameters
-    ----------
-    machine : Topology
-    jobs : sequence of Job
-        Those to be placed.
-    kept : sequence of (Job, ndarray of shape (R,))
-        Those that stay, and the node of each of their ranks.
+    ``jobs``: those to be placed. ``kept`` ((R,)): those that stay, and the node of each
+    of their ranks.
     """
     found = []
     for budget in machine.budgets:

@@ -35,18 +35,9 @@ class Graded(NamedTuple):
 def graded(offers: Offers, found: Found, granted: BoolArray) -> Graded:
     """The grade of granted nodes for the one job of a question.
 
-    Parameters
-    ----------
-    offers : Offers
-        Of a question whose free nodes have the granted ones among them.
-    found : Found
-        The best of the free nodes.
-    granted : ndarray of bool, shape (N,)
-
-    Raises
-    ------
-    InfeasibleError
-        If the granted nodes cannot hold the job.
+    ``offers``: of a question whose free nodes have the granted ones among them.
+    ``found``: the best of the free nodes. ``granted``: shape (N,). Raises
+    `InfeasibleError` if the granted nodes cannot hold the job.
     """
     question = offers.question
     try:

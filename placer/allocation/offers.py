@@ -102,15 +102,8 @@ class Offers:
     def alone(self, index: int, effort: Effort, to_come: int = 1) -> Offer:
         """A job with all free nodes to itself; its bound then holds on any of them.
 
-        Parameters
-        ----------
-        to_come : int
-            Searches that share what time is left, this one among them.
-
-        Raises
-        ------
-        InfeasibleError
-            If they cannot hold it.
+        ``to_come``: searches that share what time is left, this one among them. Raises
+        `InfeasibleError` if they cannot hold it.
         """
         found = self.needed(index, self.question.free, effort=effort, to_come=to_come)
         self._bounds[self._first_alike[index]] = found.solution.lower_bound
@@ -146,10 +139,8 @@ class Offers:
     ) -> Offer:
         """The same, with an allowance of the limits; by default all that is allowed.
 
-        Raises
-        ------
-        InfeasibleError
-            Where they cannot hold it, with the reason; of several jobs it is named.
+        Raises `InfeasibleError` where they cannot hold it, with the reason; of several
+        jobs it is named.
         """
         jobs = self.question.jobs
         name = jobs[index].name

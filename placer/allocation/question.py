@@ -56,7 +56,7 @@ def demand_of(given: Mapping[str, float] | str) -> Demand:
         counts[nodes] = counts.get(nodes, Fraction(0)) + often
     refuse(problems)
     if not counts:
-        raise InputError([Problem("no job is wanted", key="demand", hint=_HINT)])
+        raise InputError("no job is wanted", key="demand", hint=_HINT)
     scale: Fraction | int = lcm(*(often.denominator for often in counts.values()))
     total = sum(counts.values()) * scale
     if total > MOST_OFTEN:  # so that what is counted stays a whole number of 64 bits

@@ -71,16 +71,8 @@ class Found:
 def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     """Nodes and placements of all jobs of a question.
 
-    Parameters
-    ----------
-    offers : Offers
-    always : sequence of Use
-        Of uplinks, by jobs that stay where they are.
-
-    Raises
-    ------
-    InfeasibleError
-        If the nodes cannot hold a job, or no order was found that holds them all.
+    ``always``: of uplinks, by jobs that stay where they are. Raises `InfeasibleError`
+    if the nodes cannot hold a job, or no order was found that holds them all.
     """
     question = offers.question
     uses = Uses(question.machine, always)

@@ -214,7 +214,7 @@ def _granted(question: Question, hosts: Sequence[str] | str) -> BoolArray:
     """The granted nodes; shape (N,)."""
     if len(question.jobs) != 1:
         message = f"one job is graded at a time, {len(question.jobs)} are given"
-        raise InputError([Problem(message, key="grade")])
+        raise InputError(message, key="grade")
     return mask_of(question.machine, hosts, (), {"hosts": "grade"})
 
 
@@ -242,7 +242,7 @@ def _listed(jobs: JobsLike, machine: Topology | None) -> list[tuple[JobLike, flo
         else:
             found.append((given, 1.0))
     if not found:
-        raise InputError([Problem("no job is given", key="jobs")])
+        raise InputError("no job is given", key="jobs")
     return found
 
 
@@ -254,7 +254,7 @@ def _tier(machine: Topology, name: str | None) -> int | None:
     except KeyError:
         known = f"known: {', '.join(tier.name for tier in machine.tiers)}"
         message = f'the topology has no tier "{name}"'
-        raise InputError([Problem(message, key="apart", hint=known)]) from None
+        raise InputError(message, key="apart", hint=known) from None
 
 
 def _weighted(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.api.inputs import inputs_of_plan, read_inputs
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.documents import files
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs
@@ -82,7 +82,7 @@ def read_question(
         is_free |= one.nodes
     hosts = tuple(whole.node_names[node] for node in np.flatnonzero(is_free))
     if not hosts:
-        raise InputError([Problem("no host is free", key="free")])
+        raise InputError("no host is free", key="free")
     inputs = [
         Inputs.given(whole, work, hosts, (), require, rules)
         for _, work in (read_inputs(whole, job) for job in jobs)
@@ -135,7 +135,7 @@ def _idle(whole: Topology, path: str) -> list[str]:
     if not found:
         message = f"none of the {len(idle)} idle nodes is of {whole.name}"
         message = message if idle else "no node that is listed is idle"
-        raise InputError([Problem(message, source, key="free")])
+        raise InputError(message, source, key="free")
     return found
 
 
@@ -176,7 +176,7 @@ def _refuse_overlaps(running: Sequence[Kept]) -> None:
             if len(both):
                 host = one.inputs.topology.node_names[both[0]]
                 message = f"{other.name} and {one.name} both have {host}"
-                raise InputError([Problem(message, key="keep")])
+                raise InputError(message, key="keep")
 
 
 def _solution(

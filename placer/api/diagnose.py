@@ -72,7 +72,7 @@ def diagnose(
     ]
     if not plans or len(plans) != len(times):
         message = f"{len(times)} lists of times for {len(plans)} plans"
-        raise InputError([Problem(message, key="seconds")])
+        raise InputError(message, key="seconds")
     refuse(
         Problem(
             f"{run.seconds.shape} times for {run.plan.world_size:,} ranks",
@@ -123,7 +123,7 @@ def read_times(
     keys = [name for name in head if name in KEYS]
     if "seconds" not in head or not keys or len({*head}) < len(head):
         message = "expected the columns seconds and rank, or stage, or replica"
-        raise InputError([Problem(message, source, 1, 1, hint="such as rank,seconds")])
+        raise InputError(message, source, 1, 1, hint="such as rank,seconds")
     at = {"rank": np.arange(axes.world_size)}
     at |= {key: axes.coordinates[axis] for key, axis in _AXIS.items()}
     row_of_rank = np.full(axes.world_size, -1)

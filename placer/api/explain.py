@@ -9,7 +9,7 @@ from placer.api.inputs import inputs_of_plan
 from placer.base.arguments import INTEGERS, TEXTS, takes
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import named
-from placer.documents import closest
+from placer.documents import known_hint
 from placer.explain.scene import Scene, name_parts
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
@@ -27,12 +27,7 @@ if TYPE_CHECKING:
 MOST_SUBJECTS = 64
 
 
-@takes(
-    plan=PLAN,
-    ranks=INTEGERS,
-    groups=TEXTS,
-    hosts=TEXTS,
-)
+@takes(plan=PLAN, ranks=INTEGERS, groups=TEXTS, hosts=TEXTS)
 def explain(
     plan: PlanLike,
     topology: TopologyLike | None = None,
@@ -150,7 +145,7 @@ def _bad_group(scene: Scene, name: str) -> Iterator[Problem]:
             shown = shown if alone else f"the job does not say what {axis} groups send"
         if not axis:
             shown = f'"{name}" is no group such as pp:37'
-        hint = closest(axis, known) or f"known: {', '.join(known)}"
+        hint = known_hint(axis, known)
         if not known:
             hint = (
                 f"no group here sends anything; {named('ranks')} shows messages "

@@ -25,7 +25,7 @@ def seconds_of(duration: float | str, key: str = "time_limit") -> float:
     try:
         return parse_duration(duration)
     except ValueError as error:
-        raise InputError([Problem(str(error), key=key)]) from None
+        raise InputError(str(error), key=key) from None
 
 
 def search_seconds(time_limit: float, ranks: int) -> float:

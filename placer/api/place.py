@@ -202,7 +202,7 @@ def _ruled(inputs: Inputs) -> Job:
     if ruled.parallelism.auto_order and ruled.names_ranks:
         message = "the order cannot be chosen: pins or groups name ranks by number"
         hint = "give the order these numbers are of"
-        raise InputError([Problem(message, key="order", hint=hint)])
+        raise InputError(message, key="order", hint=hint)
     return ruled
 
 

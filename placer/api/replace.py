@@ -49,12 +49,7 @@ from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from placer.solve.rearrange.failure import Failure
-from placer.solve.replace.search import (
-    Replaced,
-    Terms,
-    TooFewMovesError,
-    replaced,
-)
+from placer.solve.replace.search import Replaced, Terms, TooFewMovesError, replaced
 from placer.solve.run.budget import Budget
 from placer.topology.allocation import OUTSIDE, host_names
 from placer.topology.model import Topology
@@ -321,7 +316,7 @@ def _refuse_unlike(plan: Plan, job: Job) -> None:
         return
     if unlike := unlike_sizes(plan.axes, job.parallelism, (*SAME_WORK, "dp")):
         message = f"the plan is of another job: {', '.join(unlike)}"
-        raise InputError([Problem(message, hint="give the job that the plan places")])
+        raise InputError(message, hint="give the job that the plan places")
 
 
 def _plan_of(

@@ -274,14 +274,14 @@ def _model(job: Job) -> Model:
     if job.roles:
         message = "a workload has several jobs, and the degrees of one can be chosen"
         hint = "tune the job of a role by itself, then give its degrees to the role"
-        raise InputError([Problem(message, key="roles", hint=hint)])
+        raise InputError(message, key="roles", hint=hint)
     if job.model is None:
         message = "the job has no model, so its degrees cannot be chosen"
         hint = "give it: the name of a preset, or its shape (docs/formats.md)"
-        raise InputError([Problem(message, key="model", hint=hint)])
+        raise InputError(message, key="model", hint=hint)
     if job.groups or job.traffic:
         message = "groups and traffic name ranks, which other degrees would renumber"
-        raise InputError([Problem(message, key="groups")])
+        raise InputError(message, key="groups")
     return job.model
 
 

@@ -8,7 +8,7 @@ from placer.api.inputs import inputs_of_plan
 from placer.api.judged import judged
 from placer.api.score import scored
 from placer.base.arguments import INTEGER, NOTHING, instance, takes
-from placer.base.errors import InfeasibleError, InputError, Problem
+from placer.base.errors import InfeasibleError, InputError
 from placer.cost.step import StepModel
 from placer.explain.suspects import Verdict, most_alike
 from placer.placement.build import build_plan, placement_of_plan
@@ -29,12 +29,7 @@ MOST = 64
 DRAWN = 32
 
 
-@takes(
-    plan=PLAN,
-    count=INTEGER,
-    seed=INTEGER,
-    apart=instance(Verdict) | NOTHING,
-)
+@takes(plan=PLAN, count=INTEGER, seed=INTEGER, apart=instance(Verdict) | NOTHING)
 def vary(
     plan: PlanLike, count: int, *, seed: int = 0, apart: Verdict | None = None
 ) -> list[Plan]:
@@ -73,7 +68,7 @@ def vary(
     """
     if not 1 <= count <= MOST:
         message = f"expected 1 to {MOST} placements, got {count}"
-        raise InputError([Problem(message, key="count")])
+        raise InputError(message, key="count")
     plan = plan_of(plan)
     inputs = inputs_of_plan(plan)
     machine, job = inputs.machine, inputs.ruled(inputs.job)

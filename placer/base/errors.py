@@ -60,6 +60,8 @@ class Problem:
 class InputError(PlacerError):
     """An input cannot be used; ``problems`` lists everything that is wrong with it.
 
+    It is made of them, or of what makes the one `Problem` there is.
+
     Attributes
     ----------
     problems : tuple of Problem
@@ -68,11 +70,21 @@ class InputError(PlacerError):
     """
 
     def __init__(
-        self, problems: Iterable[Problem] | str, notes: Iterable[str] = ()
+        self,
+        problems: Iterable[Problem] | str,
+        source: str = "",
+        line: int = 0,
+        column: int = 0,
+        *,
+        key: str = "",
+        hint: str = "",
+        notes: Iterable[str] = (),
     ) -> None:
         self.notes = tuple(notes)
         self.problems = (
-            (Problem(problems),) if isinstance(problems, str) else tuple(problems)
+            (Problem(problems, source, line, column, key, hint),)
+            if isinstance(problems, str)
+            else tuple(problems)
         )
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
@@ -164,7 +176,7 @@ def read_all(reads: Iterable[Callable[[], T]]) -> list[T]:
             problems += error.problems
             notes += error.notes
     if problems:
-        raise InputError(capped(problems), notes)
+        raise InputError(capped(problems), notes=notes)
     return found
 
 
@@ -186,4 +198,4 @@ def read_before(read: Callable[[], T], others: Iterable[Callable[[], object]]) -
                 other()
             except InputError as also:
                 problems += filter(lambda one: one.is_of_a_source, also.problems)
-        raise InputError(capped(problems), error.notes) from None
+        raise InputError(capped(problems), notes=error.notes) from None

@@ -46,16 +46,10 @@ def most_likely(
 ) -> Posterior:
     """The most likely constants.
 
-    Parameters
-    ----------
-    steps : callable
-        Steps, s, of constants.
-    measured : ndarray, shape (n,), s
-    deviation : float
-        Of a measured step from the model's, relative. Where the steps found are
-        further off than that, the covariance grows as their squares do.
-    beliefs : ndarray, shape (p,)
-        Standard deviation of each constant; infinite where nothing is believed.
+    ``steps``: steps, s, of constants. ``measured``: shape (n,), s. ``deviation``: of a
+    measured step from the model's, relative. Where the steps found are further off than
+    that, the covariance grows as their squares do. ``beliefs`` ((p,)): standard
+    deviation of each constant; infinite where nothing is believed.
     """
     goal = _Goal(_cached(steps), measured, deviation, beliefs)
     at = goal.least(np.zeros(len(beliefs)))

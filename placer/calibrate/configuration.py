@@ -108,13 +108,8 @@ def scatter_of(
 ) -> Scatter:
     """The scatter of runs: one for all from repeated runs, or what is stated.
 
-    Parameters
-    ----------
-    runs : sequence of sequences of float, s
-        The runs of each configuration.
-    stated : sequence of float, s, optional
-        Standard deviation of a run of each configuration where it is known otherwise,
-        or 0.
+    ``runs`` (s): the runs of each configuration. ``stated`` (s): standard deviation of
+    a run of each configuration where it is known otherwise, or 0.
     """
     medians = [median(own) for own in runs]
     given = [

@@ -68,11 +68,7 @@ class Estimate:
     def half_width(self, row: FloatArray, variance: float = 0.0) -> float | None:
         """Half the interval of ``row @ values``; None when nothing tells it.
 
-        Parameters
-        ----------
-        row : array of float, shape (p,)
-        variance : float
-            Of what a new measurement adds.
+        ``row``: shape (p,). ``variance``: of what a new measurement adds.
         """
         if not self.degrees:
             return None
@@ -85,18 +81,11 @@ def estimate(
 ) -> Estimate:
     """Constants ``x >= 0`` with ``rows @ x`` as near to ``targets`` as can be.
 
-    Parameters
-    ----------
-    rows : array of float, shape (n, p)
-        What a unit of each constant adds to each measured value, relative to it; of
-        rank p.
-    targets : array of float, shape (n,)
-        What the constants must add to, relative to each measured value.
-    variances : array of float, shape (n,)
-        Of the measured values, relative; all 0 when unknown.
-    known : int
-        Degrees of freedom behind ``variances``. They count where scatter alone explains
-        the residuals.
+    ``rows`` ((n, p)): what a unit of each constant adds to each measured value,
+    relative to it; of rank p. ``targets`` ((n,)): what the constants must add to,
+    relative to each measured value. ``variances`` ((n,)): of the measured values,
+    relative; all 0 when unknown. ``known``: degrees of freedom behind ``variances``.
+    They count where scatter alone explains the residuals.
     """
     count, constants = rows.shape
     free = np.ones(constants, dtype=bool)

@@ -19,7 +19,7 @@ import numpy as np
 
 from placer.assumed import FIXED
 from placer.base.arrays import BoolArray, FloatArray
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.calibrate.configuration import Scatter, configurations, scatter_of
 from placer.calibrate.estimate import Estimate, estimate
 from placer.calibrate.measurements import timed, work_ratio
@@ -77,11 +77,9 @@ class Calibration:
     """Compute times of a job, and how well they explain the measurements."""
 
     job: Job  # the job the times are of
-    # micro_batch_s and fixed_s: s.
     micro_batch_s: float
     fixed_s: float
     predictions: tuple[Prediction, ...]  # one a point, kept-out points included
-    # micro_batch_interval_s and fixed_interval_s: s.
     micro_batch_interval_s: Interval | None = None
     fixed_interval_s: Interval | None = None
     # Half the interval of one run of ``job``, as a share of its step; 0 when unknown.
@@ -120,7 +118,7 @@ def calibrate(measurements: Measurements) -> Calibration:
     job, points = measurements.job, measurements.points
     if any(point.is_layout for point in points):
         hint = "efficiencies of links are fitted with it: --links"
-        raise InputError([Problem("points are of several layouts", hint=hint)])
+        raise InputError("points are of several layouts", hint=hint)
     measured, place = configurations(points, job)
     chosen = np.array([one.point.fit for one in measured])
     job = measurements.job

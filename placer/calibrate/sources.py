@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.calibrate.measurements import (
     Measurements,
     Point,
@@ -75,7 +75,7 @@ def measured_by_logs(
     if job.world_size > topology.num_gpus:
         message = f"the job has {job.world_size:,} ranks, the machine "
         message += f"{topology.num_gpus:,} usable GPUs"
-        raise InputError([Problem(message, key="topology", hint="name a larger one")])
+        raise InputError(message, key="topology", hint="name a larger one")
     name = usual_name(job)
     runs, notes = [], []
     for log in logs:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.cli import complete
 from placer.cli.grouped import command
 from placer.cli.options import format_option, option, quiet_option
@@ -80,7 +80,7 @@ def _run(text: str) -> Run:
         raise click.UsageError(f"{text!r} is not PLAN=TIMES such as plan-1.json=a.csv")
     plan = read_plan(plan_path)
     if plan.axes is None:
-        raise InputError([Problem("the plan does not record its axes", plan_path)])
+        raise InputError("the plan does not record its axes", plan_path)
     rows, seconds = read_times(files.read_text(times_path), times_path, plan.axes)
     return Run(plan, rows, seconds)
 

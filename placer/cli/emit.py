@@ -55,11 +55,7 @@ def _formats() -> Iterator[str]:
 @placement_options
 @quiet_option("No notes.")
 def emit(
-    plan: str,
-    format: FormatName,
-    output: str | None,
-    role: str | None,
-    **options: Any,
+    plan: str, format: FormatName, output: str | None, role: str | None, **options: Any
 ) -> None:
     """Write the rank map of a placement."""
     from placer.emit import emit as emit_plan

@@ -48,8 +48,7 @@ def page(context: click.Context) -> str:
         *_section("DESCRIPTION", cleandoc(command.help or "")),
         *_terms("OPTIONS", _options(context)),
         *_terms(
-            "COMMANDS",
-            ((child.command_path, _short_help(child)) for child in children),
+            "COMMANDS", ((child.command_path, _short_help(child)) for child in children)
         ),
     ]
     if command.epilog:

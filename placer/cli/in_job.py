@@ -8,7 +8,7 @@ import shlex
 
 import click
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.cli import complete
 from placer.cli.grouped import command
 from placer.cli.options import flag, format_option, option, quiet_option
@@ -109,9 +109,7 @@ def rank(plan: str | None) -> None:
 
     if not plan:
         hint = "give --plan, or run this in a step of placer launch"
-        raise InputError(
-            [Problem("nothing says which plan: PLACER_PLAN is not set", hint=hint)]
-        )
+        raise InputError("nothing says which plan: PLACER_PLAN is not set", hint=hint)
     read = read_plan(plan)
     node_rank = node_rank_of_this_process(read)
     node = node_ranks(read)[node_rank]
@@ -119,7 +117,7 @@ def rank(plan: str | None) -> None:
     local = local_index(os.environ, this_process()) or 0
     if local >= len(ranks):
         message = f"process {local} of a host with {len(ranks)} ranks"
-        raise InputError([Problem(message, hint="start one for each rank of the plan")])
+        raise InputError(message, hint="start one for each rank of the plan")
     values = {
         "RANK": ranks[local],
         "NODE_RANK": node_rank,

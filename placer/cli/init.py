@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.cli.folder import KEYS, NAME
 from placer.cli.grouped import command
 from placer.cli.input_options import job_option, source_options, topology_option
@@ -53,7 +53,7 @@ def init(**options: Any) -> None:
     """
     if is_file(NAME) and not options["force"]:
         hint = "--force writes over it"
-        raise InputError([Problem("it is there already", NAME, hint=hint)])
+        raise InputError("it is there already", NAME, hint=hint)
     options["topology"] = options["topology"] or _found("machine", "-t")
     options["job"] = options["job"] or _found("job", "-j")
     if "-" in (*options["topology"], *options["job"]):
@@ -78,9 +78,9 @@ def _found(what: str, option: str) -> tuple[str]:
         return (found[0],)
     if not found:
         message = f"no file here describes a {what}"
-        raise InputError([Problem(message, key=option, hint=f"{option} names one")])
+        raise InputError(message, key=option, hint=f"{option} names one")
     message = f"several files here describe a {what}: {', '.join(found[:5])}"
-    raise InputError([Problem(message, key=option, hint=f"say which: {option} FILE")])
+    raise InputError(message, key=option, hint=f"say which: {option} FILE")
 
 
 def _recognised(formats: Mapping[str, Format], own: str) -> Iterator[str]:

@@ -63,9 +63,7 @@ job.add_command(
 job.add_command(format_list("a job", "jobs"))
 
 
-@job.command(
-    epilog="Example: placer job convert megatron:pretrain.sh -o job.yaml",
-)
+@job.command(epilog="Example: placer job convert megatron:pretrain.sh -o job.yaml")
 @_job_options
 @flag("--strict", "Refuse what is assumed or not modelled.")
 @option("--name", "NAME", "Name of the job. Default: that of the first file.")
@@ -101,9 +99,7 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
             click.echo(line, err=True)
 
 
-@job.command(
-    epilog="Example: placer job validate job.yaml megatron:pretrain.sh",
-)
+@job.command(epilog="Example: placer job validate job.yaml megatron:pretrain.sh")
 @_job_options
 @format_option("text", "json")
 def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
@@ -144,9 +140,7 @@ def _each(sources: tuple[str, ...]) -> list[tuple[str, ...]]:
     return [*alone, *([joined] if joined else ())]
 
 
-@job.command(
-    epilog="Example: placer job show megatron:pretrain.sh --gpus 64",
-)
+@job.command(epilog="Example: placer job show megatron:pretrain.sh --gpus 64")
 @_job_options
 @format_option("text", "json")
 def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:

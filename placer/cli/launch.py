@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from click.core import ParameterSource
 
-from placer.base.errors import InputError, Problem, refuse
+from placer.base.errors import InputError, refuse
 from placer.cli.folder import from_folder, with_folder
 from placer.cli.grouped import command
 from placer.cli.input_options import (
@@ -230,7 +230,7 @@ def _check_hosts(plan: Plan, given: str) -> None:
         more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
         message = f"the job does not have the plan's {', '.join(lost[:3])}{more}"
         hint = "give -t and -j for a plan of the hosts that it has"
-        raise InputError([Problem(message, key="plan", hint=hint)])
+        raise InputError(message, key="plan", hint=hint)
 
 
 def step_environment(
@@ -277,7 +277,7 @@ def _placed(options: dict[str, Any]) -> Plan:
 def _no_hosts() -> InputError:
     hint = "give --hosts, or run this in sbatch or salloc"
     message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
-    return InputError([Problem(message, hint=hint)])
+    return InputError(message, hint=hint)
 
 
 def _run(command: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:

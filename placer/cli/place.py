@@ -101,12 +101,7 @@ def _effort(text: str) -> Effort:
     "granted. The result does not depend on it.",
     type=Whole(1, 1024),
 )
-@click.option(
-    "--report",
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    hidden=True,
-)
+@click.option("--report", metavar="FILE", type=click.Path(dir_okay=False), hidden=True)
 @search_options
 @click.pass_context
 def place(context: click.Context, /, **options: Any) -> None:

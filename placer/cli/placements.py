@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.cli.inputs import (
     Given,
     given_inputs,
@@ -134,11 +134,11 @@ def parts(text: str) -> tuple[str, str]:
         if value:
             return kind, value
         hint = "launcher:NAME, baseline:NAME, hostfile:FILE or a plan file"
-        raise InputError([Problem(f'"{text}" names no {kind}', hint=hint)])
+        raise InputError(f'"{text}" names no {kind}', hint=hint)
     meant = get_close_matches(kind, KINDS, n=1) if colon and not is_file(text) else []
     if meant:
         hint = f'did you mean "{meant[0]}:{value}"?'
-        raise InputError([Problem(f'there is no file "{text}"', hint=hint)])
+        raise InputError(f'there is no file "{text}"', hint=hint)
     return "plan", text
 
 

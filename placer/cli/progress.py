@@ -20,8 +20,6 @@ import click
 from placer.cli.look import CLEAR, has_bars, size_of_stderr
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from placer.solve.run.solution import Improvement
 
 # A search that ends within this time says nothing.
@@ -57,12 +55,7 @@ class ProgressLines:
         self._timer.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._timer.cancel()
         self._is_over.set()
         with self._lock:
@@ -162,12 +155,7 @@ class JobLines:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._is_over.set()
         self._thread.join()
 

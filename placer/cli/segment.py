@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.cli.grouped import command
 from placer.cli.input_options import job_option, source_options
 from placer.cli.inputs import read_given_job
@@ -48,14 +48,14 @@ def segment(context: click.Context, /, **options: Any) -> None:
     hints = [hint for key, hint in missing.items() if not options[key]]
     if hints:
         message = "a job and a number of nodes are needed"
-        raise InputError([Problem(message, hint=f"give {' and '.join(hints)}")])
+        raise InputError(message, hint=f"give {' and '.join(hints)}")
     nodes, gpus = options["nodes"], options["gpus_per_node"]
     machine = read_topology(f"rack:1 node:{options['domain']} gpu:{gpus}")
     ranks = None if options["gpus"] else nodes * gpus
     job = read_given_job(options | {"asks_time": False}, machine, ranks=ranks)
     if job.roles:
         message = "a workload has several jobs: ask for that of each role"
-        raise InputError([Problem(message, key="job")])
+        raise InputError(message, key="job")
     found = advice(job.parallelism, nodes, gpus, options["domain"])
     write_answer(options["format_name"], found, lambda: _text(found))
     context.exit(0 if found["fits"] else 1)

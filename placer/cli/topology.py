@@ -78,7 +78,7 @@ topology.add_command(format_list("a machine", "machines"))
 
 
 @topology.command(
-    epilog="Example: placer topology convert slurm:topology.conf --gpu h100",
+    epilog="Example: placer topology convert slurm:topology.conf --gpu h100"
 )
 @_machine_options
 @output_option("Write the topology here; - is stdout, as without it.")
@@ -95,9 +95,7 @@ def convert(**options: Any) -> None:
     write_document(options["output"] or "-", compact_document(machine))
 
 
-@topology.command(
-    epilog='Example: placer topology show "rack:4 node:18 gpu:4"',
-)
+@topology.command(epilog='Example: placer topology show "rack:4 node:18 gpu:4"')
 @_machine_options
 @format_option("text", "json")
 def show(format_name: str, **options: Any) -> None:
@@ -117,7 +115,7 @@ def show(format_name: str, **options: Any) -> None:
 
 
 @topology.command(
-    epilog="Example: placer topology validate machine.yaml kubernetes:nodes.json",
+    epilog="Example: placer topology validate machine.yaml kubernetes:nodes.json"
 )
 @_machine_options
 @format_option("text", "json")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.base.errors import InputError, Problem, StoppedError
+from placer.base.errors import InputError, StoppedError
 from placer.base.units import format_seconds, parse_bytes
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
@@ -124,7 +124,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
 
     if options["output"] == options["job_output"] == "-":
         message = "only one of -o and --job-output can be written to standard output"
-        raise InputError([Problem(message)])
+        raise InputError(message)
     for name in ("output", "job_output", "plot"):
         check_target(options[name] or "-")
     check_plot(options["plot"])
@@ -207,7 +207,7 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
         write_found(options["format_name"], found, summary)
     if not there and not interrupts.exit_code:
         message = f"there are {len(found.rows)} rows, and none {options['row']}"
-        raise InputError([Problem(message, key="row")])
+        raise InputError(message, key="row")
 
 
 def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:

@@ -99,8 +99,6 @@ class Seconds(NamedTuple):
 def ring_pass(route: Route, size_bytes: Sizes) -> Seconds:
     """One reduce-scatter or all-gather around a ring.
 
-    Notes
-    -----
     Every edge carries ``(n-1)/n S`` (Patarasuk and Yuan 2009, JPDC 69(2)); of ``n-1``
     steps ``N-1`` go between domains.
     """
@@ -133,8 +131,6 @@ def tree_buffers(domains: IntArray) -> FloatArray:
 def tree_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
     """An all-reduce over a double binary tree of domains, a chain inside each.
 
-    Notes
-    -----
     A domain is an inner vertex of one tree and a leaf of the other, each tree reducing
     and broadcasting half the buffer, pipelined; ``2 ((n/N - 1) inner + log2 N outer)``
     of latency (Sanders, Speck and Traeff 2009, *Two-tree algorithms*, Parallel
@@ -146,8 +142,6 @@ def tree_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
 def tuned_tree_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
     """The same as NCCL's tuner sees it, where nobody asks for a tree.
 
-    Notes
-    -----
     Over three domains a tree sends one and a half buffers, a ring more. The tuner
     halves a tree's bandwidth over any number of domains beyond two (``tuning.cc``), so
     it takes the ring there but for short buffers (NVIDIA/nccl issue 1801).
@@ -168,8 +162,6 @@ def _tree_with(buffers: FloatArray, route: Route, size_bytes: Sizes) -> Seconds:
 def nvls_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
     """An all-reduce that the NVLink switch computes, and trees between domains.
 
-    Notes
-    -----
     Every member's buffer goes through the switch once (Klenk et al. 2020, *An
     in-network architecture for accelerating shared-memory multiprocessor collectives*,
     ISCA), at the share of NVLink's rate that the threads in charge reach. Between

@@ -53,12 +53,6 @@ class CollectiveCost:
 class Communicators:
     """Groups of one size on their GPUs.
 
-    Attributes
-    ----------
-    rings : Rings
-
-    Notes
-    -----
     The size of a buffer is one for all groups, or one for each copy of the machine that
     groups are on.
     """

@@ -37,11 +37,7 @@ class Copies(Fabric):
     ) -> tuple[Copies, IntArray]:
         """Copies of ``fabric`` for GPUs on them, and which those are there.
 
-        Parameters
-        ----------
-        gpus : ndarray, shape (any,)
-        copy : ndarray, shape (any,)
-            Which copy each is on.
+        ``gpus``: shape (any,). ``copy`` ((any,)): which copy each is on.
         """
         count = fabric.domain_of_gpu.shape[1]
         keys, place = np.unique(copy * count + gpus, return_inverse=True)

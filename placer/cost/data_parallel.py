@@ -57,13 +57,8 @@ def reductions_s(
 ) -> float:
     """What all reductions of gradients add to a step.
 
-    Parameters
-    ----------
-    last, again : ndarray, shape (P, V), s
-        The last one of a step, and each before it where every micro-batch has its own.
-    windows : Windows
-    mode : DataParallel
-    micro_batches : int
+    ``last`` and ``again`` ((P, V), s): the last one of a step, and each before it where
+    every micro-batch has its own.
     """
     overlap = mode.overlap_reduce
     seconds = beside_work(last, exposed_reduce(last, windows, overlap), mode)
@@ -104,16 +99,9 @@ def beside_work(seconds: FloatArray, seen: float, mode: DataParallel) -> float:
 def exposed_reduce(seconds: FloatArray, windows: Windows, overlap: bool) -> float:
     """Exposed seconds of the gradient reduction, the last of a step.
 
-    Parameters
-    ----------
-    seconds : ndarray, shape (P, V), s
-        Reduction of each chunk on each pipeline rank, its slowest group.
-    windows : Windows
-    overlap : bool
-        False exposes all of it.
+    ``seconds`` ((P, V), s): reduction of each chunk on each pipeline rank, its slowest
+    group. ``overlap``: false exposes all of it.
 
-    Notes
-    -----
     ``sum over chunks but the first of max(0, T - t_b min(m, p))`` in mid-step, and for
     the first chunk a tail of ``max(T_0 - (1 - 1/n_k) t_b, max_r (T_r - r t_b), 0)``.
     """
@@ -129,17 +117,10 @@ def exposed_gather(
 ) -> float:
     """Exposed seconds of the parameter gather, the first of a step.
 
-    Parameters
-    ----------
-    seconds : ndarray, shape (P, V), s
-        Gather of each chunk on each pipeline rank, its slowest group.
-    first_bucket_s : float, s
-        Gather of one bucket on rank 0, ``A_k``: nothing runs before it.
-    windows : Windows
-    overlap : bool
+    ``seconds`` ((P, V), s): gather of each chunk on each pipeline rank, its slowest
+    group. ``first_bucket_s`` (s): gather of one bucket on rank 0, ``A_k``: nothing runs
+    before it.
 
-    Notes
-    -----
     ``sum over chunks but the first of max(0, A - t_f min(m, p))`` in mid-step, and for
     the first chunk a head: rank 0 starts when its first bucket is there and goes on as
     the others come, rank ``r`` starts ``r t_f`` later and needs its whole chunk:

@@ -79,20 +79,12 @@ def all_to_all_cost(
 ) -> ExchangeCost:
     """The cost of one all-to-all in every row of ``gpus`` at once.
 
-    Parameters
-    ----------
-    fabric : Fabric
-    gpus : ndarray, shape (g, n)
-    size_bytes : float, or ndarray, bytes
-        What one member sends in all, its own share included; one for all groups, or one
-        for each copy of the machine that groups are on.
-    copies : int
-        Experts that each token in the buffer is bound for, when it crosses once to each
-        scale-up domain and goes on once to each member there; 0 sends every copy by
-        itself.
+    ``gpus``: shape (g, n). ``size_bytes`` (bytes): what one member sends in all, its
+    own share included; one for all groups, or one for each copy of the machine that
+    groups are on. ``copies``: experts that each token in the buffer is bound for, when
+    it crosses once to each scale-up domain and goes on once to each member there; 0
+    sends every copy by itself.
 
-    Notes
-    -----
     Each member sends ``size/n`` to every other, over NVLink and over its NIC side by
     side; the fullest NVLink port, NIC or shared uplink sets the time, and the ``n-1``
     pairwise sends each pay the latency of their hop. Deduplicated, a member sends to
@@ -132,9 +124,7 @@ def all_to_all_cost(
             shared = np.maximum(shared, path)
             latency = latency + mine * there * links.more_latency[link] * messages
     return ExchangeCost(
-        (np.maximum(own, shared) + latency).max(axis=1),
-        fabric.total(sent, gpus),
-        load,
+        (np.maximum(own, shared) + latency).max(axis=1), fabric.total(sent, gpus), load
     )
 
 
@@ -143,16 +133,9 @@ def _deduplicated(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """What deduplication makes of one member's bytes and messages to another.
 
-    Parameters
-    ----------
-    here : ndarray, shape (g, n)
-        Members in each member's scale-up domain.
-    copies : int
-
-    Returns
-    -------
-    Factors, shape (g, n) or (g, 1): on bytes inside the domain (all that arrive for
-    other members are passed on), on bytes beyond it, on messages beyond it.
+    ``here`` ((g, n)): members in each member's scale-up domain. Gives factors: on bytes
+    inside the domain (all that arrive for other members are passed on), on bytes beyond
+    it, on messages beyond it; shape (g, n) or (g, 1).
     """
     num_members = here.shape[1]
     domains = np.rint((1 / here).sum(axis=1)).astype(np.int64)[:, None]

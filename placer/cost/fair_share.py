@@ -39,18 +39,10 @@ def fair_pace(
 ) -> FloatArray:
     """Seconds that a byte on every hop of a group takes; shape (g,).
 
-    Parameters
-    ----------
-    crossings : sequence of Crossings
-    flows : ndarray, shape (g,)
-        Flows of each group on a hop.
-    alone : ndarray, shape (g,), s/B
-        What a byte takes on one flow of the group if nobody else sends.
-    copy : ndarray, shape (g,)
-        Copy of the machine that each group is on; only groups of one share links.
+    ``flows`` ((g,)): flows of each group on a hop. ``alone`` ((g,), s/B): what a byte
+    takes on one flow of the group if nobody else sends. ``copy`` ((g,)): copy of the
+    machine that each group is on; only groups of one share links.
 
-    Notes
-    -----
     Flows are done in the order of their bytes ``1/q``. While those of more than ``u``
     bytes run, a flow takes ``s_l(u) = max(alone, flows left on l / capacity of l)`` a
     byte on link ``l``. Between two bounds lies what a group takes: ``max over l of the

@@ -117,16 +117,9 @@ def pipeline_time(
 ) -> float:
     """Seconds from the first forward to the last backward of a replica.
 
-    Parameters
-    ----------
-    stages : Stages
-    micro_batches, chunks : int
-        ``m`` and ``v``.
-    overlap : bool
-        Whether a rank computes on while its message travels.
+    ``micro_batches`` and ``chunks``: ``m`` and ``v``. ``overlap``: whether a rank
+    computes on while its message travels.
 
-    Notes
-    -----
     Exact but for rounding, in a time that hardly grows with ``m``.
     """
     work_s = (*stages.forward, *stages.backward, *stages.ends)
@@ -140,12 +133,8 @@ def pipeline_times(
 ) -> FloatArray:
     """The same for many replicas at once; shape (D,), s.
 
-    Parameters
-    ----------
-    patterns : ndarray, shape (D, 3 p + 4), s
-        Forward, backward and hop times and ends of each replica side by side.
-    micro_batches, chunks : int
-    overlap : bool
+    ``patterns`` ((D, 3 p + 4), s): forward, backward and hop times and ends of each
+    replica side by side.
     """
     num_stages = (patterns.shape[1] - 4) // 3
     columns = list(np.ascontiguousarray(patterns.T))
@@ -266,11 +255,7 @@ def times_power(matrices: FloatArray, power: int, vectors: FloatArray) -> FloatA
 
     By repeated squaring: ``D n^3 log2(power)`` sums.
 
-    Parameters
-    ----------
-    matrices : ndarray, shape (D, n, n)
-    power : int
-    vectors : ndarray, shape (D, n)
+    ``matrices``: shape (D, n, n). ``vectors``: shape (D, n).
     """
     while power:
         if power & 1:

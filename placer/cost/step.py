@@ -305,14 +305,9 @@ class StepModel:
     ) -> FloatArray:
         """Times of replicas to which communication adds so much; shape (D, 3 p + 4), s.
 
-        Parameters
-        ----------
-        forward, backward : ndarray, shape (D, P), s
-            Added to a full chunk.
-        hop : ndarray, shape (D, P), s
-            Message from each stage to the next.
-        slowness : ndarray, shape (D, P)
-            As in `Step`.
+        ``forward`` and ``backward`` ((D, P), s): added to a full chunk. ``hop`` ((D,
+        P), s): message from each stage to the next. ``slowness`` ((D, P)): as in
+        `Step`.
         """
         sizes = self.job.parallelism
         share = self.volumes.layer_share(sizes.pp, sizes.vp)

@@ -99,10 +99,7 @@ def double_tree(rings: Rings) -> Edges:
     group = np.repeat(np.arange(len(first)), rings.domains)
     count = rings.domains[group]
     found = []
-    for parent in (
-        parent_in_tree(position, count),
-        _parent_in_second(position, count),
-    ):
+    for parent in (parent_in_tree(position, count), _parent_in_second(position, count)):
         hangs = parent >= 0
         child_gpu = first[group[hangs], position[hangs]]
         found.append((group[hangs], child_gpu, first[group[hangs], parent[hangs]]))

@@ -10,7 +10,7 @@ from placer.base.errors import Problem
 from placer.base.naming import named
 from placer.degrees.choice import JOINED
 from placer.degrees.frameworks import FRAMEWORKS
-from placer.documents import closest
+from placer.documents import known_hint
 from placer.job.memory import MODULES
 
 if TYPE_CHECKING:
@@ -93,6 +93,6 @@ def _not_there(space: Space, model: Model) -> Iterator[Problem]:
 
 
 def _unknown(key: str, name: str, known: Collection[str], of: str = "") -> Problem:
-    hint = closest(name, known) or f"known: {', '.join(known)}"
+    hint = known_hint(name, known)
     owner = f" of {of}" if of else ""
     return Problem(f'no {key}{owner} "{name}"', key=key, hint=hint)

@@ -37,12 +37,7 @@ def by_memory(
 ) -> list[Row]:
     """The best choice, then the best with less memory, and so on.
 
-    Parameters
-    ----------
-    longest : float, s
-        Steps that are longer are not wanted.
-    needs : callable
-        Bytes of a choice.
+    ``longest`` (s): steps that are longer are not wanted. ``needs``: bytes of a choice.
     """
     front: list[Row] = []
     while best is not None:

@@ -22,11 +22,7 @@ def tune_plot(found: Tuning, theme: str = "auto") -> str:
 
     GPUs have a panel of their own where choices differ in them.
 
-    Parameters
-    ----------
-    found : Tuning
-    theme : str
-        ``auto``, ``light`` or ``dark``.
+    ``theme``: ``auto``, ``light`` or ``dark``.
     """
     content = found.to_dict()
     fronts, own = content["fronts"], content["own"]

@@ -90,17 +90,10 @@ class Search:
         Once the best is proved, others are placed in the order of their bounds until
         there are ``count``.
 
-        Parameters
-        ----------
-        count : int
-        by_gpus : bool
-            Also find the best with fewer GPUs.
-        slack : float
-            Also find the best with less memory, as far as its step is not longer by
-            more than this share.
-        own : Choice, optional
-            Is placed first, if it is one of those to choose from: a search that is cut
-            short then has an answer.
+        ``by_gpus``: also find the best with fewer GPUs. ``slack``: also find the best
+        with less memory, as far as its step is not longer by more than this share.
+        ``own``: is placed first, if it is one of those to choose from: a search that is
+        cut short then has an answer.
         """
         self._collect(own)
         self._place_early(own, self.stop)

@@ -17,7 +17,7 @@ from placer.documents.parse import (
 )
 from placer.documents.records import content_digest
 from placer.documents.section import Section
-from placer.documents.value import Value, closest
+from placer.documents.value import Value, closest, known_hint
 
 __all__ = [
     "Document",
@@ -26,6 +26,7 @@ __all__ = [
     "closest",
     "content_digest",
     "document_of",
+    "known_hint",
     "open_document",
     "parse_answer",
     "parse_document",

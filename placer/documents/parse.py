@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, NoReturn
 
-from placer.base.errors import MOST_PROBLEMS, InputError, Problem, refuse
+from placer.base.errors import MOST_PROBLEMS, InputError, refuse
 from placer.documents import files
 from placer.documents.document import Document
 from placer.documents.json_tree import json_tree
@@ -115,7 +115,7 @@ def parse_answer(text: str, source: str, *, yaml: bool = False) -> Document:
     values = most_values(text)
     if values > MAX_ANSWER_VALUES:
         message = f"more than {MAX_ANSWER_VALUES} values"
-        raise InputError([Problem(message, source)])
+        raise InputError(message, source)
     try:
         # A text that is read may still be too large for the tree: then no places.
         places = partial(_tree, text, source) if values <= MAX_NODES else None

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.documents.files import is_file
 
 Kind = Literal["topologies", "jobs", "models"]
@@ -51,12 +51,8 @@ def preset_path(kind: Kind, name: str) -> Path:
     suggestion = f'did you mean "{near[0]}"? ' if near else ""
     shown = "".join(c if c.isprintable() else "?" for c in name[:80])
     raise InputError(
-        [
-            Problem(
-                f'there is no {_SINGULAR[kind]} preset or file "{shown}"',
-                hint=suggestion + _LIST_HINT[kind].format(names=", ".join(names)),
-            )
-        ]
+        f'there is no {_SINGULAR[kind]} preset or file "{shown}"',
+        hint=suggestion + _LIST_HINT[kind].format(names=", ".join(names)),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from placer.base.errors import InputError, Problem, refuse
+from placer.base.errors import InputError, refuse
 from placer.documents import files
 from placer.documents.tree import CONTROL, visible
 
@@ -58,7 +58,7 @@ class Text:
 def checked_name(name: str) -> str:
     """A name that a user gives to what is read; refused where nobody could read it."""
     if CONTROL.search(name) or not name.strip():
-        raise InputError([Problem(f'"{visible(name)}" is no name', key="name")])
+        raise InputError(f'"{visible(name)}" is no name', key="name")
     return name
 
 
@@ -95,7 +95,7 @@ def open_text(source: Source, formats: Mapping[str, Format]) -> Text | None:
     if len(found) > 1:
         hint = f"say which: {found[0]}:{given}"
         message = f"it looks like each of {', '.join(found)}"
-        raise InputError([Problem(message, shown, hint=hint)])
+        raise InputError(message, shown, hint=hint)
     return Text(found[0] if found else "", text, shown, bool(found))
 
 
@@ -105,7 +105,7 @@ def _prefixed(row: Format, name: str, path: str, formats: Mapping[str, Format]) 
     if found and row.name not in found and row.pattern:
         message = f"it is not of the format {name}"
         hint = f"it looks like {found[0]}:{path}"
-        raise InputError([Problem(message, shown, hint=hint)])
+        raise InputError(message, shown, hint=hint)
     return Text(row.name, text, shown, bool(found))
 
 
@@ -113,7 +113,7 @@ def _unknown(name: str, names: Iterable[str], formats: Iterable[str]) -> InputEr
     near = get_close_matches(name, names, n=1)
     meant = f'did you mean "{near[0]}"? ' if near else ""
     hint = f"{meant}formats: {', '.join(formats)}"
-    return InputError([Problem(f'there is no file and no format "{name}"', hint=hint)])
+    return InputError(f'there is no file and no format "{name}"', hint=hint)
 
 
 @contextmanager

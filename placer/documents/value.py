@@ -173,7 +173,7 @@ class Value:
             return []
         if len(self.content) > MAX_ITEMS:
             message = f"a list of {len(self.content)}, the most is {MAX_ITEMS}"
-            raise InputError([Problem(message, self.document.source, key=self.key)])
+            raise InputError(message, self.document.source, key=self.key)
         return [
             Value(self.document, content, (*self.path, index))
             for index, content in enumerate(self.content)
@@ -220,6 +220,11 @@ def closest(name: str, options: Iterable[str]) -> str:
     same = [option for option in known if _unpadded(option) == _unpadded(name)]
     near = same or get_close_matches(name, known, n=1, cutoff=0.6)
     return f'did you mean "{near[0]}"?' if near else ""
+
+
+def known_hint(name: str, known: Collection[str]) -> str:
+    """Hint that names the one most like ``name``; all of them when none is near."""
+    return closest(name, known) or f"known: {', '.join(known)}"
 
 
 def _unpadded(name: str) -> str:

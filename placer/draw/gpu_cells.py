@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
 
     from placer.base.arrays import IntArray
-    from placer.draw.content import Content
+    from placer.draw.grouping import Content
     from placer.draw.machine_view import MachineView
 
 _PITCHES = (

@@ -1,4 +1,4 @@
-"""What a map is coloured by, and which groups leave their domain.
+"""What a map is coloured by, which groups leave their domain, and all that it shows.
 
 Shapes: R ranks, G groups of M members.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.draw import palette
 from placer.placement.homes import home_level, room_wanted
 
@@ -240,7 +240,7 @@ def grouping(view: MachineView, axis: str, shown: BoolArray, level: int) -> Grou
         why = "" if axis == "role" or "role" in present else ": its size is 1"
         message = f"the job has no {axis}{why}"
         hint = f"it has {', '.join(present)}"
-        raise InputError([Problem(message, key="colour", hint=hint)])
+        raise InputError(message, key="colour", hint=hint)
     value, group, members = _groups(view.plan, axis)
     values = tuple(np.unique(value[shown]).tolist())
     colours = _colours(view, axis, value, shown, values, level)
@@ -332,5 +332,34 @@ def _axes(plan: Plan) -> Parallelism:
     axes = plan.axes
     if axes is None:
         message = "the plan does not give the sizes of its axes"
-        raise InputError([Problem(message, key="job.parallelism")])
+        raise InputError(message, key="job.parallelism")
     return axes
+
+
+# Groups with an outline, at most: more would hide what they should point out.
+_MOST_OUTLINED = 1 / 3
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """What a map shows."""
+
+    view: MachineView
+    groups: Grouping
+    leaving: Leaving
+    nodes: IntArray  # the nodes shown, in the order of the view
+    shown: BoolArray  # (R,): whether each rank is on one of them
+    level: int  # level whose domains are the cells; -1 for GPUs
+
+    @cached_property
+    def outlined(self) -> BoolArray:
+        """Groups with an outline: those that leave their domain, if few; shape (G,)."""
+        away = self.leaving.groups
+        return away if away.mean() <= _MOST_OUTLINED else np.zeros_like(away)
+
+    @cached_property
+    def usual_ranks(self) -> int:
+        """Ranks of most cells."""
+        inside = self.view.domain_of_rank[self.level, self.shown]
+        counts = np.unique(inside, return_counts=True)[1]
+        return int(np.bincount(counts).argmax())

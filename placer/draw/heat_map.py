@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.base.units import format_bytes, format_bytes_beside
 from placer.draw import palette, svg
 
@@ -46,9 +46,7 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
     rows: Mapping[str, Mapping[str, float]] = plan.score.get("traffic_bytes", {})
     sent = [value for row in rows.values() for value in row.values() if value > 0]
     if not sent:
-        raise InputError(
-            [Problem("the plan has no traffic", key="score.traffic_bytes")]
-        )
+        raise InputError("the plan has no traffic", key="score.traffic_bytes")
     used = dict.fromkeys(tier for row in rows.values() for tier in row)
     tiers = list(plan.topology.get("tiers", ())) or list(used)
     scale = _Scale(min(sent), max(sent))
@@ -57,12 +55,8 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
     title = f"Traffic of a {plan.period}: {plan.job['name']}"
     machine = plan.topology["name"]
     root = svg.new_picture(width, height, theme, f"{title} on {machine}")
-    room = width - 2 * _MARGIN
-    shown = svg.shortened(title, room, 18)
-    svg.write(root, shown, _MARGIN, 40, font_size=18, font_weight="600")
     total = f"{format_bytes(sum(sent))} sent by {plan.world_size:,} GPUs of {machine}"
-    total = svg.shortened(total, room, 13)
-    svg.write(root, total, _MARGIN, 64, class_="p-soft", font_size=13)
+    svg.write_heading(root, title, total, _MARGIN, width - 2 * _MARGIN, 18)
     _draw_tiers(root, tiers, plan.topology.get("scale_up", 0))
     for index, (axis, row) in enumerate(rows.items()):
         y = _TOP + index * _HIGH

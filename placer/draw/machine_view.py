@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class MachineView:
                 for level, domain in found[:_MOST_NAMED]
             ]
             hint = f"say which: {', '.join(shown)}"
-        raise InputError([Problem(message, key="zoom", hint=hint)])
+        raise InputError(message, key="zoom", hint=hint)
 
     def _called(self, wanted: str) -> Iterator[tuple[int, int]]:
         tier, equals, rest = wanted.partition("=")

@@ -12,15 +12,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-DISTINCT = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#d55e00",
-    "#f0e442",
-)
+DISTINCT = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
 
 _VIRIDIS = (
     "#482475",

@@ -79,13 +79,7 @@ class Picture:
             write_text(target, self.svg)
 
 
-@takes(
-    plan=PLAN,
-    picture=TEXT,
-    colour=TEXT | NOTHING,
-    zoom=TEXT | NOTHING,
-    theme=TEXT,
-)
+@takes(plan=PLAN, picture=TEXT, colour=TEXT | NOTHING, zoom=TEXT | NOTHING, theme=TEXT)
 def draw(
     plan: PlanLike,
     picture: PictureName = "map",

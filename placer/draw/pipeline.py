@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.base.units import format_seconds
 from placer.draw import palette, svg
 from placer.draw.line_plot import nice_step
@@ -68,7 +68,7 @@ def pipeline_chart(step: Step, theme: str = "auto") -> str:
     """
     job = step.model.job
     if job.model is None:
-        raise InputError([Problem("the job has no model, so no times", key="model")])
+        raise InputError("the job has no model, so no times", key="model")
     replica, stages, bare = slowest_pipeline(step)
     axes = job.parallelism
     rows = shown_stages(axes.pp)
@@ -101,8 +101,6 @@ def _title(step: Step) -> str:
 def _draw_heading(root: Xml.Element, step: Step, replica: int, drawn: int) -> None:
     job = step.model.job
     axes = job.parallelism
-    shown = svg.shortened(_title(step), _WIDTH - 2 * _MARGIN, 20)
-    svg.write(root, shown, _MARGIN, 44, font_size=20, font_weight="600")
     few = "" if drawn == job.micro_batches else f"the first {drawn:,} of "
     parts = (
         f"replica {replica}",
@@ -112,7 +110,8 @@ def _draw_heading(root: Xml.Element, step: Step, replica: int, drawn: int) -> No
         f"{format_seconds(step.step_time_s)} a step",
     )
     subtitle = f" {svg.DOT} ".join(parts)
-    svg.write(root, subtitle, _MARGIN, 66, class_="p-soft", font_size=13)
+    room = _WIDTH - 2 * _MARGIN
+    svg.write_heading(root, _title(step), subtitle, _MARGIN, room, 20)
 
 
 def _drawn(micro_batches: int, num_stages: int, chunks: int) -> int:

@@ -14,8 +14,7 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.base.units import plural
 from placer.draw import gpu_cells, palette, svg, tiles
-from placer.draw.content import Content
-from placer.draw.grouping import default_axis, grouping, leaving
+from placer.draw.grouping import Content, default_axis, grouping, leaving
 from placer.draw.machine_view import MachineView, machine_view
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ MOST_SMALL, FEW_TILES = 1280, 16
 
 WIDTH, LEAST_WIDTH = 1600.0, 800.0
 MARGIN = 24.0
-_TITLE, _SUBTITLE, _LEGEND = 44.0, 66.0, 96.0
+_LEGEND = 96.0
 _TOP = 148.0
 
 
@@ -143,8 +142,7 @@ def placement_map(
     title = f"Where the ranks are: {plan.job['name']} on {plan.topology['name']}"
     subtitle = _subtitle(content, place)
     root = svg.new_picture(width, body.flow.height + _TOP + MARGIN, theme, title)
-    room = width - 2 * MARGIN
-    _heading(root, title, subtitle, room)
+    svg.write_heading(root, title, subtitle, MARGIN, width - 2 * MARGIN, 20)
     words = _leaving(content)
     draw_legend(root, content, words, body.is_mixed, (MARGIN, _LEGEND))
     body.draw(root)
@@ -209,10 +207,3 @@ def _leaving(content: Content) -> str:
     if view.plan.bound.get("status") == "optimal":
         text += ", and no placement is better"
     return f"outlined: {text}" if content.outlined.any() else text
-
-
-def _heading(root: Xml.Element, title: str, subtitle: str, width: float) -> None:
-    shown = svg.shortened(title, width, 20)
-    svg.write(root, shown, MARGIN, _TITLE, font_size=20, font_weight="600")
-    text = svg.shortened(subtitle, width, 13)
-    svg.write(root, text, MARGIN, _SUBTITLE, class_="p-soft", font_size=13)

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, OutputError, Problem
+from placer.base.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -68,8 +68,7 @@ def _resvg() -> ModuleType:
         import resvg_py
     except ImportError:
         hint = "pip install 'placer[png]', or write SVG"
-        problem = Problem("PNG needs the package resvg-py", hint=hint)
-        raise InputError([problem]) from None
+        raise InputError("PNG needs the package resvg-py", hint=hint) from None
     return resvg_py
 
 

@@ -127,6 +127,17 @@ def write(
     return child
 
 
+def write_heading(
+    root: Xml.Element, title: str, subtitle: str, left: float, width: float, size: float
+) -> None:
+    """A title at the top and a line below it, cut to fit into ``width``."""
+    top = 2 * size + 4
+    shown = shortened(title, width, size)
+    write(root, shown, left, top, font_size=size, font_weight="600")
+    shown = shortened(subtitle, width, 13)
+    write(root, shown, left, size + 46, class_="p-soft", font_size=13)
+
+
 def text_width(text: str, font_size: float) -> float:
     """About how many pixels a text takes, rather too many than too few."""
     return len(text) * font_size * _ADVANCE

@@ -15,8 +15,7 @@ from placer.draw.flow import GAP, HEADER, PADDING, Flow, draw_panels, flow
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
 
-    from placer.draw.content import Content
-    from placer.draw.grouping import Grouping
+    from placer.draw.grouping import Content, Grouping
 
 _WIDEST = 190.0
 _SPACE = 6.0

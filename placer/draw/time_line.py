@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.base.units import format_beside, format_seconds
 from placer.draw import palette, svg
 
@@ -54,15 +54,13 @@ def time_line(plan: Plan, theme: str = "auto") -> str:
     step = plan.score.get("step_time_s", 0.0)
     parts = list(_parts(plan))
     if step <= 0 or not parts:
-        raise InputError([Problem("the plan has no times", key="score.step_time_s")])
+        raise InputError("the plan has no times", key="score.step_time_s")
     exposed = [part for part in parts if part.exposed]
     top = _ZOOM_TOP + _ZOOM_HIGH + 56 if exposed else _BAR_TOP + _BAR_HIGH + 36
     title = f"Time of a {plan.period}: {plan.job['name']} on {plan.topology['name']}"
     root = svg.new_picture(_WIDTH, top + _LINE * len(parts) + 4, theme, title)
-    shown = svg.shortened(title, _ROOM, 18)
-    svg.write(root, shown, _MARGIN, 40, font_size=18, font_weight="600")
-    text = f"{format_seconds(step)} a {plan.period}"
-    svg.write(root, text, _MARGIN, 64, class_="p-soft", font_size=13)
+    subtitle = f"{format_seconds(step)} a {plan.period}"
+    svg.write_heading(root, title, subtitle, _MARGIN, _ROOM, 18)
     layer = svg.add(root, "g", class_="step")
     _draw_bar(layer, parts, (_MARGIN, _BAR_TOP, _BAR_HIGH), step)
     if exposed:

@@ -66,12 +66,7 @@ def emit(
     *,
     role: str | None = None,
 ) -> Path: ...
-@takes(
-    plan=PLAN,
-    format=TEXT,
-    path=PATH | NOTHING,
-    role=TEXT | NOTHING,
-)
+@takes(plan=PLAN, format=TEXT, path=PATH | NOTHING, role=TEXT | NOTHING)
 def emit(
     plan: PlanLike,
     format: FormatName,

@@ -17,12 +17,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from placer.base.errors import EmitError
-from placer.emit.nodes import (
-    nodes_in_order,
-    nodes_of,
-    require_aligned,
-    require_consecutive,
-)
+from placer.emit.nodes import nodes_in_order, nodes_of, require
 from placer.emit.process import part_exports
 from placer.emit.shell import script
 from placer.emit.torchrun import once_a_node
@@ -46,14 +41,14 @@ _USAGE = """\
 def render(plan: Plan) -> str:
     """One line a host, in the plan's node order."""
     nodes = nodes_in_order(plan, "deepspeed")
-    require_aligned(nodes, "deepspeed")
+    require(nodes, "deepspeed", "aligned")
     return "".join(f"{node.host} slots={len(node.ranks)}\n" for node in nodes)
 
 
 def render_node(plan: Plan) -> str:
     """A bash script that becomes DeepSpeed's launcher with this host's node rank."""
     nodes = nodes_of(plan)
-    require_consecutive(nodes, "deepspeed-node")
+    require(nodes, "deepspeed-node", "consecutive")
     info = {node.host: _devices(node) for node in nodes}
     text = json.dumps(info, separators=(",", ":")).encode()
     encoded = urlsafe_b64encode(text).decode()

@@ -70,43 +70,35 @@ def nodes_of(plan: Plan) -> list[NodeRanks]:
     return nodes
 
 
+# What launchers make of the ranks of a node, by the property of `NodeRanks` that this
+# needs.
+_TOLD = {
+    "consecutive": "{format} gives every node consecutive ranks, but {host} holds "
+    "{ranks}",
+    "gpus_in_order": "{format} says nothing of GPUs, so local rank k takes GPU k, but "
+    "the ranks of {host} run on GPUs {gpus}",
+    "aligned": "{format} makes the local rank of rank modulo ranks of the node, but "
+    "{host} holds {ranks}",
+}
+
+
 def nodes_in_order(plan: Plan, format: str) -> list[NodeRanks]:
     """The nodes for a launcher that is told only their order and their sizes."""
     nodes = nodes_of(plan)
-    require_consecutive(nodes, format)
-    require_gpus_in_order(nodes, format)
+    require(nodes, format, "consecutive")
+    require(nodes, format, "gpus_in_order")
     return nodes
 
 
-def require_consecutive(nodes: Sequence[NodeRanks], format: str) -> None:
-    """Nothing, when every node holds consecutive ranks."""
+def require(nodes: Sequence[NodeRanks], format: str, what: str) -> None:
+    """Nothing, when every node is ``consecutive``, ``gpus_in_order`` or ``aligned``."""
     for node in nodes:
-        if not node.consecutive:
-            raise EmitError(
-                f"{format} gives every node consecutive ranks, "
-                f"but {node.host} holds {_shown(node.ranks)}; {_alternatives(nodes)}"
+        if not getattr(node, what):
+            ranks, gpus = _shown(node.ranks), _shown(node.gpus)
+            told = _TOLD[what].format(
+                format=format, host=node.host, ranks=ranks, gpus=gpus
             )
-
-
-def require_gpus_in_order(nodes: Sequence[NodeRanks], format: str) -> None:
-    """Nothing, when local rank k of every node runs on GPU k."""
-    for node in nodes:
-        if not node.gpus_in_order:
-            raise EmitError(
-                f"{format} says nothing of GPUs, so local rank k takes GPU k, but the "
-                f"ranks of {node.host} run on GPUs {_shown(node.gpus)}; "
-                f"{_alternatives(nodes)}"
-            )
-
-
-def require_aligned(nodes: Sequence[NodeRanks], format: str) -> None:
-    """Nothing, when local rank k of every node is rank k modulo its number of ranks."""
-    for node in nodes:
-        if not node.aligned:
-            raise EmitError(
-                f"{format} makes the local rank of rank modulo ranks of the node, but "
-                f"{node.host} holds {_shown(node.ranks)}; {_alternatives(nodes)}"
-            )
+            raise EmitError(f"{told}; {_alternatives(nodes)}")
 
 
 def require_equal_nodes(nodes: Sequence[NodeRanks], format: str) -> None:

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 from placer.base.errors import EmitError
-from placer.emit.nodes import nodes_of, require_gpus_in_order
+from placer.emit.nodes import nodes_of, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ _HOST = re.compile(
 def render_seq(plan: Plan) -> str:
     """The host of every rank, one a line, in rank order."""
     nodes = nodes_of(plan)
-    require_gpus_in_order(nodes, "openmpi-seq")
+    require(nodes, "openmpi-seq", "gpus_in_order")
     _require_names(nodes, "host file")
     return "".join(f"{host}\n" for host in plan.host_of_rank)
 
@@ -46,7 +46,7 @@ def render_seq(plan: Plan) -> str:
 def render_rankfile(plan: Plan) -> str:
     """One line a rank: its host and its slot there."""
     nodes = nodes_of(plan)
-    require_gpus_in_order(nodes, "openmpi-rankfile")
+    require(nodes, "openmpi-rankfile", "gpus_in_order")
     _require_names(nodes, "rankfile")
     hosts_and_slots = zip(plan.host_of_rank, plan.local_rank.tolist(), strict=True)
     return "".join(

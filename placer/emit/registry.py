@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from placer.base.errors import EmitError, InputError, Problem
+from placer.base.errors import EmitError, InputError
 from placer.base.naming import named
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def render(plan: Plan, name: str) -> str:
     if row.folder:
         message = f'"{name}" is several files: name a folder to write them to'
         hint = f"{named('path', 'FOLDER')}; it is made if need be"
-        raise InputError([Problem(message, hint=hint)])
+        raise InputError(message, hint=hint)
     text: str = row.written(plan)
     return text
 
@@ -183,7 +183,7 @@ def render_files(plan: Plan, name: str) -> dict[str, str]:
     """
     row = format_called(name)
     if not row.folder:
-        raise InputError([Problem(f'"{name}" is one file')])
+        raise InputError(f'"{name}" is one file')
     files: dict[str, str] = row.written(plan)
     return files
 
@@ -195,11 +195,7 @@ def format_called(name: str) -> Format:
     near = get_close_matches(name, FORMATS, n=1)
     meant = f' (did you mean "{near[0]}"?)' if near else ""
     raise InputError(
-        [
-            Problem(
-                f'unknown format "{name}"{meant}', hint=f"formats: {', '.join(FORMATS)}"
-            )
-        ]
+        f'unknown format "{name}"{meant}', hint=f"formats: {', '.join(FORMATS)}"
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
 
 if TYPE_CHECKING:
@@ -59,19 +59,17 @@ def _named(plan: Plan, asked: str) -> tuple[str, int]:
     for role, number in zip(plan.role_of_rank, plan.instance_of_rank, strict=True):
         count[role] = max(count.get(role, 0), int(number) + 1)
     if not count:
-        raise InputError([Problem("the plan is of one job, not of roles", key="role")])
+        raise InputError("the plan is of one job, not of roles", key="role")
     if name not in count:
         known = f"known: {', '.join(count)}"
-        raise InputError(
-            [Problem(f'there is no role "{name}"', key="role", hint=known)]
-        )
+        raise InputError(f'there is no role "{name}"', key="role", hint=known)
     hint = f"{name}:0" + (f" to {name}:{count[name] - 1}" if count[name] > 1 else "")
     if not text and count[name] > 1:
         message = f"{name} has {count[name]} instances"
-        raise InputError([Problem(message, key="role", hint=hint)])
+        raise InputError(message, key="role", hint=hint)
     if text and not (text.isdecimal() and int(text) < count[name]):
         message = f'{name} has no instance "{text}"'
-        raise InputError([Problem(message, key="role", hint=hint)])
+        raise InputError(message, key="role", hint=hint)
     return name, int(text or 0)
 
 

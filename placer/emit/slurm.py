@@ -29,12 +29,7 @@ from placer.base.hostlist import compress
 from placer.documents.files import read_text
 from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
 from placer.emit.least_strict import least_segment, not_the_others
-from placer.emit.nodes import (
-    nodes_in_order,
-    nodes_of,
-    require_consecutive,
-    require_gpus_in_order,
-)
+from placer.emit.nodes import nodes_in_order, nodes_of, require
 from placer.emit.process import NEED_COMMAND, SEE_GPU, part_exports
 from placer.emit.shell import HEAD, words
 from placer.emit.torchrun import PICK_GPUS
@@ -102,7 +97,7 @@ exec "$@"
 def render_torchrun(plan: Plan) -> str:
     """A batch script with one task a node, each a torchrun agent."""
     nodes = nodes_of(plan)
-    require_consecutive(nodes, "sbatch-torchrun")
+    require(nodes, "sbatch-torchrun", "consecutive")
     pick_gpus = PICK_GPUS if not all(node.gpus_in_order for node in nodes) else ""
     task = f"""\
 export PET_NNODES={len(nodes)} PET_NODE_RANK=$SLURM_PROCID
@@ -225,7 +220,7 @@ def _of_the_plan(option: str) -> bool:
 
 def render_hostfile(plan: Plan) -> str:
     """The host of every rank, one a line, in rank order."""
-    require_gpus_in_order(nodes_of(plan), "slurm-hostfile")
+    require(nodes_of(plan), "slurm-hostfile", "gpus_in_order")
     return "".join(f"{host}\n" for host in plan.host_of_rank)
 
 

@@ -24,12 +24,7 @@ import json
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from placer.emit.nodes import (
-    NodeRanks,
-    nodes_in_order,
-    nodes_of,
-    require_consecutive,
-)
+from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
 from placer.emit.process import (
     NEED_COMMAND,
     become_worker,
@@ -74,7 +69,7 @@ export CUDA_VISIBLE_DEVICES=$devices
 def render(plan: Plan) -> str:
     """A bash script that starts torchrun with this host's node rank."""
     nodes = nodes_of(plan)
-    require_consecutive(nodes, "torchrun")
+    require(nodes, "torchrun", "consecutive")
     pick_gpus = not all(node.gpus_in_order for node in nodes)
 
     def assignments(node_rank: int, node: NodeRanks) -> str:

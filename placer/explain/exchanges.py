@@ -140,17 +140,9 @@ def exchanges(
     cheapest of those priced. An exchange has the ranks ``with`` which, the objective's
     ``value`` and its ``change``. Rules that the placement breaks already do not count.
 
-    Parameters
-    ----------
-    topology, job : Topology, Job
-    goal : Objective
-    gpu_of_rank : ndarray, shape (R,)
-    ranks : ndarray, shape (any,)
-        Asked about; they stay together.
-    share : float
-        Of the work limit.
-    more : mapping of str to ndarray, shape (U, k)
-        Kinds of units beside the usual ones.
+    ``gpu_of_rank``: shape (R,). ``ranks`` ((any,)): asked about; they stay together.
+    ``share``: of the work limit. ``more`` ((U, k)): kinds of units beside the usual
+    ones.
     """
     kinds = units_with(topology, job, gpu_of_rank, ranks, more)
     tries = int(MOST_RANKS * share / job.world_size / max(len(kinds), 1))

@@ -98,14 +98,8 @@ def drawn_models(
 def model_at(model: StepModel, shares: FloatArray, *, thin: bool) -> StepModel:
     """The model at these quantiles of its inputs.
 
-    Parameters
-    ----------
-    model : StepModel
-    shares : ndarray
-        Each from 0 to 1: rate and latency of each kind of link, then work, what hides,
-        and oversubscription.
-    thin : bool
-        Whether the last counts.
+    ``shares``: each from 0 to 1: rate and latency of each kind of link, then work, what
+    hides, and oversubscription. ``thin``: whether the last counts.
     """
     *of_links, work, hides, over = shares.tolist()
     fabric = _fabric_at(model.fabric, of_links, over if thin else 0.0)

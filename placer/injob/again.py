@@ -45,28 +45,12 @@ def placed_again(
 ) -> Order:
     """Node ranks of nodes by what they say, near those of the round before.
 
-    Parameters
-    ----------
-    probes : sequence of dict
-        Of the nodes, as they are numbered so far.
-    last : mapping or None
-        What the round before kept.
-    command : sequence of str
-        What the agents run.
-    limit : float, s
-        From where everything is loaded, with all that is read and written.
-    tell : callable
-    nodes : int, optional
-        How many take part, the others being spares; by default all.
-    job : Job, optional
-        By default that of the command.
-
-    Raises
-    ------
-    LateError
-        If there is no order in time.
-    InputError, InfeasibleError
-        If none can be had.
+    ``probes``: of the nodes, as they are numbered so far. ``last``: what the round
+    before kept. ``command``: what the agents run. ``limit`` (s): from where everything
+    is loaded, with all that is read and written. ``nodes``: how many take part, the
+    others being spares; by default all. ``job``: by default that of the command. Raises
+    `LateError` if there is no order in time; `InputError`, `InfeasibleError` if none
+    can be had.
     """
     if len({one["gpus"] for one in probes}) > 1:
         raise InputError("the nodes start unequal numbers of workers")

@@ -61,18 +61,8 @@ class Round:
     ) -> Agreed:
         """Tell of this node and learn its rank.
 
-        Parameters
-        ----------
-        own : dict
-            This node's probe.
-        ranks_of : callable
-            Node ranks of nodes by their probes; asked at the first node.
-        limit : float, s
-            Of ``ranks_of``.
-
-        Raises
-        ------
-        MeetAgainError
+        ``own``: this node's probe. ``ranks_of``: node ranks of nodes by their probes;
+        asked at the first node. ``limit`` (s): of ``ranks_of``.
         """
         is_first = self.number == 0
         # In c10d's order it is rank 0, also where others find that there is no other.
@@ -122,10 +112,7 @@ class Round:
     def _started(self) -> tuple[str, int]:
         """Start when all have read the order; one that lives will read it yet.
 
-        Returns
-        -------
-        tuple of str and int
-            Address and port of rank 0.
+        Gives address and port of rank 0.
         """
         is_last = self.store.add(_READY, 1) == self.size
         why = None if is_last else self._missing([_START], MUTE_S)

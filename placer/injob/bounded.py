@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, TypeVar
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 
 T = TypeVar("T")
 _MOST_BYTES = 64_000_000
@@ -52,13 +52,8 @@ def within(seconds: float, ask: Callable[[], T]) -> T:
 def output_of(command: Sequence[str], seconds: float) -> tuple[int, str]:
     """Exit status and output of a command.
 
-    Raises
-    ------
-    LateError
-        If it takes longer; it is killed and not waited for, as one that hangs in a
-        driver does not die.
-    OSError
-        If it cannot be started.
+    Raises `LateError` if it takes longer; it is killed and not waited for, as one that
+    hangs in a driver does not die. Raises `OSError` if it cannot be started.
     """
     # A file, not a pipe: children of the command that live on would hold a pipe open.
     with tempfile.TemporaryFile() as printed:
@@ -83,10 +78,7 @@ def output_of(command: Sequence[str], seconds: float) -> tuple[int, str]:
 def needed(module: str, package: str | None = None) -> Any:
     """A module of a package that placer does without otherwise.
 
-    Raises
-    ------
-    InputError
-        If it cannot be imported.
+    Raises `InputError` if it cannot be imported.
     """
     try:
         return import_module(module)
@@ -94,4 +86,4 @@ def needed(module: str, package: str | None = None) -> Any:
         name = package or module.partition(".")[0]
         hint = f"pip install {name}"
         message = f"{name} cannot be imported: {error}"
-        raise InputError([Problem(message, hint=hint)]) from None
+        raise InputError(message, hint=hint) from None

@@ -135,10 +135,7 @@ def _nvidia_smi() -> Gpus | None:
 def read_nvidia_smi(text: str) -> Gpus:
     """GPUs of what ``nvidia-smi -q -x`` prints.
 
-    Raises
-    ------
-    ValueError
-        If it is something else.
+    Raises `ValueError` if it is something else.
     """
     from xml.etree import ElementTree
 
@@ -182,10 +179,7 @@ def _amd() -> Gpus | None:
 def read_amd_smi(text: str) -> Gpus:
     """GPUs of what ``amd-smi static --asic --bus --vram --json`` prints.
 
-    Raises
-    ------
-    ValueError
-        If it is something else.
+    Raises `ValueError` if it is something else.
     """
     try:
         data = json.loads(text)

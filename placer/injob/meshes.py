@@ -237,22 +237,10 @@ def mesh_in_order(
     Every process must call this, and all get one answer: where no placement can be had
     it is the given order, and process 0 says why.
 
-    Parameters
-    ----------
-    gather : callable
-        Called with what this process says; returns what each has said.
-    own : int
-        Which process this is.
-    shape, names : sequence
-        Of the mesh.
-    limit : float, s
-    process_of : sequence of int, optional
-        Of each device; by default each process has one.
-
-    Raises
-    ------
-    InputError
-        If the mesh has not as many positions as there are devices.
+    ``gather``: called with what this process says; returns what each has said. ``own``:
+    which process this is. ``shape`` and ``names``: of the mesh. ``limit``: in s.
+    ``process_of``: of each device; by default each process has one. Raises `InputError`
+    if the mesh has not as many positions as there are devices.
     """
     host = node_name()
     hosts = gather(host)
@@ -277,10 +265,7 @@ def mesh_in_order(
 def mesh_job(shape: Sequence[int], names: Sequence[str]) -> Job:
     """A job whose ranks are the positions of a mesh, the last dimension fastest.
 
-    Raises
-    ------
-    InputError
-        If more than four dimensions are larger than one.
+    Raises `InputError` if more than four dimensions are larger than one.
     """
     rows = [(n, name) for n, name in zip(shape, names, strict=True) if n > 1][::-1]
     left = [*_NEAREST_FIRST]

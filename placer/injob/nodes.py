@@ -27,10 +27,7 @@ _NOT_OURS = ("SLURM_HOSTFILE", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE")
 def probe_step(count: int) -> str:
     """What ``placer probe`` prints on each of the ``count`` nodes of this allocation.
 
-    Raises
-    ------
-    InputError
-        If the step cannot be run or does not end in time.
+    Raises `InputError` if the step cannot be run or does not end in time.
     """
     step = ("srun", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1")
     command = (*step, "--overlap", sys.executable, "-m", "placer", "probe")
@@ -68,17 +65,8 @@ def machine_of(
 ) -> Topology:
     """The machine that probes describe, without what they contradict each other in.
 
-    Parameters
-    ----------
-    lines : str
-    tell : callable
-        Called with what a user should know.
-    gpus : int, optional
-        Of each node, where the probes do not count them.
-
-    Raises
-    ------
-    InputError
+    ``tell``: called with what a user should know. ``gpus``: of each node, where the
+    probes do not count them.
     """
     from placer.formats.machines.machine import read_topology
 

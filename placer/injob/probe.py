@@ -27,12 +27,8 @@ def probe(
 ) -> dict[str, Any]:
     """What the node is, as ``placer probe`` prints it.
 
-    Parameters
-    ----------
-    cloud : str, optional
-        Whose metadata service to ask, of `placer.injob.cloud.CLOUDS`.
-    environ : mapping of str to str, optional
-        Variables of Slurm and Kubernetes; by default those of this process.
+    ``cloud``: whose metadata service to ask, of `placer.injob.cloud.CLOUDS`.
+    ``environ``: variables of Slurm and Kubernetes; by default those of this process.
     """
     env = os.environ if environ is None else environ
     gpus, nics = find_gpus(), find_nics()
@@ -99,12 +95,7 @@ def find_nics() -> dict[str, str]:
 def rails(nics: dict[str, str], buses: Sequence[str]) -> list[str]:
     """The nearest NIC of each GPU, each as often as another; empty where unknown.
 
-    Parameters
-    ----------
-    nics : dict of str to str
-        As `find_nics` returns them.
-    buses : sequence of str
-        PCI addresses of the GPUs.
+    ``nics``: as `find_nics` returns them. ``buses``: PCI addresses of the GPUs.
     """
     paths = [_path(bus) for bus in buses]
     if not (nics and paths and all(paths)):

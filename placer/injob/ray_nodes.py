@@ -7,7 +7,7 @@ from typing import Any
 
 from placer.api.options import seconds_of
 from placer.base.arguments import DURATION, INTEGER, NOTHING, TEXT, instance, takes
-from placer.base.errors import InputError, PlacerError, Problem
+from placer.base.errors import InputError, PlacerError
 from placer.injob.again import LIMIT_S, placed_again
 from placer.injob.bounded import LateError, first_line, needed
 from placer.injob.probe import probe
@@ -60,7 +60,7 @@ def ray_nodes(
     ray = needed("ray")
     if not ray.is_initialized():
         hint = "call ray.init() first"
-        raise InputError([Problem("Ray is not connected", hint=hint)])
+        raise InputError("Ray is not connected", hint=hint)
     gpus = {
         row["NodeID"]: int(row["Resources"]["GPU"])
         for row in ray.nodes()
@@ -97,7 +97,7 @@ def _probes(ray: Any, nodes: list[str]) -> dict[str, dict[str, Any]]:
         why = (str(error).splitlines() or [type(error).__name__])[-1]
         message = f"Ray's nodes cannot be asked: {why}"
         hint = "placer must be on every node, as by runtime_env={'pip': ['placer']}"
-        raise InputError([Problem(message, hint=hint)]) from None
+        raise InputError(message, hint=hint) from None
 
 
 def _read(job: Job | str | None, ranks: int) -> Job | None:

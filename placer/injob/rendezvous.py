@@ -66,7 +66,7 @@ def _workers(command: Sequence[str]) -> int | None:
 class PlacedRendezvous:
     """A rendezvous of torch whose node ranks follow a placement.
 
-    ``inner``: torch's own, which answers everything else. ``base``: its store, which
+    ``inner``: Torch's own, which answers everything else. ``base``: its store, which
     lasts over rounds. ``own``: this node's probe. ``address``: where others reach this
     node; by default its full name. ``limit`` (s): for a placement.
     """

@@ -39,19 +39,10 @@ def rank_assignment(
     ranks as far as the best placement allows, and spares take the places of those lost.
     A node that has lost a process is out with all that it has.
 
-    Parameters
-    ----------
-    nodes : int, optional
-        How many take part, the others being spares; by default all that there are.
-    multiple_of : int
-        Only so many nodes take part as this divides.
-    time_limit : float, s, or str
-        For a placement. Where none is had in time the nodes keep their order.
-
-    Raises
-    ------
-    InputError
-        If nvidia-resiliency-ext is missing.
+    ``nodes``: how many take part, the others being spares; by default all that there
+    are. ``multiple_of``: only so many nodes take part as this divides. ``time_limit``
+    (s): for a placement. Where none is had in time the nodes keep their order. Raises
+    `InputError` if nvidia-resiliency-ext is missing.
     """
     module = needed("nvidia_resiliency_ext.inprocess.rank_assignment", _PACKAGE)
     mode = needed("nvidia_resiliency_ext.inprocess.state", _PACKAGE).Mode
@@ -159,17 +150,9 @@ def _decided(
 ) -> str:
     """What all take: what stands there first.
 
-    Parameters
-    ----------
-    store : torch.distributed.Store
-    key : str
-        New in each round.
-    own : callable or None
-        Works it out; None for those who wait for it.
-    otherwise : str
-        What one who is tired of waiting decides.
-    seconds : float
-        How long they wait.
+    ``key``: new in each round. ``own``: works it out; None for those who wait for it.
+    ``otherwise``: what one who is tired of waiting decides. ``seconds``: how long they
+    wait.
     """
     if own is None:
         with suppress(RuntimeError):

@@ -61,20 +61,8 @@ def job_of(
     Where the command does not say enough to price a step, groups lie near by usual
     weights; where it names no degrees, NVLink domains are kept together.
 
-    Parameters
-    ----------
-    command : sequence of str
-    machine : Topology
-    ranks : int
-        How many there are.
-    tell : callable
-        Called with what was read and what was assumed.
-    environ : mapping of str to str, optional
-
-    Raises
-    ------
-    InputError
-        If ``PLACER_JOB`` cannot be read.
+    ``ranks``: how many there are. ``tell``: called with what was read and what was
+    assumed. Raises `InputError` if ``PLACER_JOB`` cannot be read.
     """
     from placer.formats.jobs.job import read_job
 
@@ -164,10 +152,7 @@ def _of_pods(
     TorchRec's planner takes the links inside a pod for NVLink
     (``distributed/planner/types.py``, ``intra_group_size``).
 
-    Raises
-    ------
-    InputError
-        If the ranks are no whole pods.
+    Raises `InputError` if the ranks are no whole pods.
     """
     size = pod * int(machine.gpus_of_node.max())
     if ranks % size:
@@ -190,14 +175,8 @@ def weighed(
 ) -> Job:
     """A job of these axes whose groups lie near by usual weights.
 
-    Parameters
-    ----------
-    sizes : mapping of str to int
-        Axis -> size.
-    order : str, optional
-        In which ranks count, the fastest first.
-    **rules : mapping of str to str
-        Axis -> tier: ``require`` and ``even`` of the job.
+    ``sizes``: axis -> size. ``order``: in which ranks count, the fastest first.
+    ``**rules``: axis -> tier: ``require`` and ``even`` of the job.
     """
     from placer.documents import parse_document
     from placer.job.read import decode_job

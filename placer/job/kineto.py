@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.documents.files import decode
 
 _NO_TRACE = "is no trace of torch.profiler"
@@ -103,8 +103,7 @@ def _json(text: str, source: str) -> dict[str, Any]:
         content = json.loads(text, strict=False)
     except json.JSONDecodeError as error:
         message = f"{_NO_TRACE}: {error.msg}"
-        problem = Problem(message, source, error.lineno, error.colno)
-        raise InputError([problem]) from None
+        raise InputError(message, source, error.lineno, error.colno) from None
     except (ValueError, RecursionError):
         raise _error(source, _NO_TRACE) from None
     if not isinstance(content, dict):
@@ -204,4 +203,4 @@ def _integers(text: object) -> tuple[int, ...] | None:
 
 
 def _error(source: str, message: str, hint: str = "") -> InputError:
-    return InputError([Problem(message, source, hint=hint)])
+    return InputError(message, source, hint=hint)

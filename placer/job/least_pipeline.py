@@ -92,14 +92,9 @@ def _idle_between(
 ) -> FloatArray:
     """What each rank of an interleaved pipeline waits before its first backward, s.
 
-    Parameters
-    ----------
-    of_chunk : ndarray, shape (2, C, P)
-        Of the first chunk of a rank, one between where there is one, and the last.
-    busy : ndarray, shape (2, P)
-        Of all chunks of a rank.
-    own : ndarray, shape (C, P)
-        Forwards of the rank that waits.
+    ``of_chunk`` ((2, C, P)): of the first chunk of a rank, one between where there is
+    one, and the last. ``busy`` ((2, P)): of all chunks of a rank. ``own`` ((C, P)):
+    forwards of the rank that waits.
     """
     ranks = busy.shape[1]
     forward, backward = of_chunk

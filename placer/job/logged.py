@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.documents.files import beside
 from placer.job.paces import rounds
 from placer.logs.training import read_steps
@@ -27,9 +27,7 @@ def step_of(steps: Steps, job: Job) -> float:
     ):
         if told and told != wanted:
             message = f"the log has {told:,} {words}, the job {wanted:,}"
-            raise InputError(
-                [Problem(message, steps.source, hint="is it of this job?")]
-            )
+            raise InputError(message, steps.source, hint="is it of this job?")
     if steps.seconds:
         return median(steps.seconds)
     axes = job.parallelism

@@ -187,9 +187,7 @@ class Job(Shown):
         absent="required",
     )
     model: Model | None = key(
-        special(
-            lambda: {"anyOf": [TEXT.schema(), nested(Model).schema()]},
-        ),
+        special(lambda: {"anyOf": [TEXT.schema(), nested(Model).schema()]}),
         "a model preset, or the model's shape",
         None,
     )
@@ -256,15 +254,11 @@ class Job(Shown):
     )
     started: Started | None = None
     groups: tuple[Group, ...] = key(
-        special(_groups_schema),
-        "communicators of your own",
-        (),
+        special(_groups_schema), "communicators of your own", ()
     )
     traffic: RankTraffic | None = key(nested(Flows), "bytes between ranks", None)
     adapters: Adapters | None = key(
-        nested(Adapters),
-        "what alone is trained, where the model stays as it is",
-        None,
+        nested(Adapters), "what alone is trained, where the model stays as it is", None
     )
     host_time: float | None = key(
         TIME,
@@ -275,26 +269,18 @@ class Job(Shown):
         absent="unknown",
     )
     memory: Memory = key(
-        nested(Memory),
-        "what fills a GPU and the other keys do not say",
-        Memory,
+        nested(Memory), "what fills a GPU and the other keys do not say", Memory
     )
     weights: Mapping[str, float] = key(
-        special(_weights_schema),
-        "axis: weight, for hop cost only",
-        dict,
+        special(_weights_schema), "axis: weight, for hop cost only", dict
     )
     rules: Rules = key(
-        nested(Rules),
-        "pins, nodes to avoid, replicas a domain, spare nodes",
-        Rules,
+        nested(Rules), "pins, nodes to avoid, replicas a domain, spare nodes", Rules
     )
     description: str = key(TEXT, "one line for `placer job list`", "")
     sources: tuple[str, ...] = key(list_of(TEXT), "where each figure comes from", ())
     assumed: tuple[Assumption, ...] = key(
-        list_of(nested(Assumption)),
-        "what no source says, as placer writes it",
-        (),
+        list_of(nested(Assumption)), "what no source says, as placer writes it", ()
     )
     roles: tuple[Role, ...] = ()
     transfers: tuple[Transfer, ...] = ()

@@ -267,8 +267,6 @@ def active_parameters(model: Model) -> int:
 def flops_per_sample(model: Model, sequence: int, *, causal: bool) -> float:
     """FLOPs of one sample of ``sequence`` tokens, forward and backward.
 
-    Notes
-    -----
     ``s (6 P + x L h s)`` with P the active parameters and x = 12 for full attention, 6
     when causal (Narayanan et al. 2021, arXiv 2104.04473, appendix; without activation
     recomputation). For h stands the mean width of all heads' queries and values.

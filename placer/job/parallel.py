@@ -49,9 +49,7 @@ class ExpertParallel:
     """How tokens reach their experts over ``ep``."""
 
     imbalance: float = key(
-        number(1.0, 1e6),
-        "tokens of the busiest expert rank, in those of the mean",
-        1.0,
+        number(1.0, 1e6), "tokens of the busiest expert rank, in those of the mean", 1.0
     )
     dispatch: str = key(
         one_of(("flat", "deduplicated")),
@@ -185,11 +183,7 @@ class DataParallel:
         ``core/parallel_state.py``: both groups are divided by the same number;
         torchtitan b5bcd76c, ``distributed/parallel_dims.py``: one ``dp_replicate``).
 
-        Parameters
-        ----------
-        members : int
-        dense : int
-            Ranks with the same parameters outside experts: dp x cp.
+        ``dense``: ranks with the same parameters outside experts: dp x cp.
         """
         copies = self.optimizer_instances
         if self.sharding == "hsdp" and self.shard_size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,13 @@ from placer.assumed import decode_assumed
 from placer.base.arguments import PATH, takes
 from placer.base.errors import InputError
 from placer.base.units import format_bandwidth
-from placer.documents import Document, Section, closest, content_digest, open_document
+from placer.documents import (
+    Document,
+    Section,
+    content_digest,
+    known_hint,
+    open_document,
+)
 from placer.documents.presets import find_file
 from placer.documents.records import digested, read
 from placer.job.adapters import decode_adapters
@@ -34,6 +41,7 @@ from placer.job.work import micro_batch_time
 if TYPE_CHECKING:
     import os
 
+    from placer.documents import Value
     from placer.job.traffic import Group, RankTraffic
 
 FORMAT = "placer/job"
@@ -188,23 +196,23 @@ def _compute(root: Section, *, has_model: bool) -> Compute:
 
 def _require(section: Section, groups: tuple[Group, ...]) -> dict[str, str]:
     known = (*AXES, *EXPERT_AXES, *(group.name for group in groups))
-    required = {}
-    for key, value in section.entries():
-        if key not in known:
-            hint = closest(key, known) or f"known: {', '.join(known)}"
-            value.problem("there is no such axis or group", hint)
-        required[key] = value.text()
-    return required
+    found = _by_name(section, known, "there is no such axis or group")
+    return {key: value.text() for key, value in found}
 
 
 def _weights(section: Section) -> dict[str, float]:
-    weights = {}
+    found = _by_name(section, WEIGHTED_AXES, "there is no such axis to weigh")
+    return {key: value.number() for key, value in found}
+
+
+def _by_name(
+    section: Section, known: Sequence[str], unknown: str
+) -> Iterator[tuple[str, Value]]:
+    """The entries; those of another name are a problem."""
     for key, value in section.entries():
-        if key not in WEIGHTED_AXES:
-            hint = closest(key, WEIGHTED_AXES) or f"known: {', '.join(WEIGHTED_AXES)}"
-            value.problem("there is no such axis to weigh", hint)
-        weights[key] = value.number()
-    return weights
+        if key not in known:
+            value.problem(unknown, known_hint(key, known))
+        yield key, value
 
 
 def _check_together(root: Section, job: Job, *, alone: bool) -> None:

@@ -235,17 +235,14 @@ def _of_csv(text: str, source: str, world_size: int) -> Columns:
             break
     refuse(problems)
     if not rows:
-        raise InputError([Problem("there are no flows in it", source, hint=_SHAPE)])
+        raise InputError("there are no flows in it", source, hint=_SHAPE)
     return _columns(*zip(*rows, strict=True))
 
 
 def _number(key: str, text: str, world_size: int) -> int | float:
     """A field of a CSV line.
 
-    Raises
-    ------
-    ValueError
-        Saying what is wrong with it.
+    Raises `ValueError` saying what is wrong with it.
     """
     if key == "bytes":
         size = parse_bytes(text)
@@ -271,7 +268,7 @@ def _of_npz(data: bytes, source: str) -> Columns:
             arrays = {name: found[name] for name in found.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         message = f"cannot be read as npz: {error}"
-        raise InputError([Problem(message, source, hint=hint)]) from None
+        raise InputError(message, source, hint=hint) from None
     numbers = all(array.dtype.kind in "iuf" for array in arrays.values())
     if numbers and len(arrays) == 1:
         (matrix,) = arrays.values()
@@ -284,7 +281,7 @@ def _of_npz(data: bytes, source: str) -> Columns:
         if ranks and len(shapes) == 1 and arrays["bytes"].ndim == 1:
             return _columns(*(arrays[key] for key in KEYS))
     message = f"holds neither a square matrix nor the arrays {', '.join(KEYS)}"
-    raise InputError([Problem(message, source, hint=hint)])
+    raise InputError(message, source, hint=hint)
 
 
 def _array_problems(columns: Columns, world_size: int) -> list[tuple[str, str]]:

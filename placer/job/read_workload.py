@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import InputError
-from placer.documents import closest, open_document
+from placer.documents import known_hint, open_document
 from placer.documents.files import beside, is_file
 from placer.documents.presets import find_file
 from placer.documents.records import read
@@ -37,11 +37,7 @@ _SERVING = ("bytes_per_token", "tokens_per_s")
 def decode_workload(document: Document, decode: Callable[[Document], Job]) -> Job:
     """The job of a workload, without its digest.
 
-    Parameters
-    ----------
-    document : Document
-    decode : callable
-        Reads the job of a role.
+    ``decode``: reads the job of a role.
     """
     document.check_format(FORMAT)
     root = document.root
@@ -155,7 +151,7 @@ def _job_of_role(
     known = (*AXES, *EXPERT_AXES, *(group.name for group in job.groups))
     for axis in require:
         if axis not in known:
-            hint = closest(axis, known) or f"known: {', '.join(known)}"
+            hint = known_hint(axis, known)
             message = "there is no such axis or group"
             section.section("require").problem(message, axis, hint)
     return replace(job, require={**job.require, **require})
@@ -209,8 +205,7 @@ def _end(section: Section, key: str, names: list[str]) -> str:
     name = section.text(key)
     # A role without a name may be the one that is meant.
     if name and all(names) and name not in names:
-        hint = closest(name, names) or f"known: {', '.join(names)}"
-        section.problem(f'there is no role "{name}"', key, hint)
+        section.problem(f'there is no role "{name}"', key, known_hint(name, names))
     return name
 
 

@@ -63,7 +63,7 @@ def with_gpus(job: Job, gpus: int) -> Job:
     replica = axes.tp * axes.cp * axes.pp
     if gpus % replica:
         message = f"{gpus} GPUs are no multiple of tp x cp x pp = {replica}"
-        raise InputError([Problem(message, key="gpus")])
+        raise InputError(message, key="gpus")
     dp = gpus // replica
     if job.model is None and not (job.groups or job.weights or job.roles):
         return replace(job, parallelism=replace(axes, dp=dp))  # of a role
@@ -89,7 +89,7 @@ def _check_roles(job: Job) -> None:
     if job.roles:
         message = "a workload has no size and no order of its own"
         hint = "change the job of a role, or its instances"
-        raise InputError([Problem(message, key="roles", hint=hint)])
+        raise InputError(message, key="roles", hint=hint)
 
 
 def _without_defaults(job: Job) -> dict[str, Any]:
@@ -107,8 +107,8 @@ def _check_groups(job: Job) -> None:
     """Refuse groups that name ranks: only those of all ranks follow the world."""
     if job.traffic is not None:
         message = "its traffic names ranks and cannot follow another world size"
-        raise InputError([Problem(message, key="traffic")])
+        raise InputError(message, key="traffic")
     everyone = (tuple(range(job.world_size)),)
     if any(group.ranks != everyone for group in job.groups):
         message = "its groups name ranks and cannot follow another world size"
-        raise InputError([Problem(message, key="groups")])
+        raise InputError(message, key="groups")

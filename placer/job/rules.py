@@ -23,9 +23,7 @@ MAX_RANKS = 1 << 20
 _RANGE = re.compile(r"\s*([0-9]{1,12})\s*(?:-\s*([0-9]{1,12})\s*)?")
 
 
-_HOSTS = special(
-    lambda: {"anyOf": [TEXT.schema(), list_of(TEXT).schema()]},
-)
+_HOSTS = special(lambda: {"anyOf": [TEXT.schema(), list_of(TEXT).schema()]})
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,7 @@ class Pin:
     """Ranks that must run on one of some hosts."""
 
     ranks: tuple[int, ...] = key(
-        special(lambda: {"type": ["string", "integer"]}),
-        "ranks, such as `0-7,12`",
+        special(lambda: {"type": ["string", "integer"]}), "ranks, such as `0-7,12`"
     )
     hosts: tuple[str, ...] = key(
         _HOSTS, "a host list, or a list of them", called="nodes"
@@ -147,10 +144,7 @@ class Rules:
 def parse_ranks(text: str, highest: int = MAX_RANKS - 1) -> tuple[int, ...]:
     """Ranks of a list such as ``0-7,12``, ascending.
 
-    Raises
-    ------
-    ValueError
-        If it is malformed, or names a rank above ``highest`` or twice.
+    Raises `ValueError` if it is malformed, or names a rank above ``highest`` or twice.
     """
     ranks: list[int] = []
     if text.count(",") > highest:

@@ -130,7 +130,7 @@ def _check_ranks(traces: Sequence[Trace], world_size: int) -> None:
         shown = ", ".join(map(str, missing[:8])) + (", ..." if missing[8:] else "")
         message = f"{len(missing)} of {world_size} ranks have no trace: {shown}"
         hint = "name the folder that has one of each rank, or a pattern: traces/*.json"
-        raise InputError([Problem(message, traces[0].source, hint=hint)])
+        raise InputError(message, traces[0].source, hint=hint)
 
 
 def _steps(traces: Sequence[Trace]) -> int:
@@ -140,10 +140,10 @@ def _steps(traces: Sequence[Trace]) -> int:
     hint = "say how many steps each trace holds: traffic: {steps: N}"
     if other is not None:
         message = f"marks {other.steps} steps, {first.source} {first.steps}"
-        raise InputError([Problem(message, other.source, hint=hint)])
+        raise InputError(message, other.source, hint=hint)
     if not first.steps:
         message = "marks no step: the profiler's step() was not called"
-        raise InputError([Problem(message, first.source, hint=hint)])
+        raise InputError(message, first.source, hint=hint)
     return first.steps
 
 
@@ -166,7 +166,7 @@ def _check(call: Call, trace: Trace, world_size: int) -> None:
     if message:
         hint = f"leave it out: traffic: {{without: [{call.name}]}}"
         message = f"a call of {call.name} {message}"
-        raise InputError([Problem(message, trace.source, hint=hint)])
+        raise InputError(message, trace.source, hint=hint)
 
 
 def _messages(call: Call, rank: int) -> dict[tuple[int, int], float] | None:

@@ -30,7 +30,7 @@ class Wrong:
     rank: int
     planned_host: str
     host: str  # as reported
-    # planned_gpu and gpu: none when the host is wrong already.
+    # planned_gpu and gpu: None when the host is wrong already.
     planned_gpu: int | None = None
     gpu: int | None = None
 

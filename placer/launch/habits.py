@@ -124,12 +124,7 @@ ALONE = Habit(
 def habits(plan: Plan, seats: Seats, processes: Sequence[Process]) -> tuple[Habit, ...]:
     """The habits that give exactly what the processes report; none when all is right.
 
-    Parameters
-    ----------
-    plan : Plan
-    seats : Seats
-        What the plan wants of these processes.
-    processes : sequence of Process
+    ``seats``: what the plan wants of these processes.
     """
     if len(processes) > 1 and all((p.rank, p.world_size) == (0, 1) for p in processes):
         return (ALONE,)

@@ -44,10 +44,7 @@ def torch_arguments(
     ``MASTER_PORT`` or 29500. An inherited ``MASTER_ADDR`` is ignored: it often is the
     first host by name.
 
-    Raises
-    ------
-    InputError
-        If the plan does not say which rank this process has.
+    Raises `InputError` if the plan does not say which rank this process has.
     """
     env = os.environ if environ is None else environ
     address = env.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
@@ -77,10 +74,7 @@ def jax_arguments(plan: Plan, environ: Mapping[str, str] | None = None) -> JaxAr
     ``PLACER_MASTER_ADDR`` and ``MASTER_PORT`` (29500) replace address and port. JAX by
     itself takes the first host by name under Slurm.
 
-    Raises
-    ------
-    InputError
-        If the plan does not use this host.
+    Raises `InputError` if the plan does not use this host.
     """
     env = os.environ if environ is None else environ
     address = env.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
@@ -98,16 +92,8 @@ def devices_in_plan_order(plan: Plan, devices: Sequence[Any]) -> list[Any]:
     alone, which has gaps. One process a host (ids from `jax_arguments`), one process a
     rank, or a single process that stands for all hosts.
 
-    Parameters
-    ----------
-    plan : Plan
-    devices : sequence of jax.Device
-        ``jax.devices()``.
-
-    Raises
-    ------
-    InputError
-        If the processes or their devices are not those of the plan.
+    ``devices``: ``jax.devices()``. Raises `InputError` if the processes or their
+    devices are not those of the plan.
     """
     own: dict[int, list[Any]] = {}
     for device in sorted(devices, key=_place):
@@ -136,10 +122,7 @@ def devices_in_plan_order(plan: Plan, devices: Sequence[Any]) -> list[Any]:
 def mesh_axes(plan: Plan) -> dict[str, int]:
     """Axis -> size, outermost first: ranks are counted in this order, last fastest.
 
-    Raises
-    ------
-    InputError
-        If the plan does not give the sizes of its axes.
+    Raises `InputError` if the plan does not give the sizes of its axes.
     """
     sizes = plan.job.get("parallelism")
     if not sizes:
@@ -151,10 +134,7 @@ def mesh_axes(plan: Plan) -> dict[str, int]:
 def mesh_array(plan: Plan, devices: Sequence[Any]) -> np.ndarray[Any, Any]:
     """Devices by coordinate; shape: the sizes of `mesh_axes`.
 
-    Raises
-    ------
-    InputError
-        As `devices_in_plan_order` and `mesh_axes`.
+    Raises `InputError` as `devices_in_plan_order` and `mesh_axes`.
     """
     import numpy as np
 
@@ -166,10 +146,7 @@ def mesh_array(plan: Plan, devices: Sequence[Any]) -> np.ndarray[Any, Any]:
 def jax_mesh(plan: Plan, devices: Sequence[Any] | None = None) -> Any:
     """``jax.sharding.Mesh`` over the job's axes, every device where the plan wants it.
 
-    Raises
-    ------
-    InputError
-        As `mesh_array`.
+    Raises `InputError` as `mesh_array`.
     """
     jax = import_module("jax")
     found = jax.devices() if devices is None else devices

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,7 @@ RANK_VARIABLES = tuple(dict.fromkeys(row.rank for row in _KNOWN))
 def this_process(environ: Mapping[str, str] | None = None) -> Process:
     """The process that asks, or the one with this environment.
 
-    Raises
-    ------
-    InputError
-        If a variable that must be a number is none.
+    Raises `InputError` if a variable that must be a number is none.
     """
     env = os.environ if environ is None else environ
     known = next((row for row in _KNOWN if _is_set(row, env)), None)
@@ -125,10 +122,7 @@ def host_name(environ: Mapping[str, str]) -> str:
 def local_index(environ: Mapping[str, str], process: Process) -> int | None:
     """``PLACER_LOCAL_INDEX``, else the launcher's local rank.
 
-    Raises
-    ------
-    InputError
-        If the variable is set and no number.
+    Raises `InputError` if the variable is set and no number.
     """
     given = _number(environ, "PLACER_LOCAL_INDEX")
     return process.local_rank if given is None else given
@@ -145,6 +139,6 @@ def _number(environ: Mapping[str, str], *names: str) -> int | None:
         if not text:
             continue
         if not (text.isascii() and text.isdigit() and len(text) < 10):
-            raise InputError([Problem(f"expected a number, got {text[:40]!r}", name)])
+            raise InputError(f"expected a number, got {text[:40]!r}", name)
         return int(text)
     return None

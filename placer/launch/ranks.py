@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.launch.process import Process, host_name, local_index, this_process
 
 if TYPE_CHECKING:
@@ -25,11 +25,7 @@ def plan_gpus(
     every process sees alone under the same name, as in a container, and of hosts where
     fewer devices are in sight than the plan uses.
 
-    Parameters
-    ----------
-    processes : sequence of Process
-    planned : collection of int
-        GPUs the plan uses on the host.
+    ``planned``: GPUs the plan uses on the host.
     """
     names = [process.gpu for process in processes]
     if _each_sees_one(processes) and len(processes) > len(set(names)):
@@ -99,17 +95,9 @@ def rank_of_this_process(
     the k-th GPU the plan uses there; where ``CUDA_VISIBLE_DEVICES`` numbers devices,
     the one it lists at k. ``PLACER_LOCAL_INDEX`` replaces the local rank.
 
-    Parameters
-    ----------
-    plan : Plan or path
-    environ : mapping of str to str, optional
-        Environment to use instead of this process's.
-
-    Raises
-    ------
-    InputError
-        If the plan cannot be read or does not use the host or the GPU, nothing says
-        which process of the host this is, or it sees one GPU and may be any of several.
+    ``environ``: environment to use instead of this process's. Raises `InputError` if
+    the plan cannot be read or does not use the host or the GPU, nothing says which
+    process of the host this is, or it sees one GPU and may be any of several.
     """
     env = os.environ if environ is None else environ
     content = _read(plan)
@@ -136,10 +124,7 @@ def node_rank_of_this_process(
 ) -> int:
     """Position of this host when the plan's nodes are ordered by their lowest rank.
 
-    Raises
-    ------
-    InputError
-        If the plan cannot be read or does not use this host.
+    Raises `InputError` if the plan cannot be read or does not use this host.
     """
     content = _read(plan)
     env = os.environ if environ is None else environ
@@ -151,10 +136,8 @@ def device_of_rank(
 ) -> int:
     """Index of the rank's GPU among those this process sees, for ``set_device``.
 
-    Raises
-    ------
-    InputError
-        If the plan has no such rank, or the process does not see its GPU.
+    Raises `InputError` if the plan has no such rank, or the process does not see its
+    GPU.
     """
     if not 0 <= rank < plan.world_size:
         raise _error(f"rank {rank} is not one of the plan's {plan.world_size}", "")
@@ -238,4 +221,4 @@ def _numbered(visible: Sequence[str]) -> bool:
 
 
 def _error(message: str, hint: str) -> InputError:
-    return InputError([Problem(message, hint=hint)])
+    return InputError(message, hint=hint)

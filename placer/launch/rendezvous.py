@@ -18,7 +18,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.documents.files import read_text
 from placer.launch.process import host_name
 from placer.launch.ranks import HostTable
@@ -43,25 +43,22 @@ def _rendezvous(parameters: Any) -> Any:
 def read_node_map(path: str) -> list[str]:
     """Hosts of a ``placer/node-map`` file, by node rank.
 
-    Raises
-    ------
-    InputError
-        If it cannot be read, is no such file, or is of a newer version.
+    Raises `InputError` if it cannot be read, is no such file, or is of a newer version.
     """
     try:
         data = json.loads(read_text(path))
     except ValueError as error:
-        raise InputError([Problem(f"not JSON: {error}", path)]) from None
+        raise InputError(f"not JSON: {error}", path) from None
     if not isinstance(data, dict) or data.get("format") != "placer/node-map":
         hint = "make one with `placer emit PLAN torchrun-map`"
-        raise InputError([Problem("not a node map", path, hint=hint)])
+        raise InputError("not a node map", path, hint=hint)
     if data.get("version") != 1:
-        raise InputError([Problem("not of version 1", path, hint="upgrade placer")])
+        raise InputError("not of version 1", path, hint="upgrade placer")
     try:
         return [str(node["host"]) for node in data["nodes"]]
     except (KeyError, TypeError):
         message = "expected a list of objects with a host"
-        raise InputError([Problem(message, path, key="nodes")]) from None
+        raise InputError(message, path, key="nodes") from None
 
 
 def _static_rendezvous(parameters: Any) -> Any:
@@ -71,11 +68,11 @@ def _static_rendezvous(parameters: Any) -> Any:
     if (parameters.min_nodes, parameters.max_nodes) != (len(hosts), len(hosts)):
         shown = f"{parameters.min_nodes}:{parameters.max_nodes}"
         message = f"it maps {len(hosts)} nodes, --nnodes is {shown}"
-        raise InputError([Problem(message, str(path))])
+        raise InputError(message, str(path))
     host = host_name(os.environ)
     node_rank = HostTable(hosts).find(host)
     if node_rank is None:
-        raise InputError([Problem(f"host {host!r} is not in the map", str(path))])
+        raise InputError(f"host {host!r} is not in the map", str(path))
     parameters.config["rank"] = node_rank
     if not parameters.endpoint:
         first = os.environ.get("PLACER_MASTER_ADDR") or hosts[0]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.launch.process import RANK_VARIABLES, Process
 
 FORMAT = "placer/report"
@@ -37,10 +37,7 @@ class Collected:
 def report_line(process: Process) -> str:
     """The process as one line of JSON, without what is not known.
 
-    Raises
-    ------
-    InputError
-        If nothing says which rank the process has.
+    Raises `InputError` if nothing says which rank the process has.
     """
     require_rank(process)
     known = {"rank": process.rank, **vars(process), "gpu": process.gpu}
@@ -51,15 +48,12 @@ def report_line(process: Process) -> str:
 def require_rank(process: Process) -> int:
     """The rank the process says it has.
 
-    Raises
-    ------
-    InputError
-        If it says none.
+    Raises `InputError` if it says none.
     """
     if process.rank is None:
         hint = f"start it with a launcher that sets one of {', '.join(RANK_VARIABLES)}"
         message = "nothing in the environment says which rank this process has"
-        raise InputError([Problem(message, hint=hint)])
+        raise InputError(message, hint=hint)
     return process.rank
 
 
@@ -69,10 +63,7 @@ def read_reports(text: str, source: str) -> Collected:
     Launchers put ``0: `` or ``host: `` in front of lines, and lines of several
     processes may run together.
 
-    Raises
-    ------
-    InputError
-        If there is no readable report.
+    Raises `InputError` if there is no readable report.
     """
     processes: list[Process] = []
     unreadable: list[int] = []
@@ -85,7 +76,7 @@ def read_reports(text: str, source: str) -> Collected:
     if not processes:
         what = f"no report can be read in line {unreadable[0]}" if unreadable else ""
         hint = "run `placer verify PLAN --report` in every process and keep its output"
-        raise InputError([Problem(what or "there is no report", source, hint=hint)])
+        raise InputError(what or "there is no report", source, hint=hint)
     return Collected(tuple(processes), tuple(unreadable))
 
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from placer.base.errors import InputError, Problem
-from placer.documents import closest
+from placer.base.errors import InputError
+from placer.documents import known_hint
 from placer.logs.steps import clean_lines
 
 PATTERN = r"(?m)#?\s+size\s+count\s+type\b.*\btime\s+algbw\s+busbw"
@@ -77,23 +77,21 @@ class Table:
 def read(text: str, source: str, test: str = "") -> list[Table]:
     """The tables of a text that have any row.
 
-    Parameters
-    ----------
-    test : str
-        The test, for tables that do not show it.
+    ``test``: the test, for tables that do not show it.
     """
     if test and test not in TESTS:
-        hint = closest(test, TESTS) or f"known: {', '.join(TESTS)}"
-        raise InputError([Problem("there is no such test", key="--test", hint=hint)])
+        raise InputError(
+            "there is no such test", key="--test", hint=known_hint(test, TESTS)
+        )
     tables = [table for table in _tables(text, source) if table.rows]
     if not tables:
-        raise InputError([Problem("no table of nccl-tests in it", source)])
+        raise InputError("no table of nccl-tests in it", source)
     for table in tables:
         table.test = table.test or _by_ratio(table) or test
         if not table.test:
             hint = f"--test NAME: {', '.join(TESTS)}"
             message = "it does not say which test it is of"
-            raise InputError([Problem(message, source, key="--test", hint=hint)])
+            raise InputError(message, source, key="--test", hint=hint)
     return tables
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from statistics import median
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 
 ENOUGH = 5
 # Colours, and what launchers put before each line: `vm-07: `, `[1,0]<stdout>:`, `0: `.
@@ -84,7 +84,7 @@ def counted(steps: Steps) -> Steps:
     if steps.count:
         return steps
     message = f"no step to measure by ({steps.left_out} left out: warm-up, evaluation)"
-    raise InputError([Problem(message, steps.source, hint="give a longer log")])
+    raise InputError(message, steps.source, hint="give a longer log")
 
 
 Reader = Callable[[str, str], Steps]

@@ -19,7 +19,7 @@ import json
 import re
 from typing import Any
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.documents import files
 from placer.logs.steps import Kept, Reader, Steps, clean_lines, counted
 
@@ -184,7 +184,7 @@ def read_steps(source: str) -> Steps:
     name = prefixed[1] if prefixed is not None and named else log_format(text)
     if not name:
         hint = f"formats of logs: {', '.join(LOGS)}"
-        raise InputError([Problem("no step of a training run in it", shown, hint=hint)])
+        raise InputError("no step of a training run in it", shown, hint=hint)
     return LOGS[name][1](text, shown)
 
 

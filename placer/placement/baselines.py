@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.errors import InfeasibleError, InputError, Problem
-from placer.documents import closest
+from placer.base.errors import InfeasibleError, InputError
+from placer.documents import known_hint
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.placement.launcher_orders import slurm_key
 from placer.placement.placement import Placement
@@ -42,8 +42,9 @@ def baseline(name: str, topology: Domains, job: Job, seed: int = 0) -> Placement
     Raises `InfeasibleError` if the machine has fewer GPUs than the job has ranks.
     """
     if name not in BASELINES:
-        hint = closest(name, BASELINES) or f"known: {', '.join(BASELINES)}"
-        raise InputError([Problem(f'there is no baseline "{name}"', hint=hint)])
+        raise InputError(
+            f'there is no baseline "{name}"', hint=known_hint(name, BASELINES)
+        )
     if job.world_size > topology.num_gpus:
         raise InfeasibleError(
             f"the job has {job.world_size:,} ranks, "

@@ -87,7 +87,7 @@ def instance_of_rank(job: Job) -> IntArray:
 def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
     """The placement on ``topology`` that ``plan`` describes by names."""
     if len(plan.node_of_rank) != len(plan.gpu_of_rank):
-        raise InputError([Problem("not one for each rank", key="gpu_of_rank")])
+        raise InputError("not one for each rank", key="gpu_of_rank")
     index = {name: i for i, name in enumerate(topology.node_names)}
     refuse(
         Problem(_why_missing(name, topology), key=f"nodes[{i}]")
@@ -109,7 +109,7 @@ def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
         count = topology.gpus_of_node[node_of_rank[rank]]
         host = plan.host_of_rank[rank]
         message = f"{host} has {count} GPUs, none with index {plan.gpu_of_rank[rank]}"
-        raise InputError([Problem(message, key=f"gpu_of_rank[{rank}]")])
+        raise InputError(message, key=f"gpu_of_rank[{rank}]")
     return Placement(topology.gpu_at(node_of_rank, plan.gpu_of_rank))
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -32,7 +32,7 @@ def parse_copies(text: str) -> Copies:
     if not found or found[2] == "1":
         message = f'"{text[:40]}" names no copies'
         hint = "write JUMP or JUMP:FACTOR, as 32:2"
-        raise InputError([Problem(message, key="copies", hint=hint)])
+        raise InputError(message, key="copies", hint=hint)
     return Copies(int(found[1]), int(found[2] or 2))
 
 
@@ -42,7 +42,7 @@ def cliques(ranks: int, copies: Copies) -> list[list[int]]:
     if ranks % (jump * factor):
         message = f"{ranks:,} ranks have no cliques of {factor} that lie {jump:,} apart"
         hint = f"{jump} x {factor} must divide the ranks"
-        raise InputError([Problem(message, key="copies", hint=hint)])
+        raise InputError(message, key="copies", hint=hint)
     return [
         list(range(block + first, block + jump * factor, jump))
         for block in range(0, ranks, jump * factor)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.errors import InfeasibleError, Problem, refuse
-from placer.documents import closest
+from placer.documents import known_hint
 from placer.job.rules import Pin, Rules
 from placer.topology.suggest import Suggester
 
@@ -46,7 +46,7 @@ def unknown_tiers(
 
 
 def _unknown(tier: str, machine: str, known: list[str]) -> tuple[str, str]:
-    hint = closest(tier, known) or f"known: {', '.join(known)}"
+    hint = known_hint(tier, known)
     return f'the topology {machine} has no tier "{tier}"', hint
 
 

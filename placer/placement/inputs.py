@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import compress, expand
 from placer.base.naming import named
-from placer.documents import Document, Value, closest, document_of
+from placer.documents import Document, Value, document_of, known_hint
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.even import axis_of
 from placer.job.read import decode_job
@@ -134,7 +134,7 @@ def inputs_of(
         whole = " and the ".join(missing)
         hint = f"give the {whole} it was made for: {', '.join(map(named, missing))}"
         message = "the plan does not keep its inputs: an older placer made it"
-        raise InputError([Problem(message, hint=hint)])
+        raise InputError(message, hint=hint)
     refuse(_form_problems(kept))
     found = _Kept(kept)
     topology_used = topology or found.read("topology", decode_topology)
@@ -208,7 +208,7 @@ class _Kept:
         try:
             return tuple(expand(self._kept.get(key) or ""))
         except ValueError as error:
-            raise InputError([Problem(str(error), key=_path(key))]) from None
+            raise InputError(str(error), key=_path(key)) from None
 
 
 def _path(*keys: str) -> str:
@@ -275,6 +275,6 @@ def _unknown_axes(added: Mapping[str, str], known: Sequence[str]) -> Iterator[Pr
     for key in added:
         axis = axis_of(key)
         if axis not in known:
-            hint = closest(axis, known) or f"known: {', '.join(known)}"
+            hint = known_hint(axis, known)
             message = f'there is no axis or group "{axis}"'
             yield Problem(message, key=f"require.{key}", hint=hint)

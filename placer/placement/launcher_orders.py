@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.errors import InputError, Problem
-from placer.documents import closest
+from placer.base.errors import InputError
+from placer.documents import known_hint
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -93,10 +93,10 @@ def launcher_called(name: str) -> Launcher:
     if name in _UNPREDICTABLE:
         message = f"{name}: {_UNPREDICTABLE[name]}"
         hint = "start the job and let `placer verify` compare it with a plan"
-        raise InputError([Problem(message, key="launcher", hint=hint)])
-    hint = closest(name, LAUNCHERS) or f"known: {', '.join(LAUNCHERS)}"
+        raise InputError(message, key="launcher", hint=hint)
+    hint = known_hint(name, LAUNCHERS)
     message = f'there is no launcher "{name}"'
-    raise InputError([Problem(message, key="launcher", hint=hint)])
+    raise InputError(message, key="launcher", hint=hint)
 
 
 def launch_order(launcher: Launcher, hosts: Topology, machine: Topology) -> IntArray:
@@ -112,24 +112,22 @@ def _given(hosts: Topology, _machine: Topology) -> list[int]:
     return list(range(hosts.num_nodes))
 
 
-def _by_text(hosts: Topology, _machine: Topology) -> list[int]:
-    return sorted(range(hosts.num_nodes), key=hosts.node_names.__getitem__)
+def _by(key: Callable[[str], Any]) -> _Order:
+    """Hosts by a key of their names."""
+
+    def order(hosts: Topology, _machine: Topology) -> list[int]:
+        names = hosts.node_names
+        return sorted(range(hosts.num_nodes), key=lambda node: key(names[node]))
+
+    return order
 
 
-def _by_number(hosts: Topology, _machine: Topology) -> list[int]:
-    names = hosts.node_names
-    return sorted(range(hosts.num_nodes), key=lambda node: natural_key(names[node]))
-
-
-def _by_slurm(hosts: Topology, _machine: Topology) -> list[int]:
-    names = hosts.node_names
-    return sorted(range(hosts.num_nodes), key=lambda node: slurm_key(names[node]))
+_by_text, _by_number, _by_slurm = _by(str), _by(natural_key), _by(slurm_key)
 
 
 def _as_in_file(hosts: Topology, machine: Topology) -> list[int]:
     position = {name: i for i, name in enumerate(machine.node_names)}
-    names = hosts.node_names
-    return sorted(range(hosts.num_nodes), key=lambda node: position[names[node]])
+    return _by(position.__getitem__)(hosts, machine)
 
 
 def _by_file(hosts: Topology, machine: Topology, tiers: range) -> list[int]:

@@ -13,7 +13,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.base.units import format_bytes
 from placer.topology.layout import BYTES_A_NODE
 
@@ -109,7 +109,7 @@ def check_memory(topology: Topology, job: Job) -> None:
             f"{format_bytes(need)} of memory, there are {format_bytes(limit)}"
         )
         hint = "raise the limit of the container or of ulimit -v, or name fewer hosts"
-        raise InputError([Problem(message, hint=hint)])
+        raise InputError(message, hint=hint)
 
 
 def _edges_per_rank(job: Job) -> float:

@@ -182,9 +182,7 @@ class _Score(_Baseline):
     traffic_bytes = Key(map_of(map_of(NUMBER)), "axis: tier: bytes of a step", None)
     hottest_links = Key(list_of(facts(_Link)), "the busiest links", None)
     critical_path = Key(
-        list_of(facts(_Operation)),
-        "operations that set the step, longest first",
-        None,
+        list_of(facts(_Operation)), "operations that set the step, longest first", None
     )
     worst_group = Key(facts(_WorstGroup), "the group that the step waits for", None)
     roles = Key(map_of(facts(_Role)), "of a workload: what each role takes", None)

@@ -247,4 +247,4 @@ def _old_rank(plan: Plan, job: Job) -> IntArray:
 
 def _of_another_job(why: str) -> InputError:
     message = f"the previous plan is of another job: {why}"
-    return InputError([Problem(message, key="previous")])
+    return InputError(message, key="previous")

@@ -207,7 +207,7 @@ def _json(text: str, source: str) -> list[Entry]:
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError([Problem(f"not JSON: {error}", source)]) from None
+        raise InputError(f"not JSON: {error}", source) from None
     document = Document(source, data)
     read = {"placer/rank-map": _rank_map, "placer/node-map": _node_map}.get(
         str(data.get("format"))
@@ -215,7 +215,7 @@ def _json(text: str, source: str) -> list[Entry]:
     if read is None or data.get("version") != 1:
         message = "neither a rank map nor a node map of version 1"
         hint = "those of `placer emit PLAN json` and torchrun-map; a plan is no map"
-        raise InputError([Problem(message, source, hint=hint)])
+        raise InputError(message, source, hint=hint)
     entries = read(document)
     document.fail_if_problems()
     return entries

@@ -84,10 +84,7 @@ def without_replicas(plan: Plan, job: Job, kept: Sequence[int]) -> Plan:
         raise InputError("the plan does not record its axes")
     new = job.parallelism
     ranks = ranks_of_replicas(old, new, kept)
-    about = {
-        **plan.job,
-        "parallelism": {**plan.job["parallelism"], "dp": new.dp},
-    }
+    about = {**plan.job, "parallelism": {**plan.job["parallelism"], "dp": new.dp}}
     return replace(
         plan,
         job=about,

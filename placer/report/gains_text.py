@@ -9,12 +9,7 @@ from placer.base.units import format_seconds
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
 from placer.report.columns import columns, seen, table, wrapped
-from placer.report.words import (
-    NOUN,
-    gpu_hours_a_day,
-    hop_cost,
-    knows_work,
-)
+from placer.report.words import NOUN, gpu_hours_a_day, hop_cost, knows_work
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

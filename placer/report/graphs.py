@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import numpy as np
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.documents import closest
 from placer.job.edges import all_edges
 from placer.placement.inputs import inputs_of
@@ -87,7 +87,7 @@ def _add_vertices(graph: nx.Graph, plan: Plan, tier: str | None) -> IntArray:
         return np.arange(plan.world_size)
     if tier not in names:
         message = f'the plan names no domains of a tier "{tier}"'
-        raise InputError([Problem(message, key="tier", hint=closest(tier, names))])
+        raise InputError(message, key="tier", hint=closest(tier, names))
     index: dict[str, int] = {}
     of_node = np.array([index.setdefault(name, len(index)) for name in names[tier]])
     of_rank = of_node[plan.node_of_rank]

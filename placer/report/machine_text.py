@@ -107,13 +107,7 @@ def draw(topology: Topology) -> str:
     lines = [topology.name]
     if topology.description:
         lines.append(topology.description)
-    lines += [
-        parts(topology),
-        "",
-        *_table(topology),
-        "",
-        *_tree(topology.by_island),
-    ]
+    lines += [parts(topology), "", *_table(topology), "", *_tree(topology.by_island)]
     for what, factor in (
         ("bandwidth", topology.bandwidth_factor),
         ("compute", topology.speed_of_node),

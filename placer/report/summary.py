@@ -13,12 +13,7 @@ from placer.base.units import format_seconds, plural
 from placer.cost import JITTER
 from placer.job.orders import how_to_number
 from placer.placement.launcher_orders import in_natural_order
-from placer.placement.parts import (
-    domain_of_members,
-    even_tier,
-    is_uneven,
-    parts_of,
-)
+from placer.placement.parts import domain_of_members, even_tier, is_uneven, parts_of
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import PLAIN, WIDTH, Look, paragraphs, wrapped
 from placer.report.gains_text import gain_lines

@@ -40,33 +40,19 @@ class Term(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A sum and what it must lie between.
+    """A sum and what it must lie between."""
 
-    Attributes
-    ----------
-    times : dict of int to float
-        By column.
-    """
-
-    times: dict[int, float]
+    times: dict[int, float]  # by column
     least: float
     most: float
 
 
 @dataclass(eq=False)
 class Program:
-    """Whole numbers from 0 on, of the least total price.
+    """Whole numbers from 0 on, of the least total price."""
 
-    Attributes
-    ----------
-    most : list of float
-        Of each column.
-    price : list of float
-        Of one count of each column.
-    """
-
-    most: list[float] = field(default_factory=list)
-    price: list[float] = field(default_factory=list)
+    most: list[float] = field(default_factory=list)  # of each column
+    price: list[float] = field(default_factory=list)  # of one count of each column
     rows: list[Row] = field(default_factory=list)
 
     def column(self, most: float = inf, price: float = 0) -> int:
@@ -87,44 +73,24 @@ class Program:
 
 @dataclass(frozen=True)
 class Limits:
-    """Which engine solves a program, and when it is to end.
+    """Which engine solves a program, and when it is to end."""
 
-    Attributes
-    ----------
-    work : float
-        CP-SAT's deterministic seconds, or nodes of the other's tree: the same on every
-        machine.
-    seconds : float, s
-        By the clock.
-    engine : "cp-sat" or "highs"
-        CP-SAT takes whole numbers only, but for prices. It is sooner at a good
-        solution, HiGHS at good ones of programs near their relaxation.
-    is_relaxed : bool
-        Whether counts need not be whole; with HiGHS, to the end.
-    """
-
+    # CP-SAT's deterministic seconds, or nodes of the other's tree: the same on every
+    # machine.
     work: float
-    seconds: float = inf
+    seconds: float = inf  # s: by the clock
+    # CP-SAT takes whole numbers only, but for prices. It is sooner at a good solution,
+    # HiGHS at good ones of programs near their relaxation.
     engine: Literal["cp-sat", "highs"] = "cp-sat"
-    is_relaxed: bool = False
+    is_relaxed: bool = False  # whether counts need not be whole; with HiGHS, to the end
 
 
 class Answer(NamedTuple):
-    """What an engine ended with.
+    """What an engine ended with."""
 
-    Attributes
-    ----------
-    counts : list of int or None
-        Of every column; None without a solution.
-    bound : float
-        No solution costs less.
-    is_proved : bool
-        Whether the program was solved to the end.
-    """
-
-    counts: list[int] | None
-    bound: float
-    is_proved: bool
+    counts: list[int] | None  # of every column; None without a solution
+    bound: float  # no solution costs less
+    is_proved: bool  # whether the program was solved to the end
 
 
 def solve(program: Program, limits: Limits) -> Answer:

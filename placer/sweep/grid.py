@@ -40,10 +40,8 @@ class Axis:
 def parse_sizes(text: str) -> tuple[int, ...]:
     """Whole numbers of a list: ``112,128``, ``1-8``, ``8:128:8`` (both ends included).
 
-    Raises
-    ------
-    ValueError
-        If an item is none of these, is below 1, or a number comes twice.
+    Raises `ValueError` if an item is none of these, is below 1, or a number comes
+    twice.
     """
     values: list[int] = []
     for item in _items(text):
@@ -67,10 +65,8 @@ def parse_sizes(text: str) -> tuple[int, ...]:
 def parse_rates(text: str) -> tuple[float, ...]:
     """Bandwidths of a list, B/s: ``50GB/s,400Gb/s``.
 
-    Raises
-    ------
-    ValueError
-        If an item is not a bandwidth of at least 1 B/s, or one comes twice.
+    Raises `ValueError` if an item is not a bandwidth of at least 1 B/s, or one comes
+    twice.
     """
     return _numbers(text, parse_bandwidth, 1.0)
 
@@ -78,10 +74,7 @@ def parse_rates(text: str) -> tuple[float, ...]:
 def parse_oversubscriptions(text: str) -> tuple[str, tuple[float, ...]]:
     """Tier (empty for the outermost) and ratios of ``1,2,4`` or ``TIER=1,2,4``.
 
-    Raises
-    ------
-    ValueError
-        If an item is not a number above 0, or one comes twice.
+    Raises `ValueError` if an item is not a number above 0, or one comes twice.
     """
     tier, equals, ratios = text.rpartition("=")
     if equals and not tier.strip():

@@ -61,7 +61,7 @@ def _shared(number: int, parts: int, what: str, key: str) -> int:
     """What each part gets of a number that must divide."""
     if number % parts:
         message = f"{what} = {parts:,} does not divide {number:,}"
-        raise InputError([Problem(message, key=key)])
+        raise InputError(message, key=key)
     return number // parts
 
 
@@ -110,11 +110,11 @@ def _scale_out_tier(topology: Topology, name: str) -> int:
     if name and name not in names:
         hint = closest(name, names) or f"its tiers are {', '.join(names)}"
         message = f'the topology {topology.name} has no tier "{name}"'
-        raise InputError([Problem(message, key=OVERSUBSCRIPTION, hint=hint)])
+        raise InputError(message, key=OVERSUBSCRIPTION, hint=hint)
     t = topology.tier_index(name) if name else len(names) - 1
     if t <= topology.scale_up_tier:
         message = f"tier {name} is NVLink, which has no shared uplinks"
-        raise InputError([Problem(message, key=OVERSUBSCRIPTION)])
+        raise InputError(message, key=OVERSUBSCRIPTION)
     return t
 
 

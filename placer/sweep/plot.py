@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.base.units import format_seconds
 from placer.documents import open_document
 from placer.draw.line_plot import Panel, Series, line_plot
@@ -28,7 +28,7 @@ def read_rows(source: str) -> tuple[list[dict[str, Any]], list[str]]:
     document = open_document(source)
     hint = "this wants what `placer sweep --format json` prints"
     if not document.root.has("rows"):
-        raise InputError([Problem("no rows of a sweep", source, hint=hint)])
+        raise InputError("no rows of a sweep", source, hint=hint)
     values = document.root.items("rows", required=True)
     if len(values) > MAX_POINTS:
         document.root.problem(f"{len(values):,} rows; at most {MAX_POINTS:,}", "rows")
@@ -68,14 +68,9 @@ _PANELS = {
 def sweep_plot(rows: Sequence[Row], swept: Sequence[str], theme: str = "auto") -> str:
     """SVG with a point a row in both panels; rows without a placement are crosses.
 
-    Parameters
-    ----------
-    rows : sequence of mapping, at least one
-    swept : sequence of str
-        Keys that vary. The first with two values or more is the horizontal axis; every
-        combination of the others is a line.
-    theme : str
-        ``auto``, ``light`` or ``dark``.
+    ``swept``: keys that vary. The first with two values or more is the horizontal axis;
+    every combination of the others is a line. ``theme``: ``auto``, ``light`` or
+    ``dark``.
     """
     x_key = next((k for k in swept if len({row[k] for row in rows}) > 1), swept[0])
     others = [key for key in swept if key != x_key]

@@ -37,16 +37,9 @@ def sweep(
 ) -> list[Row]:
     """The rows of the points, in their order and the same whatever the engine.
 
-    Parameters
-    ----------
-    task : Task
-    points : sequence of Point
-    engine : Engine, optional
-        Where points are worked out; this process by default.
-    progress : callable
-        Told how many points are done, and how many there are.
-    stop : callable
-        Asked now and then; once it is true the rows done so far are returned.
+    ``engine``: where points are worked out; this process by default. ``progress``: told
+    how many points are done, and how many there are. ``stop``: asked now and then; once
+    it is true the rows done so far are returned.
     """
     topology, job = read_inputs(task.topology, task.job)
     task = replace(task, topology=topology, job=job)
@@ -153,10 +146,7 @@ class Task:
     def placed(self, point: Point, stop: Callable[[], bool] = lambda: False) -> Result:
         """The best placement of one point.
 
-        Raises
-        ------
-        InputError, InfeasibleError
-            If there is none.
+        Raises `InputError`, `InfeasibleError` if there is none.
         """
         return place(
             machine_at(self.topology, point),

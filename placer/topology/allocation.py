@@ -36,14 +36,9 @@ def allocate(
 
     Its other nodes are unavailable, each with the reason.
 
-    Parameters
-    ----------
-    topology : Topology
-    hosts : sequence of str, or str, optional
-        The allocation in launch order, as names or as `parse_hosts` reads them; every
-        usable node when None.
-    exclude : sequence of str, or str
-        Hosts not to use, in any order; they need not be among ``hosts``.
+    ``hosts``: the allocation in launch order, as names or as `parse_hosts` reads them;
+    every usable node when None. ``exclude``: hosts not to use, in any order; they need
+    not be among ``hosts``.
     """
     machine = _selected(topology, hosts, exclude)
     refuse(_apart(machine))
@@ -128,7 +123,7 @@ def parse_hosts(text: str, key: str = "hosts") -> list[str]:
     try:
         return expand(text)
     except ValueError as error:
-        raise InputError([Problem(str(error), key=key, hint=_at(text))]) from None
+        raise InputError(str(error), key=key, hint=_at(text)) from None
 
 
 def _read_file(source: str) -> list[str]:
@@ -139,7 +134,7 @@ def _read_file(source: str) -> list[str]:
     try:
         lines = list(_lines(files.read_text(source)))
     except ValueError as error:
-        raise InputError([Problem(str(error), shown)]) from None
+        raise InputError(str(error), shown) from None
     for number, column, line in lines:
         try:
             hosts.update(dict.fromkeys(lists.expand(line)))
@@ -152,10 +147,8 @@ def _read_file(source: str) -> list[str]:
 def _lines(text: str) -> Iterator[tuple[int, int, str]]:
     """Line number, column and host list of every line that holds one.
 
-    Raises
-    ------
-    ValueError
-        If it is a table of Slurm whose rows are of different states, or jobs.
+    Raises `ValueError` if it is a table of Slurm whose rows are of different states, or
+    jobs.
     """
     lines = text.split("\n")
     if table := _table(lines):

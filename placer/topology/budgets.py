@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 class Limits:
     """The keys of ``budgets``."""
 
-    hosts = Key(
-        TEXT,
-        "an item that ends in `*` means every node that begins so",
-    )
+    hosts = Key(TEXT, "an item that ends in `*` means every node that begins so")
     gpus = Key(
         integer(0), "GPUs of these hosts that may hold ranks", None, absent="any number"
     )

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.base.naming import named
 from placer.documents import closest
 from placer.documents.keys import BANDWIDTH, POWER, SIZE, TEXT, key, map_of, number
@@ -112,18 +112,14 @@ def hosts_of_gpu(name: str) -> str:
     hint = closest(name.upper(), HOSTS) or f"known: {', '.join(HOSTS)};"
     hint += f" {named('hardware', 'T')} takes another machine's links and GPUs"
     shown = "".join(c if c.isprintable() else "?" for c in name[:80])
-    raise InputError([Problem(f'no host of "{shown}" is known', key="gpu", hint=hint)])
+    raise InputError(f'no host of "{shown}" is known', key="gpu", hint=hint)
 
 
 def usual_gpu(gpus: int, trays: bool) -> tuple[str, str]:
     """The GPU of the most common hosts of a size, and why.
 
-    Parameters
-    ----------
-    gpus : int
-        Of a host.
-    trays : bool
-        Whether hosts are in racks that may be one NVLink domain.
+    ``gpus``: of a host. ``trays``: whether hosts are in racks that may be one NVLink
+    domain.
     """
     if trays and gpus == TRAY_GPUS:
         return USUAL_IN_RACKS, "hosts of 4 GPUs in racks are most often NVL72 trays"

@@ -23,13 +23,7 @@ STOPS = ("NoSchedule", "NoExecute")
 GPU = "nvidia.com/gpu"
 
 
-_HOSTS = Key(
-    TEXT,
-    "the nodes that have it",
-    "",
-    absent="all nodes",
-    called="hosts",
-)
+_HOSTS = Key(TEXT, "the nodes that have it", "", absent="all nodes", called="hosts")
 
 
 @dataclass(frozen=True)

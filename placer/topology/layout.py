@@ -41,11 +41,8 @@ class Level:
 def parse_levels(text: str) -> list[Level]:
     """The levels of a layout or synthetic string, outermost first.
 
-    Raises
-    ------
-    ValueError
-        If an item is not ``tier:count`` with a count of at least 1, a tier comes twice,
-        or there is none.
+    Raises `ValueError` if an item is not ``tier:count`` with a count of at least 1, a
+    tier comes twice, or there is none.
     """
     levels = []
     for item in text.split():
@@ -70,16 +67,9 @@ def lay_out(levels: Sequence[Level]) -> tuple[IntArray, tuple[tuple[str, ...], .
     Tiers are innermost first, as in `Topology`; nodes are in the order of the tree, and
     the names of tier 0 are the node names.
 
-    Parameters
-    ----------
-    levels : sequence of Level
-        Outermost first; the outermost count is 1.
-
-    Raises
-    ------
-    ValueError
-        If the outermost count is not 1, the nodes are more than ``MAX_NODES``, or the
-        names are too long for host names.
+    ``levels``: outermost first; the outermost count is 1. Raises `ValueError` if the
+    outermost count is not 1, the nodes are more than ``MAX_NODES``, or the names are
+    too long for host names.
     """
     outermost = levels[0]
     if outermost.count != 1:

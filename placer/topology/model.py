@@ -77,9 +77,7 @@ class Tier:
         1.0,
     )
     efficiency: float = key(
-        number(SMALLEST, 1.0),
-        "share of the line rate that long messages reach",
-        1.0,
+        number(SMALLEST, 1.0), "share of the line rate that long messages reach", 1.0
     )
     distance: float = key(
         number(),

@@ -36,10 +36,7 @@ _FACTOR = number(SMALLEST, 1.0)
 class Entry:
     """The keys of ``nodes`` beside the names of tiers."""
 
-    names = Key(
-        TEXT,
-        '`"r1n[01-18]"`, in Slurm\'s bracket syntax; the order counts',
-    )
+    names = Key(TEXT, '`"r1n[01-18]"`, in Slurm\'s bracket syntax; the order counts')
     gpus = Key(
         special(_gpus_schema),
         "healthy GPUs of each of these nodes; with 0 a node is left out",

@@ -48,20 +48,14 @@ class File:
     description: str = key(TEXT, "one line for `placer topology list`", "")
     sources: tuple[str, ...] = key(list_of(TEXT), "where each figure comes from", ())
     assumed: tuple[Assumption, ...] = key(
-        list_of(nested(Assumption)),
-        "what no source says, as placer writes it",
-        (),
+        list_of(nested(Assumption)), "what no source says, as placer writes it", ()
     )
     gpu: Gpu = key(nested(Gpu), "what one GPU holds and can do", Gpu)
     tiers = Key(
         special(_tiers_schema),
         "the levels, innermost first: the node, or islands in it",
     )
-    layout = Key(
-        TEXT,
-        "a regular machine: counts, outermost first",
-        absent="",
-    )
+    layout = Key(TEXT, "a regular machine: counts, outermost first", absent="")
     nodes = Key(
         special(lambda: list_of(nested(Entry)).schema()),
         "an explicit machine: nodes and their domains",
@@ -94,9 +88,7 @@ class File:
         "",
     )
     kubernetes = Key(
-        special(nested(Kubernetes).schema),
-        "what pods must say on the nodes",
-        absent="",
+        special(nested(Kubernetes).schema), "what pods must say on the nodes", absent=""
     )
     together: ClassVar[dict[str, Any]] = {
         "oneOf": [{"required": ["layout"]}, {"required": ["nodes"]}]
@@ -106,11 +98,8 @@ class File:
 def read_topology(source: str | os.PathLike[str]) -> Topology:
     """The machine that ``source`` describes.
 
-    Parameters
-    ----------
-    source : str or path
-        A preset name, a synthetic string (``block:16 rack:8 node:18 gpu:4``), a file of
-        the topology format, or ``-`` for standard input.
+    ``source``: a preset name, a synthetic string (``block:16 rack:8 node:18 gpu:4``), a
+    file of the topology format, or ``-`` for standard input.
     """
     text = os.fspath(source)
     if is_preset("topologies", text):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.assumed import HARDWARE, Assumption
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.topology.build import Nodes, build
 from placer.topology.gpu_kinds import USUAL
 from placer.topology.layout import Level, lay_out, parse_levels
@@ -73,7 +73,7 @@ def laid_out(text: str) -> Laid:
             raise ValueError(problem)
     except ValueError as error:
         hint = 'write tiers outermost first: "block:16 rack:8 node:18 gpu:4"'
-        raise InputError([Problem(str(error), f'"{text}"', hint=hint)]) from None
+        raise InputError(str(error), f'"{text}"', hint=hint) from None
     return found
 
 

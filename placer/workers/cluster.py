@@ -27,11 +27,8 @@ class Cluster:
     def opened(self, task: Task, stop: Stop) -> Iterator[Run]:
         """As `Engine.opened`.
 
-        Raises
-        ------
-        PlacerError
-            If Dask is not installed, the scheduler cannot be reached, it has no
-            workers, or they have another placer.
+        Raises `PlacerError` if Dask is not installed, the scheduler cannot be reached,
+        it has no workers, or they have another placer.
         """
         try:
             from distributed import Client, wait

@@ -16,12 +16,9 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from placer.base.threads import start
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 Answer = TypeVar("Answer")
 
@@ -57,12 +54,7 @@ class Helpers:
     def __enter__(self) -> Helpers:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._is_closed = True
         for helper in self._all:
             helper.end()
@@ -75,12 +67,8 @@ class Helpers:
     ) -> Answer:
         """What ``work`` answers, called with ``args`` in a process; for any thread.
 
-        Raises
-        ------
-        NoHelpError
-            If there is no answer, also when ``is_over`` says so before there is one.
-        Exception
-            What ``work`` raised.
+        Raises `NoHelpError` if there is no answer, also when ``is_over`` says so before
+        there is one. Raises `Exception` what ``work`` raised.
         """
         if self._is_closed:
             raise NoHelpError

@@ -33,14 +33,8 @@ def activations(
     layer at work: the rest of what is computed again, and blocks of other context
     ranks. A measurement that the job names stands for both.
 
-    Parameters
-    ----------
-    job : Job
-    model : Model
-    dense, moe : ndarray, shape (P, V)
-        Layers of each chunk.
-    cp_block : float, bytes
-        Keys and values of one context rank.
+    ``dense`` and ``moe`` ((P, V)): layers of each chunk. ``cp_block`` (bytes): keys and
+    values of one context rank.
     """
     measured, stages = job.memory.activations, range(job.parallelism.pp)
     if measured is not None:
@@ -143,13 +137,8 @@ def _context_blocks(job: Job, cp_block: float) -> float:
 def most_held(job: Job, stage: int, weights: FloatArray) -> float:
     """The most that a pipeline rank holds at once, bytes.
 
-    Parameters
-    ----------
-    job : Job
-    stage : int
-        The rank.
-    weights : ndarray, shape (V,), bytes
-        What a micro-batch leaves in each of its chunks.
+    ``stage``: the rank. ``weights`` ((V,), bytes): what a micro-batch leaves in each of
+    its chunks.
     """
     axes = job.parallelism
     if axes.pp == 1:

@@ -61,16 +61,9 @@ class States:
     def parameters(self, held: Held, unit: Held, whole: Held, adapters: Held) -> float:
         """Bytes of weights.
 
-        Parameters
-        ----------
-        held : Held
-            Of the stage.
-        unit : Held
-            The largest that is gathered at once: the one in use and the next are there.
-        whole : Held
-            Gathered for the whole step: the vocabulary.
-        adapters : Held
-            Of the stage, beside what it holds.
+        ``held``: of the stage. ``unit``: the largest that is gathered at once: the one
+        in use and the next are there. ``whole``: gathered for the whole step: the
+        vocabulary. ``adapters``: of the stage, beside what it holds.
         """
         kept = self.weights(held, adapters)
         if not self.gathers:

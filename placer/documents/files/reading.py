@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, BinaryIO
 from weakref import WeakKeyDictionary
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -156,7 +156,7 @@ def _note(status: os.stat_result) -> None:
 def _error(
     source: str, message: str, line: int = 0, column: int = 0, hint: str = ""
 ) -> InputError:
-    return InputError([Problem(message, shown_name(source), line, column, hint=hint)])
+    return InputError(message, shown_name(source), line, column, hint=hint)
 
 
 _GZIP, _ZSTD = ".gz", ".zst"

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from placer.base.errors import InputError, OutputError, Problem
+from placer.base.errors import InputError, OutputError
 from placer.documents.files.reading import check_suffix, compressed, is_input
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _found(path: str) -> os.stat_result | None:
     if is_input(status):
         hint = "write to another file"
         message = "it is an input of this command, which would be lost"
-        raise InputError([Problem(message, path, hint=hint)])
+        raise InputError(message, path, hint=hint)
     # Root may write anything; a file that nobody may write is meant to stay even so.
     if not (status.st_mode & 0o222 and os.access(path, os.W_OK)):
         raise ValueError("it is read-only")

@@ -237,7 +237,7 @@ def _refuse_all(joined: Findings) -> None:
     asked = [problem for problem in joined.asked if problem.key not in given]
     if problems := [*joined.problems, *asked]:
         notes = (f"{joined.source}: {one_line(note)}" for note in joined.notes)
-        raise InputError(capped([*joined.missing, *problems]), notes)
+        raise InputError(capped([*joined.missing, *problems]), notes=notes)
 
 
 def _given(options: Options) -> Findings:

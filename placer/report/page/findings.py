@@ -11,13 +11,7 @@ from placer.base.units import format_seconds, plural
 from placer.placement.started import order_in_use_of
 from placer.report.diff import saving_of
 from placer.report.homes import Home, homes_of, is_optimal
-from placer.report.verdict import (
-    VALUE,
-    inner_domains,
-    is_kept,
-    name_in_use,
-    sentences,
-)
+from placer.report.verdict import VALUE, inner_domains, is_kept, name_in_use, sentences
 from placer.report.words import (
     BETTER,
     amount,

@@ -24,6 +24,8 @@ from placer.report.page.bars import (
     colours_of_tiers,
     group_rows,
     kinds_of_tiers,
+    link_tables,
+    links_heading,
     step_rows,
     tier_style,
     widths,
@@ -39,7 +41,6 @@ from placer.report.page.findings import (
     map_line,
     step_heading,
 )
-from placer.report.page.links import link_tables, links_heading
 from placer.report.page.seats import encoded, partners, shown
 from placer.report.page.times import times_data
 from placer.report.verdict import is_kept

@@ -27,12 +27,8 @@ def fence_in(
 ) -> None:
     """From now on an annealer makes no change that breaks a rule, huge ones left out.
 
-    Parameters
-    ----------
-    ranks : ndarray, shape (U, s)
-        Of each unit.
-    nodes : ndarray, shape (P, s) or (P, 1)
-        Node of each rank of a unit at each place.
+    ``ranks`` ((U, s)): of each unit. ``nodes`` ((P, s) or (P, 1)): node of each rank of
+    a unit at each place.
     """
     nodes = np.broadcast_to(nodes, (len(nodes), ranks.shape[1]))
     if limits.nodes_of_rank:

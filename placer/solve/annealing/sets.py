@@ -36,11 +36,7 @@ def own_labels(job: Job, ranks: IntArray) -> Iterator[IntArray]:
 def labels_of(axes: Parallelism, ranks: IntArray) -> Iterator[IntArray]:
     """Label of each unit in every family of sets; each shape (U,).
 
-    Parameters
-    ----------
-    axes : Parallelism
-    ranks : ndarray, shape (U, s)
-        Of each unit.
+    ``ranks`` ((U, s)): of each unit.
     """
     block, stage = blocks_of(axes, ranks), axes.coordinates["pp"][ranks[:, 0]]
     if axes.ep > 1:

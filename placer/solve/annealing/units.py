@@ -51,12 +51,9 @@ class Units:
         A launch by nodes moves what a node holds, a free one tp groups with all that
         must lie in one cell.
 
-        Parameters
-        ----------
-        seats : ndarray, shape (R,), optional
-            GPU of every rank, -1 for none: units that have them together keep those.
-        keeps : bool
-            Whether all units of a free launch must, be they parts of tp groups.
+        ``seats`` ((R,)): GPU of every rank, -1 for none: units that have them together
+        keep those. ``keeps``: whether all units of a free launch must, be they parts of
+        tp groups.
         """
         machine, job = problem.machine, problem.job
         tier = cell_tier(problem)
@@ -89,10 +86,7 @@ class Units:
     def joined(self, sets: IntArray) -> Units | None:
         """Units of several, which lie in one cell each; None where they do not fit.
 
-        Parameters
-        ----------
-        sets : ndarray, shape (R,)
-            Those of a set become one.
+        ``sets`` ((R,)): those of a set become one.
         """
         own = sets[self.slots.ranks]
         size = np.unique(own[:, 0], return_counts=True)[1]

@@ -93,14 +93,9 @@ class Walks:
     def set_home(self, slot: IntArray, ranks: IntArray, affected: IntArray) -> None:
         """From now on units pay for ranks that leave their cells.
 
-        Parameters
-        ----------
-        slot : ndarray, shape (U,)
-            Any in the cell where a unit was, -1 for none.
-        ranks : ndarray, shape (U,)
-            Those of each unit that lose their GPUs.
-        affected : ndarray, shape (any,)
-            Units that are moved first.
+        ``slot`` ((U,)): any in the cell where a unit was, -1 for none. ``ranks``
+        ((U,)): those of each unit that lose their GPUs. ``affected`` ((any,)): units
+        that are moved first.
         """
         self.annealer.set_home(slot, ranks, affected)
         self._counted = self.annealer.moves

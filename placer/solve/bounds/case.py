@@ -69,10 +69,7 @@ class Case:
 def best_of_problem(problem: Problem, block: int | None = None) -> IdealNetwork:
     """The best network for every placement of a problem.
 
-    Parameters
-    ----------
-    block : int, optional
-        Consecutive ranks of a node; by default those that the launch forces.
+    ``block``: consecutive ranks of a node; by default those that the launch forces.
     """
     block = problem.forced_block if block is None else block
     colocation = colocation_of(problem.machine, problem.job, block)
@@ -84,10 +81,8 @@ def best_network(
 ) -> IdealNetwork:
     """The best network for ranks that stay together as a colocation says.
 
-    Parameters
-    ----------
-    label : ndarray, shape (T, R), optional
-        Set of each rank, where more than the colocation ties is supposed.
+    ``label`` ((T, R)): set of each rank, where more than the colocation ties is
+    supposed.
     """
     label = colocation.label if label is None else label
     block = colocation.block

@@ -72,12 +72,8 @@ def time_bound(
 
     Only the cheapest case is looked at more closely, as long as it is the cheapest.
 
-    Parameters
-    ----------
-    incumbent : float, s
-        Of a known placement: a bound that reaches it is not improved further.
-    budget : Budget
-        When it ends the bound is not improved further either.
+    ``incumbent`` (s): of a known placement: a bound that reaches it is not improved
+    further. ``budget``: when it ends the bound is not improved further either.
     """
     cases = list(_cases(model, colocation, params))
     proofs = [next(case) for case in cases]

@@ -75,12 +75,8 @@ class NicTrade:
     def least(self, floor: Floor = FREE, *, is_cut: bool = True) -> tuple[float, Level]:
         """(s, level) of the best compromise.
 
-        Parameters
-        ----------
-        floor : Floor
-            What a placement takes for other reasons.
-        is_cut : bool
-            Whether some lane is known to leave its domain.
+        ``floor``: what a placement takes for other reasons. ``is_cut``: whether some
+        lane is known to leave its domain.
         """
 
         def seconds(level: Level) -> float:

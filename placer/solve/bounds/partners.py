@@ -161,10 +161,8 @@ def most_together(
     that one of them needs. The cheapest components are not those with the most members,
     so either sum is a bound by itself.
 
-    Parameters
-    ----------
-    crowds : sequence of (ndarray, ndarray)
-        Partners that each rank needs near, and its component, of either direction.
+    ``crowds``: partners that each rank needs near, and its component, of either
+    direction.
     """
     rooms, which = np.unique(room, return_inverse=True)
     found = np.full(len(rooms), members.shape[1])

@@ -106,13 +106,8 @@ def least_time(
 ) -> float:
     """Least time in which uplinks carry what domains send that hold all ranks.
 
-    Parameters
-    ----------
-    groups : ndarray, shape (g, n)
-    load : ndarray, shape (n + 1,)
-        Of a domain with so many members of a group.
-    least : ndarray, shape (D,), optional
-        Load of each domain that holds a rank.
+    ``groups``: shape (g, n). ``load`` ((n + 1,)): of a domain with so many members of a
+    group. ``least`` ((D,)): load of each domain that holds a rank.
     """
     network, world = case.network, case.step.model.job.world_size
     size = int(groups.shape[1])

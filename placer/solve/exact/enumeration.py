@@ -42,17 +42,10 @@ LISTED_UNDER_RULES, LISTED_UNITS = 2_000, 8
 
 @dataclass(frozen=True, eq=False)
 class Every:
-    """Placements of a job, domains that look alike being tried once.
+    """Placements of a job, domains that look alike being tried once."""
 
-    Attributes
-    ----------
-    nodes_of_rank : list of ndarray, each shape (R,)
-    complete : bool
-        Whether these are all there are.
-    """
-
-    nodes_of_rank: list[IntArray]
-    complete: bool
+    nodes_of_rank: list[IntArray]  # (R,)
+    complete: bool  # whether these are all there are
 
 
 def few_enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -111,12 +104,8 @@ def every_placement(
 ) -> Every:
     """All placements of a job of few units; none of a larger one.
 
-    Parameters
-    ----------
-    marks : ndarray, shape (N,), optional
-        Numbers that also tell nodes apart.
-    most : int, optional
-        Placements that are listed; by default as many as for a job without rules.
+    ``marks`` ((N,)): numbers that also tell nodes apart. ``most``: placements that are
+    listed; by default as many as for a job without rules.
     """
     topology, job, colocation = problem.machine, problem.job, problem.colocation
     is_free, ranks = job.launcher == "free", job.world_size
@@ -171,18 +160,11 @@ def fewest(symmetry: Symmetry, room_of_node: IntArray, ranks: int) -> float:
 class Enumeration:
     """A depth-first walk over all placements that keep the sets together.
 
-    Parameters
-    ----------
-    colocation : Colocation
-        With a block of at least 1: that many consecutive ranks form a unit.
-    capacity_of_node : ndarray, shape (N,)
-        Ranks each node may hold.
-    most_steps : int
-        Units put on a node, again and again, after which the walk is given up.
-    symmetry : Symmetry
-        Of the machine: which domains are alike.
-    stop : callable
-        Asked now and then; True gives the walk up.
+    ``colocation``: with a block of at least 1: that many consecutive ranks form a unit.
+    ``capacity_of_node`` ((N,)): ranks each node may hold. ``most_steps``: units put on
+    a node, again and again, after which the walk is given up. ``symmetry``: of the
+    machine: which domains are alike. ``stop``: asked now and then; True gives the walk
+    up.
     """
 
     def __init__(

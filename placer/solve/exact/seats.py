@@ -45,20 +45,11 @@ WORK_LIMIT = 20.0
 
 @dataclass(frozen=True, eq=False)
 class Seating:
-    """The answer.
+    """The answer."""
 
-    Attributes
-    ----------
-    node_of_rank : ndarray, shape (R,), or None
-        None when nothing was found.
-    avoided : int
-        Nodes to avoid that are used.
-    proved : bool
-        Whether there is no placement, or none with fewer nodes to avoid.
-    """
-
-    node_of_rank: IntArray | None
-    avoided: int = 0
+    node_of_rank: IntArray | None  # (R,): None when nothing was found
+    avoided: int = 0  # nodes to avoid that are used
+    # Whether there is no placement, or none with fewer nodes to avoid.
     proved: bool = False
 
 
@@ -72,15 +63,10 @@ def seat(
 ) -> Seating | None:
     """A placement that keeps every rule, None when the job is too large to tell.
 
-    Parameters
-    ----------
-    block : int
-        Consecutive ranks that each node in use must hold, in a node-contiguous launch;
-        1 when they may hold any number.
-    most_choices : int
-        Units times nodes of a job that is not too large.
-    waits : bool
-        Whether the first placement is waited for a little when the budget is over.
+    ``block``: consecutive ranks that each node in use must hold, in a node-contiguous
+    launch; 1 when they may hold any number. ``most_choices``: units times nodes of a
+    job that is not too large. ``waits``: whether the first placement is waited for a
+    little when the budget is over.
     """
     topology, job = limits.topology, limits.job
     if _units(limits, block) * topology.num_nodes > most_choices:
@@ -104,15 +90,8 @@ class _Homes:
     than the nodes needs none where no set has several units, or no domain has room for
     two, or only one has any room. Shapes: N nodes, U units.
 
-    Attributes
-    ----------
-    nodes : list of int
-        Those with room.
-    label : ndarray, shape (T, U)
-        Set of each unit.
-    at : mapping of int to (list of int, list of list of variables)
-        Domains of a tier that have room; ``at[t][1][p][i]``: set ``p`` lies in the
-        ``i``-th of them.
+    ``nodes``: those with room. ``label`` ((T, U)): set of each unit. ``at``: domains of
+    a tier that have room; ``at[t][1][p][i]``: set ``p`` lies in the ``i``-th of them.
     """
 
     def __init__(

@@ -129,12 +129,7 @@ class _Counted(Protocol):
 def box_of(grid: Sequence[_Counted], label: IntArray) -> tuple[int, ...] | None:
     """Values of each axis in a set, None unless sets are equal boxes side by side.
 
-    Parameters
-    ----------
-    grid : sequence of Axis or Digit
-        Which together number all ranks.
-    label : ndarray, shape (R,)
-        Set of every rank.
+    ``grid``: which together number all ranks. ``label`` ((R,)): set of every rank.
     """
     first = label == label[0]
     box, cells = [], 1
@@ -166,10 +161,7 @@ def split(
 ) -> tuple[list[Axis], list[Axis]] | None:
     """Axes inside a set and axes between sets, None unless sets are equal boxes.
 
-    Parameters
-    ----------
-    label : ndarray, shape (R,)
-        Set of every rank.
+    ``label`` ((R,)): set of every rank.
     """
     box = box_of(family, label)
     if box is None:

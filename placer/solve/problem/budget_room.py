@@ -18,12 +18,8 @@ def ranks_within(
 ) -> tuple[int, bool]:
     """Ranks that GPUs have room for, and whether so many really have.
 
-    Parameters
-    ----------
-    rooms : sequence of (ndarray, ndarray)
-        Box of each node, -1 for none, and the most ranks of each box; one pair at
-        least.
-    gpus_of_node : ndarray, shape (N,)
+    ``rooms``: box of each node, -1 for none, and the most ranks of each box; one pair
+    at least. ``gpus_of_node``: shape (N,).
     """
     sorts, sort_of_node = np.unique(
         np.array([box for box, _ in rooms]), axis=1, return_inverse=True

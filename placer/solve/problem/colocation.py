@@ -54,10 +54,7 @@ class Colocation:
 def check_requirements(topology: Machine, job: Job) -> None:
     """Refuse requirements that name a tier the machine does not have.
 
-    Raises
-    ------
-    InputError
-        Naming every such requirement.
+    Raises `InputError` naming every such requirement.
     """
     known = [tier.name for tier in topology.tiers]
     problems = [

@@ -62,11 +62,8 @@ class Problem:
     ) -> Problem:
         """The problem with the objective called so; by default what the job is for.
 
-        Raises
-        ------
-        InputError
-            If a requirement names a tier that the machine lacks, or the job lacks what
-            the objective needs.
+        Raises `InputError` if a requirement names a tier that the machine lacks, or the
+        job lacks what the objective needs.
         """
         seen = machine.by_island
         check_requirements(seen, job)

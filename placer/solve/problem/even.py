@@ -117,12 +117,7 @@ def shares_of(room: IntArray, width: int, most: int) -> dict[int, IntArray]:
     ``{k: bundles in k domains that come to each domain}``; as many times ``k`` as there
     are such bundles.
 
-    Parameters
-    ----------
-    room : ndarray, shape (D,)
-        Sets that each domain can take.
-    width : int
-        Sets of a bundle.
+    ``room`` ((D,)): sets that each domain can take. ``width``: sets of a bundle.
     """
     program, numbers = Program(), divisors(width)
     bundles = {k: program.column(most=most, price=k - 1 - width) for k in numbers}

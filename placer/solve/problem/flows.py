@@ -40,12 +40,8 @@ class Flows(NamedTuple):
 def flows_of(problem: Problem, gpu_of_rank: IntArray) -> Flows:
     """What the ranks of a job with groups of its own send each other.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its objective is time.
-    gpu_of_rank : ndarray, shape (R,)
-        A placement, which tells what each axis sends and what compute hides.
+    ``problem``: its objective is time. ``gpu_of_rank`` ((R,)): a placement, which tells
+    what each axis sends and what compute hides.
     """
     step = problem.model.step(gpu_of_rank)
     edges, weights = [np.zeros((0, 2), dtype=np.int64)], [np.zeros(0)]

@@ -97,10 +97,7 @@ class HopCostObjective:
 def objective_of(topology: Domains, job: Job, name: str | None) -> Objective:
     """The objective called ``name``; by default time where the job says what time is.
 
-    Raises
-    ------
-    InputError
-        If the job lacks what the objective needs.
+    Raises `InputError` if the job lacks what the objective needs.
     """
     has_time = bool(job.model or job.groups or job.traffic or job.roles)
     chosen = name or ("time" if has_time else "hop-cost")

@@ -46,9 +46,7 @@ def violated(topology: Machine, job: Job, gpu_of_rank: IntArray) -> Iterator[str
 def lie_together(domain: IntArray, size: int) -> bool:
     """Whether groups, or their parts of ``size`` members, lie in one domain each.
 
-    Parameters
-    ----------
-    domain : ndarray, shape (groups, members)
+    ``domain``: shape (groups, members).
     """
     parts = domain.reshape(-1, size) if size else domain
     return bool((parts == parts[:, :1]).all())
@@ -57,9 +55,7 @@ def lie_together(domain: IntArray, size: int) -> bool:
 def lie_evenly(domain: IntArray, _size: int = 0) -> bool:
     """Whether each group lies in equal consecutive parts, one in each of its domains.
 
-    Parameters
-    ----------
-    domain : ndarray, shape (groups, members)
+    ``domain``: shape (groups, members).
     """
     width = domain.shape[1]
     number = 1 + (np.diff(domain, axis=1) != 0).sum(axis=1)

@@ -120,10 +120,7 @@ def fillings(program: Program, rooms: Mapping[int, int], costs: Costs) -> Sizes:
 
     A layer of the paths for each largest size that may still come, where that counts.
 
-    Parameters
-    ----------
-    rooms : mapping of int to int
-        How many there are of each size.
+    ``rooms``: how many there are of each size.
     """
     part, largest, held, *_ = costs
     last, number, in_layers = max(rooms), sum(rooms.values()), any(largest)
@@ -164,10 +161,7 @@ def fillings(program: Program, rooms: Mapping[int, int], costs: Costs) -> Sizes:
 def partitions(program: Program, ends: Mapping[int, float | Term], most: int) -> Sizes:
     """Columns of steps by their size, of paths to so many ends of each size.
 
-    Parameters
-    ----------
-    most : int
-        The largest step.
+    ``most``: the largest step.
     """
     last = max(ends)
     into: Sizes = defaultdict(list)

@@ -66,9 +66,7 @@ class Packing:
     def worth(self, prices: FloatArray) -> float:
         """Price of the dearest parts that fit all domains.
 
-        Parameters
-        ----------
-        prices : ndarray, shape (S + 1,)
+        ``prices``: shape (S + 1,).
         """
         best = np.zeros(max(self.rooms) + 1)
         for room in range(1, len(best)):
@@ -116,10 +114,7 @@ class Choices:
 
         Where all cost more, there are no such groups and any value will do.
 
-        Parameters
-        ----------
-        prices : ndarray, shape (L,)
-            Of each level, none less than that of a lower one.
+        ``prices`` ((L,)): of each level, none less than that of a lower one.
         """
         while True:
             affordable = np.flatnonzero(prices[self._low].sum(axis=1) <= share)
@@ -158,14 +153,8 @@ def dearest(
 ) -> Priced:
     """The highest bound that is found on the greatest value of all choices.
 
-    Parameters
-    ----------
-    lows : sequence of int
-        Members of the least part of a group of each level, at least.
-    number : float
-        Choices that are taken in all.
-    rounds : int
-        Prices that are tried.
+    ``lows``: members of the least part of a group of each level, at least. ``number``:
+    choices that are taken in all. ``rounds``: prices that are tried.
     """
     program = _Growing(packing, len(lows), number)
     prices = np.arange(packing.largest + 1) / packing.size

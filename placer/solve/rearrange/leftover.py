@@ -174,17 +174,9 @@ def cheapest_first(
 ) -> dict[Pair, int] | None:
     """How many of each kind go to each kind of place, cheapest pairs first.
 
-    Parameters
-    ----------
-    held, room : mapping of int to int
-        How many there are of each kind, and places of each kind.
-    costs : mapping of (int, int) to int
-        Of one going to a place, where that is possible.
-
-    Returns
-    -------
-    dict of (int, int) to int, or None
-        None where some have no place left.
+    ``held`` and ``room``: how many there are of each kind, and places of each kind.
+    ``costs``: of one going to a place, where that is possible. Gives None where some
+    have no place left.
     """
     flow: dict[Pair, int] = {}
     left, free = Counter(held), Counter(room)

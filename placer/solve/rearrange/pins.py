@@ -54,12 +54,8 @@ class PinnedRanks:
     ) -> IntArray | None:
         """GPU of every rank with the pinned ones on their hosts, None if none is found.
 
-        Parameters
-        ----------
-        gpu_of_rank : ndarray, shape (R,)
-            A placement that may leave them elsewhere.
-        legal : callable
-            Whether a placement keeps the other rules.
+        ``gpu_of_rank`` ((R,)): a placement that may leave them elsewhere. ``legal``:
+        whether a placement keeps the other rules.
         """
         if self._is_home(gpu_of_rank):
             return gpu_of_rank if legal(gpu_of_rank) else None

@@ -59,10 +59,8 @@ class Seated(Units):
 class Homeward:
     """Walks that pay for ranks that leave the cells where they were.
 
-    Parameters
-    ----------
-    seats : ndarray, shape (R,)
-        GPUs that whole units keep if they stay in their cell; -1 where there is none.
+    ``seats`` ((R,)): GPUs that whole units keep if they stay in their cell; -1 where
+    there is none.
     """
 
     def __init__(self, units: Units, before: Previous, seats: IntArray) -> None:

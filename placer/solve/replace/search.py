@@ -41,49 +41,29 @@ BOTH_ENDS = 2  # walks that find nothing between two points, from either
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What is asked of a new placement.
+    """What is asked of a new placement."""
 
-    Attributes
-    ----------
-    within : float
-        Share by which it may cost more than before the failure, or than the cheapest
-        that is known where none costs as little.
-    max_moves : int or None
-        Ranks that may move at most.
-    before : float or None
-        Cost before the failure; None when it is not known.
-    """
-
+    # Share by which it may cost more than before the failure, or than the cheapest that
+    # is known where none costs as little.
     within: float
-    max_moves: int | None = None
-    before: float | None = None
+    max_moves: int | None = None  # ranks that may move at most
+    before: float | None = None  # cost before the failure; None when it is not known
 
 
 @dataclass(frozen=True, eq=False)
 class Replaced:
-    """A placement after failures.
-
-    Attributes
-    ----------
-    points : tuple of Point
-        Placements of ever more moves at ever less cost, the chosen one among them.
-    lost : int
-        Ranks on lost nodes.
-    fewest : Fewest
-        How many ranks move at least in any placement that costs no more than allowed.
-    budget : float
-        The cost allowed.
-    reference : str
-        What ``budget`` is measured from: ``before``, or ``lower-bound`` where that is
-        higher; where no repair comes near either, ``before`` or ``best-known``.
-    """
+    """A placement after failures."""
 
     solution: Solution
+    # Placements of ever more moves at ever less cost, the chosen one among them.
     points: tuple[Point, ...]
     chosen: Point
-    lost: int
+    lost: int  # ranks on lost nodes
+    # How many ranks move at least in any placement that costs no more than allowed.
     fewest: Fewest
-    budget: float
+    budget: float  # the cost allowed
+    # What ``budget`` is measured from: ``before``, or ``lower-bound`` where that is
+    # higher; where no repair comes near either, ``before`` or ``best-known``.
     reference: str
 
 
@@ -96,25 +76,13 @@ def replaced(
 ) -> Replaced:
     """The placement of few moves and little cost on what is left of a machine.
 
-    Parameters
-    ----------
-    problem : Problem
-        The machine without the nodes that failed; the job's ranks numbered as in the
-        plan.
-    previous : PreviousPlan
-        Where the ranks are, on the same machine.
-    budget : Budget
-        Walks end by it, and the fresh placement, where one is needed.
-    progress : Progress, optional
-        Told every better fresh placement.
-
-    Raises
-    ------
-    InfeasibleError
-        If no placement satisfies the hard requirements; a `TooFewMovesError` if none is
-        known that moves as few ranks as asked.
-    StoppedError
-        If the budget was stopped before there was any placement.
+    ``problem``: the machine without the nodes that failed; the job's ranks numbered as
+    in the plan. ``previous``: where the ranks are, on the same machine. ``budget``:
+    walks end by it, and the fresh placement, where one is needed. ``progress``: told
+    every better fresh placement. Raises `InfeasibleError` if no placement satisfies the
+    hard requirements; a `TooFewMovesError` if none is known that moves as few ranks as
+    asked. Raises `StoppedError` if the budget was stopped before there was any
+    placement.
     """
     if not any(map(is_even, problem.job.require)):
         return _Search(problem, previous, terms, budget).run(progress)

@@ -178,10 +178,8 @@ class InTime(Generic[Answer]):
 
         Past the time limit a search without any placement is waited for.
 
-        Raises
-        ------
-        StoppedError
-            If it was asked to stop before it had a placement, and is not waited for.
+        Raises `StoppedError` if it was asked to stop before it had a placement, and is
+        not waited for.
         """
         start(self._run, SEARCH_THREAD)
         try:

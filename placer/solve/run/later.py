@@ -41,13 +41,8 @@ def later(
 ) -> Method:
     """The method of a module of the solver, by default the one called as the module.
 
-    Parameters
-    ----------
-    module : str
-        Below `placer.solve`.
-    is_for : callable
-        Whether it may do anything for a problem; else the module is not loaded.
-    name : str
+    ``module``: below `placer.solve`. ``is_for``: whether it may do anything for a
+    problem; else the module is not loaded.
     """
     name = name or module.rpartition(".")[2]
 

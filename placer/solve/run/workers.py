@@ -23,19 +23,10 @@ def in_order(
 ) -> list[Answer]:
     """What ``work`` answers for each item, in the order of the items.
 
-    Parameters
-    ----------
-    work : callable
-        Called once for each item, in this thread or another. It must not depend on the
-        calls before it.
-    workers : int
-        Threads at most, of which this one is the first.
-
-    Raises
-    ------
-    BaseException
-        What ``work`` raised for the first item that failed. Items after it may be left
-        out.
+    ``work``: called once for each item, in this thread or another. It must not depend
+    on the calls before it. ``workers``: threads at most, of which this one is the
+    first. Raises what ``work`` raised for the first item that failed; items after it
+    may be left out.
     """
     answers: dict[int, Answer] = {}
     errors: dict[int, BaseException] = {}

@@ -43,11 +43,8 @@ def room_in_sets(
 ) -> list[IntArray]:
     """Most ranks of each domain in whole sets, one array a tier.
 
-    Parameters
-    ----------
-    capacity_of_node : ndarray, shape (N,)
-    label : ndarray, shape (T, R)
-        Set of each rank at each tier; where sets differ in size their parts count.
+    ``capacity_of_node``: shape (N,). ``label`` ((T, R)): set of each rank at each tier;
+    where sets differ in size their parts count.
     """
     sizes = [np.unique(sets, return_counts=True)[1] for sets in label]
     units = [int(known.min()) if (known == known[0]).all() else 1 for known in sizes]

@@ -26,21 +26,11 @@ def fill(
 ) -> IntArray | None:
     """Node of every rank when domains take consecutive stretches of ``sequence``.
 
-    Parameters
-    ----------
-    capacity_of_node : ndarray, shape (N,)
-        Ranks each node may hold.
-    sequence : ndarray, shape (R,)
-        Ranks in the order in which they are laid out along the tree.
-    units : sequence of int, length T
-        A domain of tier ``t`` takes a multiple of ``units[t]`` ranks; each divides the
-        next and the last divides R.
-
-    Returns
-    -------
-    ndarray, shape (R,), or None
-        None when the whole units do not fit. Each domain uses as few children as can
-        hold its share, those with the least left over.
+    ``capacity_of_node`` ((N,)): ranks each node may hold. ``sequence`` ((R,)): ranks in
+    the order in which they are laid out along the tree. ``units`` (length T): a domain
+    of tier ``t`` takes a multiple of ``units[t]`` ranks; each divides the next and the
+    last divides R. Gives None when the whole units do not fit. Each domain uses as few
+    children as can hold its share, those with the least left over.
     """
     world = len(sequence)
     takes = whole_sets(topology, capacity_of_node, units)
@@ -61,13 +51,9 @@ def fill_domains(
 ) -> IntArray:
     """Node of every rank when its domain of some tier is known; shape (R,).
 
-    Parameters
-    ----------
-    takes : sequence of ndarray
-        Ranks that each domain can hold, from the nodes out to the tier of the domains.
-    domain_of_rank : ndarray, shape (R,)
-    sequence : ndarray, shape (R,)
-        Ranks in the order in which they are laid out along the nodes of a domain.
+    ``takes``: ranks that each domain can hold, from the nodes out to the tier of the
+    domains. ``domain_of_rank``: shape (R,). ``sequence`` ((R,)): ranks in the order in
+    which they are laid out along the nodes of a domain.
     """
     held = np.bincount(domain_of_rank, minlength=len(takes[-1]))
     amounts = share_down(topology, takes, held)
@@ -81,11 +67,8 @@ def fill_domains(
 def in_turn(domain_of_gpu: IntArray, domain_of_rank: IntArray) -> IntArray:
     """GPU of every rank when those of a domain take its first GPUs in turn.
 
-    Parameters
-    ----------
-    domain_of_gpu : ndarray, shape (G,)
-    domain_of_rank : ndarray, shape (R,)
-        Numbered as domains of the same tier.
+    ``domain_of_gpu``: shape (G,). ``domain_of_rank`` ((R,)): numbered as domains of the
+    same tier.
     """
     ranks, gpus = (
         np.argsort(row, kind="stable") for row in (domain_of_rank, domain_of_gpu)
@@ -102,12 +85,9 @@ def share_down(
 ) -> IntArray:
     """Ranks that each node gets; shape (N,).
 
-    Parameters
-    ----------
-    takes : sequence of ndarray
-        Ranks that each domain can hold, from the nodes out to the tier of ``amounts``.
-    amounts : ndarray, shape (domains,)
-        Ranks that each domain of that tier is to hold.
+    ``takes``: ranks that each domain can hold, from the nodes out to the tier of
+    ``amounts``. ``amounts`` ((domains,)): ranks that each domain of that tier is to
+    hold.
     """
     for t in range(len(takes) - 1, 0, -1):
         amounts = _share_out(parent_of_domain(topology, t), takes[t - 1], amounts)

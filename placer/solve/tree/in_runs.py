@@ -30,11 +30,8 @@ def fill_in_runs(
 
     None where the nodes of a domain hold no such runs, or none is found soon.
 
-    Parameters
-    ----------
-    domain_of_node, capacity_of_node : ndarray, shape (N,)
-        Ranks that a node may hold.
-    domain_of_rank : ndarray, shape (R,)
+    ``domain_of_node`` and ``capacity_of_node`` ((N,)): ranks that a node may hold.
+    ``domain_of_rank``: shape (R,).
     """
     begins, lengths = equal_runs(domain_of_rank)
     node_of_rank = np.empty(len(domain_of_rank), dtype=np.int64)

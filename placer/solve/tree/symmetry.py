@@ -43,10 +43,8 @@ def on_other_nodes(
 class Symmetry:
     """The exchanges of equal domains of one machine.
 
-    Parameters
-    ----------
-    marks : ndarray, shape (N,), optional
-        Numbers that also tell nodes apart, such as those of what rules say of them.
+    ``marks`` ((N,)): numbers that also tell nodes apart, such as those of what rules
+    say of them.
     """
 
     def __init__(self, topology: Domains, marks: IntArray | None = None) -> None:
@@ -97,10 +95,8 @@ class Symmetry:
 
         Nodes that need not move stay.
 
-        Parameters
-        ----------
-        worth : mapping of (int, int) to int
-            What it is worth, above 0, that a node becomes another; nothing for others.
+        ``worth``: what it is worth, above 0, that a node becomes another; nothing for
+        others.
         """
         pairs = np.array([*worth], dtype=np.int64).reshape(-1, 2)
         value = np.array([*worth.values()], dtype=np.int64)

@@ -63,10 +63,7 @@ def graph_of(job: Job) -> Graph:
 def contracted(job: Job, label: IntArray) -> Graph | None:
     """The graph of sets of ranks, None unless they are equal boxes of every product.
 
-    Parameters
-    ----------
-    label : ndarray, shape (R,)
-        Set of every rank.
+    ``label`` ((R,)): set of every rank.
     """
     families = []
     for names in (DENSE_AXES, EXPERT_AXES)[: 1 + _has_experts(job)]:

@@ -95,10 +95,7 @@ class HopCuts:
     def of(cls, topology: Machine, job: Job, params: Params) -> HopCuts:
         """The cuts for every launch.
 
-        Raises
-        ------
-        InfeasibleError
-            If the job has more ranks than the machine has GPUs.
+        Raises `InfeasibleError` if the job has more ranks than the machine has GPUs.
         """
         if job.world_size > topology.num_gpus:
             sizes = f"{job.world_size} ranks, the machine {topology.num_gpus} GPUs"

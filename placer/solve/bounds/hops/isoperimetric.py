@@ -71,17 +71,9 @@ class Product:
 def replica_floor(product: Product, prices: FloatArray, size: int) -> FloatArray:
     """Least boundary plus prices of any set inside one copy of the chain.
 
-    Parameters
-    ----------
-    prices : ndarray, shape (B, P)
-        Price of a rank on each position of the chain.
-    size : int
-        Largest set of interest.
-
-    Returns
-    -------
-    ndarray, shape (B, N + 1)
-        Entry n: floor of sets of n ranks, N the lesser of ``size`` and the copy.
+    ``prices`` ((B, P)): price of a rank on each position of the chain. ``size``:
+    largest set of interest. Gives entry n: floor of sets of n ranks, N the lesser of
+    ``size`` and the copy.
     """
     floor = np.zeros((1, 2))
     for axis in product.stage:

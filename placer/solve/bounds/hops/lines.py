@@ -118,12 +118,8 @@ def contents_of(
 ) -> tuple[Contents, float]:
     """Lines in the domains of one tier, or of two; and what is added to their cost.
 
-    Parameters
-    ----------
-    lines : sequence of Lines
-        The same on the inner tier, and on the outer one.
-    outer : ndarray, shape (D,), optional
-        Domain of the outer tier that holds each of the inner one.
+    ``lines``: the same on the inner tier, and on the outer one. ``outer`` ((D,)):
+    domain of the outer tier that holds each of the inner one.
     """
     inner, size = lines[0], lines[0].axis.size
     homes = np.zeros_like(inner.rooms) if outer is None else outer

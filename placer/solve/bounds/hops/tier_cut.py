@@ -161,10 +161,8 @@ def cheapest_sizes(floor: FloatArray, rooms: IntArray, world: int) -> float:
     10, 10, 10 and 0 for 0 to 4 vertices. The hull pays nothing, also where 7 are in
     three of them.
 
-    Parameters
-    ----------
-    floor : ndarray, shape (S + 1,)
-        Of a domain by its number of vertices, up to the largest room or ``world``.
+    ``floor`` ((S + 1,)): of a domain by its number of vertices, up to the largest room
+    or ``world``.
     """
     slack, total, left = int(rooms.sum()) - world, 0.0, world
     slopes, times = [], []

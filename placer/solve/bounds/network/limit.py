@@ -91,15 +91,8 @@ def exposed_by_members(
     with the fewest. The last number is as many as there may be, or as make no
     difference.
 
-    Parameters
-    ----------
-    step : Step
-        On ``network``.
-    groups : ndarray, shape (g, n)
-    room : int
-        Ranks that the largest domain may hold.
-    grain : int
-        Members that are always together.
+    ``step``: on ``network``. ``groups``: shape (g, n). ``room``: ranks that the largest
+    domain may hold. ``grain``: members that are always together.
     """
     # In several domains the one with the fewest holds half of a group at most.
     size, members, exposed = int(groups.shape[1]), [], []

@@ -27,10 +27,8 @@ def ring_latency(fabric: Fabric, num_members: int, spread: IntArray) -> float:
     A ring over ``D`` domains of a tier leaves them ``D`` times; at each wider tier
     fewer hops need to go so far.
 
-    Parameters
-    ----------
-    spread : ndarray, shape (T + 1,)
-        Fewest domains that hold the members: single GPUs, then those of each tier.
+    ``spread`` ((T + 1,)): fewest domains that hold the members: single GPUs, then those
+    of each tier.
     """
     if num_members == 1:
         return 0.0
@@ -55,12 +53,8 @@ def exchange_latency(latency: FloatArray, most: IntArray) -> float:
     further messages leave it. By hand: 36 members, 4 a node, all in a rack: 3 messages
     of 1 us and 32 of 2 us.
 
-    Parameters
-    ----------
-    latency : ndarray, shape (T,), s
-        Of each tier.
-    most : ndarray, shape (T,)
-        Members that one domain of each tier may hold; the last tier holds all.
+    ``latency`` ((T,), s): of each tier. ``most`` ((T,)): members that one domain of
+    each tier may hold; the last tier holds all.
     """
     within = np.minimum.accumulate(most[::-1])[::-1]
     cheapest = np.minimum.accumulate(latency[::-1])[::-1]
