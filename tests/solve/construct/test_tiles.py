@@ -118,9 +118,9 @@ def test_hubs_keep_their_neighbours() -> None:
 
 @pytest.mark.slow
 def test_graphs_of_many_ranks_are_tiled_too() -> None:
-    """16,384 points in a square: no rank sends more than 9 times the bytes of an edge.
+    """16,384 points in a square: no rank sends along more than 12 edges.
 
-    In order, the worst sends 16 times as much.
+    In order, the worst sends along 16.
     """
     senders, receivers, _ = geometric(16_384)
     edges = np.stack((senders, receivers), axis=1)
