@@ -91,7 +91,7 @@ CSV = (
             {"solve.search", "solve.construct.fills.fills"},
             {"solve.bounds.hops.hop_cuts", "solve.bounds.transfers"}
             | {"solve.annealing.annealed_step", "solve.rules.search"}
-            | {"solve.construct.traffic.communicators"},
+            | {"solve.construct.traffic.tiled"},
         ),
         (
             HOSTS,

@@ -43,27 +43,9 @@ if TYPE_CHECKING:
 apart = later("construct.traffic.apart", has_own_traffic)
 boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
 tiled = later("construct.traffic.tiled", has_own_traffic)
-partitioned = later("construct.traffic.communicators", has_own_traffic, "partitioned")
 annealed_step = later("annealing.annealed_step")
 dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
 again = later("annealing.again")
-
-
-def roles_partitioned(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """The graph of what roles send each other, divided down the tree.
-
-    The bound on transfers takes long, and is sooner done where a good placement is
-    known.
-    """
-    if problem.job.roles:
-        partitioned(problem, incumbent, budget)
-
-
-def partitioned_again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """The graph of any job; of roles where the best placement tells what they send."""
-    roles = problem.job.roles
-    if not roles or not all(role.is_silent for role in roles):
-        partitioned(problem, incumbent, budget)
 
 
 def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -75,7 +57,6 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 # Before the lower bound and all programs: a short limit leaves no time for those.
 AT_ONCE: tuple[Method, ...] = (
     fastest_first,
-    roles_partitioned,
     whole_groups,
 )
 METHODS: tuple[Method, ...] = (
@@ -83,7 +64,6 @@ METHODS: tuple[Method, ...] = (
     nested,
     few_enumerated,
     boxed,
-    partitioned_again,
     tiled,
     apart,
     annealed_step,

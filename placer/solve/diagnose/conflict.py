@@ -23,7 +23,7 @@ from placer.solve.diagnose.counts import broken_counts, is_packed_never, missing
 from placer.solve.exact.seats import seat
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
-from placer.solve.rules.search import Tools, search_under_rules
+from placer.solve.rules.search import Tools, fits_under_rules
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
@@ -205,20 +205,24 @@ class _Trials:
         if any(broken_counts(problem.machine, job)):
             return False
         at_once = self.budget.anew(0.0, grace_s=self.budget.seconds_left)
-        if search_under_rules(problem, replace(self.tools, budget=at_once)) is not None:
-            return True
-        return None if at_once.is_past() else False
+        return fits_under_rules(problem, replace(self.tools, budget=at_once))
 
 
 def _smallest_conflict(
     topology: Machine, job: Job, trials: _Trials
 ) -> tuple[list[Blamed], Job]:
-    """Rules in conflict, none of which can be left out, and the job with only these."""
+    """Rules in conflict, none of which can be left out, and the job with only these.
+
+    Where counts say that there is one, they say between which rules: at once, and
+    whatever a search finds in its time.
+    """
     blamed = []
     current = job
+    is_counted = any(broken_counts(topology, job))
     for rule in _rules(topology, job):
         fewer = rule.without(current)
-        if trials.fits(fewer) is False:
+        is_broken = any(broken_counts(topology, fewer))
+        if is_broken or (not is_counted and trials.fits(fewer) is False):
             current = fewer
         else:
             blamed.append(rule)

@@ -58,6 +58,18 @@ def search_under_rules(problem: Problem, tools: Tools) -> Solution | None:
     return search.incumbent.solution() if search.has_placement else None
 
 
+def fits_under_rules(problem: Problem, tools: Tools) -> bool | None:
+    """Whether some placement keeps the job's rules; None where time was short.
+
+    ``tools`` want any placement.
+    """
+    search = _RuledSearch(problem, tools)
+    search.run()
+    if search.has_placement:
+        return True
+    return None if search.lacked_time or tools.budget.is_past() else False
+
+
 class _RuledSearch:
     """One search, its incumbent in the whole machine."""
 
@@ -66,6 +78,8 @@ class _RuledSearch:
         self._proofs: dict[bool, Proof] = {}
         self.ruled = problem.avoiding(0)
         self.incumbent = Incumbent(self.ruled, tools.budget, tools.progress)
+        # Whether constructions made nothing in their share of the time.
+        self.lacked_time = False
 
     def _begin(self, most_avoided: int | None) -> None:
         """Go on with so many hosts to avoid, and what was found where it keeps that."""
@@ -175,6 +189,7 @@ class _RuledSearch:
             terms,
         )
         keep(solution)
+        self.lacked_time |= solution is None and budget.is_past()
         self.incumbent.cut_short |= solution is not None and solution.is_cut_short
 
     def _seat(self) -> bool:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import placer
-from benchmarks.traffic_graphs import ring_of_rings
+from benchmarks.traffic_graphs import geometric, ring_of_rings
 from placer.documents import document_of
 from placer.solve.construct.traffic.tiled import tiled
-from placer.solve.construct.traffic.tiles import SWEEPS, Sweep, tiles
+from placer.solve.construct.traffic.tiles import QUICK, SWEEPS, Sweep, tiles
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import Flows, bundled
 from placer.solve.run.budget import Budget
@@ -54,7 +54,7 @@ def test_a_grid_is_cut_into_squares(sweep: Sweep) -> None:
     assert np.bincount(cut.ravel()).max() == 2
 
 
-@pytest.mark.parametrize("sweep", SWEEPS)
+@pytest.mark.parametrize("sweep", [*QUICK, *SWEEPS])
 def test_tiles_have_the_sizes_asked_for(sweep: Sweep) -> None:
     """Sizes that divide nothing, on a graph in pieces."""
     apart = Flows(np.array([[0, 1], [2, 3], [3, 4]]), np.array([1.0, 3.0, 2.0]))
@@ -114,3 +114,18 @@ def test_hubs_keep_their_neighbours() -> None:
         Flows(np.array([[0, 1]]), np.ones(1)), placer.read_topology("node:2 gpu:1")
     )
     assert own < 1.1 * one
+
+
+@pytest.mark.slow
+def test_graphs_of_many_ranks_are_tiled_too() -> None:
+    """16,384 points in a square: no rank sends along more than 12 edges.
+
+    In order, the worst sends along 16.
+    """
+    senders, receivers, _ = geometric(16_384)
+    edges = np.stack((senders, receivers), axis=1)
+    flows = bundled(edges, np.ones(len(edges)), 16_384)
+    machine = placer.read_topology("rack:64 node:32 gpu:8")
+    slowest = machine.tiers[-1]
+    each = 1e7 / slowest.bandwidth / slowest.efficiency
+    assert placed(flows, machine) < 12.5 * each

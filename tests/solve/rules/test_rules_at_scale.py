@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,10 @@ from placer.job.axes import REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.solve.exact.seats import FEW_CHOICES
+from placer.solve.problem.compiled import Problem
+from placer.solve.rules.search import Tools, fits_under_rules
+from placer.solve.run import budget
+from placer.solve.run.budget import Budget
 from placer.testing import racks
 from tests.solve.solving import solve
 
@@ -112,6 +117,43 @@ def test_explains_what_cannot_be(rules: Rules, expected: str) -> None:
     with pytest.raises(InfeasibleError) as caught:
         place(MACHINE, JOB, rules=rules)
     assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.5])
+def test_rules_that_cannot_be_kept_are_counted_on_a_slow_machine(
+    seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where each look at the clock takes long, no trial that lacked time misleads."""
+    clock = (seconds * number for number in count())
+    monkeypatch.setattr(budget, "monotonic", lambda: next(clock))
+    rules = Rules((Pin((0,), ("b1-r1-n01",)), Pin((4,), ("b1-r2-n01",))))
+    with pytest.raises(InfeasibleError) as caught:
+        place(MACHINE, JOB, rules=rules)
+    assert str(caught.value).startswith(
+        "these rules cannot be kept together:\n  - every cp group in one rack\n"
+        "  - rank 0 on b1-r1-n01\n  - rank 4 on b1-r2-n01\n"
+        "cp groups tie ranks 0 and 4 together in one rack"
+    )
+    assert "no placement was found" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("takes_all", "told"), [(False, False), (True, None)])
+def test_what_is_not_found_in_a_share_of_the_time_may_fit(
+    takes_all: bool, told: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search that finds nothing says so only where it had time enough."""
+    clock = count()
+    monkeypatch.setattr(budget, "monotonic", lambda: 0.01 * next(clock))
+
+    def nothing(_: Problem, within: Budget, *_others: object) -> None:
+        while takes_all and not within.is_past():
+            pass
+
+    job = replace(JOB, rules=Rules((Pin((0,), ("b5-r3-n11",)),)), require={})
+    time = Budget(0.0, grace_s=100.0)
+    tools = Tools(nothing, time, wants_any=True)
+    assert fits_under_rules(Problem.of(MACHINE, job), tools) is told
+    assert not time.is_past()
 
 
 def test_blames_no_rule_that_could_stay() -> None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import IntArray, equal_runs, grouped
-from placer.solve.construct.traffic.communicators import among_alike
 from placer.solve.problem.colocation import join
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class ClosedSets:
         # A half that sends nothing goes where the other goes.
         self._part = part[np.where(is_silent[half], half ^ 1, half)]
         kind = np.column_stack((part.reshape(-1, 2), role[begin]))
-        place, count = among_alike(
+        place, count = _among_alike(
             np.unique(kind, axis=0, return_inverse=True)[1].ravel()
         )
         self._node, self._share = node, (place + 0.5) / count
@@ -164,3 +163,14 @@ class ClosedSets:
         """Nodes of some ranks, of which any first ones are a fair share."""
         nodes = np.unique(self._node[ranks])
         return nodes[np.argsort(self._share[nodes], kind="stable")]
+
+
+def _among_alike(kind: IntArray) -> tuple[IntArray, IntArray]:
+    """Place of each among those of its kind, and how many there are."""
+    order = np.argsort(kind, kind="stable")
+    ranked = kind[order]
+    first = np.searchsorted(ranked, ranked)
+    place, count = np.empty((2, len(kind)), dtype=np.int64)
+    place[order] = np.arange(len(order)) - first
+    count[order] = np.searchsorted(ranked, ranked, side="right") - first
+    return place, count

@@ -45,13 +45,6 @@ class Directions(NamedTuple):
     of_edge: IntArray
     coordinate: IntArray
 
-    def line(self, direction: int) -> IntArray:
-        """Line of each vertex: all with the same other coordinates; shape (V,)."""
-        others = np.delete(self.coordinate, direction, axis=0)
-        if not len(others):
-            return np.zeros(self.coordinate.shape[1], dtype=np.int64)
-        return np.unique(others, axis=1, return_inverse=True)[1].reshape(-1)
-
 
 def directions(edges: IntArray, vertices: int) -> Directions:
     """The directions of a graph; a single one where it is no product.

@@ -1,8 +1,9 @@
 """Placements whose domains hold tiles of the graph of what ranks send each other.
 
 Tiles are grown for the domains of the base tier (`tiles.py`), in several sweeps, and
-laid on the machine in two ways: grown into tiles of tiles for the next tier, and so on
-outwards; or divided down the tree, each tile in one piece (`partition.py`).
+laid on the machine in three ways: as they were grown; grown into tiles of tiles for the
+next tier, and so on outwards; or divided down the tree, each tile in one piece
+(`partition.py`), which finds what thin uplinks and groups ask for.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import numpy as np
 
 from placer.base.arrays import IntArray, by_appearance, equal_runs
 from placer.solve.construct.traffic.partition import partitioned_nodes
-from placer.solve.construct.traffic.tiles import SWEEPS, Sweep, tiles
+from placer.solve.construct.traffic.tiles import QUICK, SWEEPS, Sweep, tiles
 from placer.solve.problem.flows import Flows, bundled, flows_of
 from placer.solve.tree.base import base_tier, paced
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
-from placer.solve.tree.fill import fullest_first
+from placer.solve.tree.fill import fill_domains, fullest_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Incumbent
 
 # Edges of a graph that is cut into tiles, and vertices of all that are cut, sweep
-# after sweep.
-MOST_EDGES, MOST_VERTICES = 1_000_000, 60_000
+# after sweep; quick sweeps aside.
+MOST_EDGES, MOST_VERTICES = 1_000_000, 16_000
 
 
 def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -40,16 +41,16 @@ def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if ground is None:
         return
     fill = ground.fill()
-    most = max(1, MOST_VERTICES // ground.units)
-    for sweep in SWEEPS[:most]:
+    for sweep in *QUICK, *SWEEPS[: MOST_VERTICES // ground.units]:
         label = ground.tiled(fill, sweep, budget.is_over)
         if label is None:
             return
-        levels = {"tiles of tiles": label, "tiles, divided": label[[0] * len(label)]}
-        for name, sets in levels.items():
-            divided = ground.divided(sets, budget.is_over)
+        for depth in range(1, len(label) + 1):
+            incumbent.offer("tiles", ground.laid(fill, label[:depth]))
+        if sweep not in QUICK:
+            divided = ground.divided(label[0], budget.is_over)
             if divided is not None:
-                incumbent.offer(name, divided)
+                incumbent.offer("tiles, divided", divided)
         if incumbent.ends():
             return
 
@@ -137,11 +138,21 @@ class _Ground(NamedTuple):
             rows.append(at)
         return np.array(rows, dtype=np.int64).reshape(-1, len(domains))
 
+    def laid(self, fill: _Fill, tile: IntArray) -> IntArray:
+        """GPU of every rank with tiles side by side, and those of tiles likewise."""
+        problem, order = self.problem, np.lexsort(tile)
+        domain = np.empty(self.units, dtype=np.int64)
+        domain[order] = np.repeat(fill.domains, fill.sizes)
+        takes, label = self.takes[: self.tier + 1], problem.colocation.label
+        along = np.lexsort(label[: self.tier + 1])
+        node = fill_domains(problem.machine, takes, domain[self.label], along)
+        return problem.machine.gpus_on(node)
+
     def divided(self, tile: IntArray, is_over: Callable[[], bool]) -> IntArray | None:
         """GPU of every rank with the tiles divided down the tree; None: no room."""
         problem = self.problem
         label = problem.colocation.label.copy()
-        label[self.tier : -1] = tile[:, self.label]
+        label[self.tier : -1] = tile[self.label]
         rng = np.random.default_rng(problem.seed)
         node_of_rank = partitioned_nodes(
             problem.machine, problem.capacity, label, self.flows, rng, is_over

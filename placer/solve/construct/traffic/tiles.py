@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from placer.solve.problem.flows import Flows
 
-# Tiles in the making that are kept, and neighbours that each grows by.
-BEAM = 12
 DIGITS = 9
 # Of what leaves: 1 asks for little in sum, a large one for little at any vertex.
 POWER = 4
@@ -42,12 +40,17 @@ class Sweep(NamedTuple):
     busiest : bool
         The vertices with the most weight come first, and a tile leaves none of its own
         much that it sends outside, rather than little in sum.
+    beam : int
+        Tiles in the making that are kept, and neighbours that each grows by.
     """
 
     onward: bool
     busiest: bool = False
+    beam: int = 12
 
 
+# Of one tile in the making, which are soon done.
+QUICK = (Sweep(onward=True, beam=1), Sweep(onward=True, busiest=True, beam=1))
 SWEEPS = (Sweep(onward=False), Sweep(onward=True), Sweep(onward=True, busiest=True))
 
 
@@ -188,7 +191,7 @@ class _Grower:
                         larger[members] = self._with(tile, members, vertex)
             if not larger:
                 break
-            beam = nsmallest(BEAM, larger.values(), key=rank)
+            beam = nsmallest(self._sweep.beam, larger.values(), key=rank)
         most = rank(beam[0])[0]
         alike = [tile for tile in beam if rank(tile)[0] == most]
         return set(min(alike, key=lambda tile: tile.busy_rank).members)
@@ -203,7 +206,7 @@ class _Grower:
             and vertex not in tile.members
             and vertex not in taken
         ]
-        return [vertex for _, _, vertex in nsmallest(BEAM, free)]
+        return [vertex for _, _, vertex in nsmallest(self._sweep.beam, free)]
 
     def _with(self, tile: _Tile, members: frozenset[int], vertex: int) -> _Tile:
         """The tile with a vertex more."""
