@@ -110,23 +110,13 @@ def smaller_job(topology: Machine, job: Job) -> str:
 
 
 class Blamed(NamedTuple):
-    """A rule that can be left out.
+    """A rule that can be left out."""
 
-    Attributes
-    ----------
-    text : str
-        The rule in the job's words.
-    changed : callable
-        The job with another number in its place, or without it (None).
-    relaxed : str
-        What is said of a change that helps.
-    numbers : tuple of int or None
-        Other numbers, the strictest first; None where it has no number.
-    """
-
-    text: str
+    text: str  # the rule in the job's words
+    # The job with another number in its place, or without it (None).
     changed: Callable[[Job, int | None], Job]
-    relaxed: str
+    relaxed: str  # what is said of a change that helps
+    # Other numbers, the strictest first; None where it has no number.
     numbers: Sequence[int] | None = None
 
     def without(self, job: Job) -> Job:

@@ -31,21 +31,11 @@ BOXES = 2048
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
-    """One nesting.
+    """One nesting."""
 
-    Attributes
-    ----------
-    units : tuple of int, length T
-        Ranks that a domain of each tier takes together.
-    sequence : ndarray, shape (R,)
-        Ranks in nested order.
-    name : str
-        For people, innermost tier first: ``tp4 cp2 pp8 | dp128``.
-    """
-
-    units: tuple[int, ...]
-    sequence: IntArray
-    name: str
+    units: tuple[int, ...]  # length T: ranks that a domain of each tier takes together
+    sequence: IntArray  # (R,): ranks in nested order
+    name: str  # for people, innermost tier first: ``tp4 cp2 pp8 | dp128``
 
 
 def nestings(problem: Problem, colocation: Colocation) -> Iterator[Nesting]:
@@ -102,10 +92,7 @@ def _boundaries(topology: Machine, job: Job) -> list[int]:
 class _Chains:
     """All boxes of the boundary tiers and the best way on from each.
 
-    Parameters
-    ----------
-    base : dict
-        Box of the sets of each boundary tier.
+    ``base``: box of the sets of each boundary tier.
     """
 
     def __init__(

@@ -32,13 +32,9 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Range:
-    """Ranks that side 0 of each part may have.
+    """Ranks that side 0 of each part may have."""
 
-    Attributes
-    ----------
-    low, high : ndarray, shape (P,), ranks
-    """
-
+    # low and high: (P,).
     low: IntArray
     high: IntArray
 

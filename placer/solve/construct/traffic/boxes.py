@@ -99,22 +99,12 @@ def _least(
 
 
 class _Axis(NamedTuple):
-    """An axis of the grid.
-
-    Attributes
-    ----------
-    length : int
-    is_ring : bool
-    size_bytes : float
-        That neighbours send each other, one way.
-    place : ndarray, shape (R,)
-        Of each rank along it.
-    """
+    """An axis of the grid."""
 
     length: int
     is_ring: bool
-    size_bytes: float
-    place: IntArray
+    size_bytes: float  # that neighbours send each other, one way
+    place: IntArray  # (R,): of each rank along it
 
 
 def _axis(found: Directions, direction: int, flows: Flows) -> _Axis | None:
@@ -142,25 +132,14 @@ def _axis(found: Directions, direction: int, flows: Flows) -> _Axis | None:
 
 
 class _Tier(NamedTuple):
-    """Domains of a tier, as if all were as the smallest.
+    """Domains of a tier, as if all were as the smallest."""
 
-    Attributes
-    ----------
-    room, number : int
-        Ranks of one, and how many there are.
-    inside : int
-        Domains of the tier below in one.
-    rate : float, B/s
-        Of its uplink, or of a port of the innermost.
-    latency : float, s
-    is_port : bool
-    """
-
+    # room and number: ranks of one, and how many there are.
     room: int
     number: int
-    inside: int
-    rate: float
-    latency: float
+    inside: int  # domains of the tier below in one
+    rate: float  # B/s: of its uplink, or of a port of the innermost
+    latency: float  # s
     is_port: bool
 
     def seconds(self, box: Box, axes: Sequence[_Axis]) -> float:
@@ -201,11 +180,7 @@ def _ranks(box: Box) -> int:
 class _Cuts:
     """The fewest domains for boxes, for one time.
 
-    Attributes
-    ----------
-    seconds : float
-    work_left : int
-        Cuts to look at.
+    ``work_left``: cuts to look at.
     """
 
     def __init__(

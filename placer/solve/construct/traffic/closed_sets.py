@@ -42,12 +42,8 @@ class _Fit(NamedTuple):
 class ClosedSets:
     """The closed sets of nodes that ranks are on, and ways to cut them.
 
-    Parameters
-    ----------
-    node, role : ndarray, shape (R,)
-        Of each rank, ascending.
-    edges : ndarray, shape (E, 2), rank
-        Ranks that send each other anything.
+    ``node`` and ``role`` ((R,)): of each rank, ascending. ``edges`` ((E, 2)): ranks
+    that send each other anything.
     """
 
     def __init__(self, node: IntArray, role: IntArray, edges: IntArray) -> None:

@@ -20,23 +20,13 @@ LEAST_SHRINK = 0.9
 
 
 class Graph(NamedTuple):
-    """Vertices in parts; no edge joins two parts.
+    """Vertices in parts; no edge joins two parts."""
 
-    Attributes
-    ----------
-    size : ndarray, shape (V,), ranks
-    part : ndarray, shape (V,)
-    side : ndarray, shape (V,)
-        Half of the part; vertices of two sides are not joined.
-    edges : ndarray, shape (E, 2), vertex
-    weight : ndarray, shape (E,)
-    """
-
-    size: IntArray
-    part: IntArray
-    side: BoolArray
-    edges: IntArray
-    weight: FloatArray
+    size: IntArray  # (V,)
+    part: IntArray  # (V,)
+    side: BoolArray  # (V,): half of the part; vertices of two sides are not joined
+    edges: IntArray  # (E, 2)
+    weight: FloatArray  # (E,)
 
 
 def contracted(graph: Graph, label: IntArray) -> Graph:

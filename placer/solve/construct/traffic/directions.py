@@ -32,17 +32,11 @@ WORK = 2_000_000  # pairs of edges at one vertex that are looked at
 
 
 class Directions(NamedTuple):
-    """Directions of edges, and coordinates of vertices.
+    """Directions of edges, and coordinates of vertices."""
 
-    Attributes
-    ----------
-    of_edge : ndarray, shape (E,)
-    coordinate : ndarray, shape (I, V)
-        Edges of direction ``i`` lead from one vertex to another that differs from it in
-        coordinate ``i`` alone. No two vertices have the same coordinates.
-    """
-
-    of_edge: IntArray
+    of_edge: IntArray  # (E,)
+    # (I, V): edges of direction ``i`` lead from one vertex to another that differs from
+    # it in coordinate ``i`` alone. No two vertices have the same coordinates.
     coordinate: IntArray
 
 

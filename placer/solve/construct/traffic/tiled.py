@@ -56,33 +56,21 @@ def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 
 
 class _Fill(NamedTuple):
-    """Domains in the order in which they are filled, and the units of each.
+    """Domains in the order in which they are filled, and the units of each."""
 
-    Attributes
-    ----------
-    domains, sizes : ndarray, shape (domains in use,)
-    """
-
+    # domains and sizes: (domains in use,).
     domains: IntArray
     sizes: IntArray
 
 
 class _Ground(NamedTuple):
-    """What tiles are made of, and the domains that they fill.
-
-    Attributes
-    ----------
-    tier : int
-        Of the domains.
-    takes : sequence of ndarray, ranks
-        What each domain can hold, from the nodes out to the last tier.
-    flows, own : Flows
-        Between ranks, and between units.
-    """
+    """What tiles are made of, and the domains that they fill."""
 
     problem: Problem
-    tier: int
+    tier: int  # of the domains
+    # What each domain can hold, from the nodes out to the last tier.
     takes: Sequence[IntArray]
+    # flows and own: between ranks, and between units.
     flows: Flows
     own: Flows
 

@@ -32,20 +32,14 @@ class Sweep(NamedTuple):
 
     Weight to tiles of the same outer domains counts too, so those stay compact; not
     where the busiest come first.
-
-    Attributes
-    ----------
-    onward : bool
-        Beside the latest tile; otherwise beside the earliest, layer by layer.
-    busiest : bool
-        The vertices with the most weight come first, and a tile leaves none of its own
-        much that it sends outside, rather than little in sum.
-    beam : int
-        Tiles in the making that are kept, and neighbours that each grows by.
     """
 
+    # Beside the latest tile; otherwise beside the earliest, layer by layer.
     onward: bool
+    # The vertices with the most weight come first, and a tile leaves none of its own
+    # much that it sends outside, rather than little in sum.
     busiest: bool = False
+    # Tiles in the making that are kept, and neighbours that each grows by.
     beam: int = 12
 
 
@@ -55,26 +49,13 @@ SWEEPS = (Sweep(onward=False), Sweep(onward=True), Sweep(onward=True, busiest=Tr
 
 
 class _Tile(NamedTuple):
-    """Some vertices that may become a tile.
-
-    Attributes
-    ----------
-    members : frozenset of int
-    inside : float
-        Weight between them.
-    rest : float
-        Weight from them to vertices of no tile, themselves included.
-    beside : dict of int to float
-        Weight to every neighbour.
-    unevenness : float
-        Sum of the `POWER` of what leaves the tile, vertex by vertex.
-    """
+    """Some vertices that may become a tile."""
 
     members: frozenset[int]
-    inside: float
-    rest: float
-    beside: dict[int, float]
-    unevenness: float
+    inside: float  # weight between them
+    rest: float  # weight from them to vertices of no tile, themselves included
+    beside: dict[int, float]  # weight to every neighbour
+    unevenness: float  # sum of the `POWER` of what leaves the tile, vertex by vertex
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -121,10 +102,7 @@ def tiles(
 class _Grower:
     """Vertices that tiles are cut from.
 
-    Attributes
-    ----------
-    tile : ndarray, shape (V,)
-        -1 for vertices that are left.
+    ``tile`` ((V,)): -1 for vertices that are left.
     """
 
     def __init__(self, flows: Flows, count: int, tiers: int, sweep: Sweep) -> None:

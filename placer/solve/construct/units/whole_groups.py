@@ -32,18 +32,11 @@ if TYPE_CHECKING:
 
 
 class _Way(NamedTuple):
-    """How groups that no domain holds whole are laid.
+    """How groups that no domain holds whole are laid."""
 
-    Attributes
-    ----------
-    inside : bool
-        Inside the outer domains that hold them, though in more parts.
-    at_once : bool
-        The largest rooms hold the main parts of all, what is left their rests. Else
-        one by one, each in the rooms that fit best.
-    """
-
-    inside: bool
+    inside: bool  # inside the outer domains that hold them, though in more parts
+    # The largest rooms hold the main parts of all, what is left their rests. Else one
+    # by one, each in the rooms that fit best.
     at_once: bool
 
 
@@ -153,11 +146,7 @@ class _Pools:
 
     Levels are tiers from that of the sets' domains out.
 
-    Parameters
-    ----------
-    tier : int
-    home : ndarray, shape (S,)
-        Domain of each, mostly.
+    ``home`` ((S,)): domain of each, mostly.
     """
 
     def __init__(self, machine: Machine, tier: int, home: IntArray) -> None:
