@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from placer.base.arrays import FloatArray
-    from placer.job.model import Job
     from placer.topology.model import Topology
 
 ROUNDING = 1e-9

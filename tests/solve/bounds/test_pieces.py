@@ -1,0 +1,148 @@
+"""Parts of the bounds of large machines: of all ways that there are none is less."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations, pairwise, product
+
+import numpy as np
+import pytest
+
+from placer.solve.bounds.hops import isoperimetric
+from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
+from placer.solve.bounds.hops.tier_cut import cheapest_sizes
+from placer.solve.bounds.network.fewest import most_in_runs
+from placer.solve.bounds.nics import fewest_runs
+from placer.solve.bounds.transfers import Transfers
+from placer.solve.problem.axes import Axis
+from tests.marks import slow
+from tests.solve.bounds.test_transfers import directions_of, network_of, random_flows
+
+SIZES = [sizes for sizes in product((1, 2, 3, 4, 5), repeat=4) if np.prod(sizes) <= 12]
+
+
+def product_of(rng: random.Random) -> Product:
+    """Two rings or a clique, a chain and a ring of copies."""
+    names = (rng.choice(("cp", "ep")), "cp", "pp", "dp")
+    weights = [rng.choice((0.0, 1.0, 2.0, 5.0)) for _ in names]
+    rows = zip(names, rng.choice(SIZES), weights, strict=True)
+    first, second, *others = [Axis(n, s, w, True, np.arange(s)) for n, s, w in rows]
+    return Product((first, second), *others)
+
+
+def least_boundary(shape: Product, prices: list[float]) -> np.ndarray:
+    """Edges out of a set and the prices of its ranks, the least of all sets by size."""
+    axes = (*shape.stage, shape.chain, shape.copies)
+    at = np.array([*product(*(range(axis.size) for axis in axes))])
+    inside = np.array([*product((0, 1), repeat=len(at))])
+    cost = inside @ np.array(prices)[at[:, 2]]
+    for one, other in combinations(range(len(at)), 2):
+        apart = np.flatnonzero(at[one] != at[other])
+        axis, gap = axes[apart[0]], int(abs(at[other] - at[one])[apart[0]])
+        closes = axis is not shape.chain and gap == axis.size - 1
+        if len(apart) == 1 and (gap == 1 or axis.is_clique or closes):
+            cost += axis.weight * (inside[:, one] != inside[:, other])
+    least = np.full(len(at) + 1, np.inf)
+    np.minimum.at(least, inside.sum(axis=1), cost)
+    return least
+
+
+@pytest.mark.parametrize(
+    "too_large", [(), ("RING_WORK",), ("RING_WORK", "PACKING_WORK")]
+)
+@pytest.mark.parametrize("seed", [*range(10), *slow(range(10, 60))])
+def test_no_set_of_ranks_has_fewer_edges(
+    seed: int, too_large: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of small products, as if they were large too; many floors are attained."""
+    shape = product_of(random.Random(seed))
+    for name in too_large:
+        monkeypatch.setattr(isoperimetric, name, 0)
+    for end in (0.0, 1.5, -1.0):
+        prices = [end, *[0.0] * (shape.chain.size - 2), end][: shape.chain.size]
+        least = least_boundary(shape, prices)
+        replica = replica_floor(shape, np.array([prices]), shape.vertices)
+        floor = copies_floor(replica, shape.copies, shape.vertices)[0]
+        assert (floor <= least + 1e-9).all()
+        assert too_large or end or np.isclose(floor, least).mean() >= 0.5
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sizes_are_chosen_no_cheaper(seed: int) -> None:
+    """Of all ways to fill domains; exactly so where each rank more costs more."""
+    rng = np.random.default_rng(seed)
+    rooms = rng.integers(1, 6, size=rng.integers(1, 6))
+    world = int(rng.integers(1, rooms.sum() + 1))
+    rises = rng.integers(0, 30, size=min(int(rooms.max()), world))
+    if seed % 2:
+        rises = np.sort(rises).cumsum()
+    floor = np.array([0.0, *rises])
+    ways = product(*(range(room + 1) for room in rooms.clip(max=world)))
+    least = min(floor[[*way]].sum() for way in ways if sum(way) == world)
+    found = cheapest_sizes(floor, rooms, world)
+    assert found == pytest.approx(least) if seed % 2 else found <= least + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_cuts_of_a_ring_leave_fewer_runs(seed: int) -> None:
+    """Of stages that must fit a room, run by run; one more than stages if none do."""
+    rng = random.Random(seed)
+    ranks = [rng.choice((1, 1, 2, 3)) for _ in range(rng.randint(2, 6))]
+    room, stages, numbers = rng.randint(2, 6), len(ranks), [len(ranks) + 1]
+    for count in range(stages + 1):
+        for ends in combinations(range(stages), count):
+            starts = [*ends, ends[0] + stages] if ends else [0, stages]
+            runs = [sum((ranks + ranks)[a:b]) for a, b in pairwise(starts)]
+            if max(runs) <= room:
+                numbers.append(count)
+    assert fewest_runs(np.array(ranks), room) == min(numbers)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_run_of_ranks_has_more_members(seed: int) -> None:
+    rng = random.Random(seed)
+    world = rng.randint(2, 24)
+    rows = np.array(rng.sample(range(world), world // 2 * 2)).reshape(2, -1)
+    within = rows[:, :, None] - np.arange(world)
+    assert most_in_runs(rows, np.arange(world + 1)).tolist() == [
+        ((within >= 0) & (within < length)).sum(axis=1).max()
+        for length in range(world + 1)
+    ]
+
+
+def held_in_time(label, flows, latency, seconds):
+    """What a domain may hold, every rank in time: all sets of sets, tried."""
+    bytes_to = np.zeros((2, len(label), len(label)))
+    for (one, other), size in flows.items():
+        bytes_to[0, one, other] = bytes_to[1, other, one] = size
+    for chosen in product((False, True), repeat=label.max() + 1):
+        inside = np.array(chosen)[label]
+        far = bytes_to[:, :, ~inside]
+        waits = (bytes_to > 0).sum(2) + 2 * (far > 0).sum(2)
+        took = (far.sum(2) + waits * latency)[:, inside]
+        if took.max(initial=0.0) <= seconds * (1 + 1e-9) + 1e-9:
+            yield inside
+
+
+@pytest.mark.parametrize("seed", [*range(25), *slow(range(25, 160))])
+def test_no_domain_holds_more_members_in_time(seed):
+    """One domain by itself, what others hold being anything: every subset of sets."""
+    rng = random.Random(seed)
+    label = np.repeat(np.arange(7), [rng.choice((1, 1, 1, 2)) for _ in range(7)])
+    flows, latency = random_flows(rng, label), rng.choice((0.0, 0.1))
+    room = np.array([rng.randrange(1, len(label) + 1) for _ in range(3)])
+    if not flows:
+        return
+    network = network_of(label, np.full(9, room.max()), latency)
+    directions = directions_of(network, flows)
+    levels = np.unique([time for one in directions for time in one.levels]).tolist()
+    rows = [np.array(rng.sample(range(len(label)), k)) for k in (2, 4, 6)]
+    rows += [np.unique([ends[way] for ends in flows]) for way in (0, 1)]
+    for seconds in rng.sample(levels, min(2, len(levels))):
+        crowd = Transfers(directions, []).crowd(seconds)
+        held = list(held_in_time(label, flows, latency, seconds))
+        for row in rows:
+            most = crowd(row[None], room)
+            for one, bound in zip(room, most, strict=True):
+                found = [h[row].sum() for h in held if h.sum() <= one]
+                assert max(found, default=0) <= bound
