@@ -184,8 +184,7 @@ def lines(rng: random.Random) -> Drawn:
             *((1, 1, 3, 2, 3), (1, 1, 2, 1, 6), (1, 1, 2, 4, 2), (2, 1, 2, 1, 4)),
         )
     )
-    etp = rng.choice((1, tp)) if ep > 1 else tp
-    axes = Parallelism(tp=tp, cp=cp, ep=ep, pp=pp, dp=dp, etp=etp, order=ORDER)
+    axes = Parallelism(tp=tp, cp=cp, ep=ep, pp=pp, dp=dp, etp=tp, order=ORDER)
     weights = {
         "tp": rng.choice((1, 3, 8, 0.5)),
         "cp": rng.choice((1, 3, 8, 0.5)),
@@ -202,11 +201,19 @@ def lines(rng: random.Random) -> Drawn:
         Tier(name, 1e9, 1e-6, name == "node", 1.0, 1.0, float(distance))
         for name, distance in (("node", near), ("block", far), ("cluster", 10))
     ]
-    longer = [axis for axis in ORDER if axes.size(axis) > 1]
-    kept = {rng.choice(longer): rng.choice(("node", "block", "block"))}
-    require = kept if rng.random() < 0.5 else {}
+    require = {"tp": "node"} if tp > 1 and rng.random() < 0.5 else {}
     job = Job("lines", axes, weights=weights, require=require, launcher="free")
     return machine_of(gpus, [blocks, [0] * len(gpus)], tiers), job, "hop-cost"
+
+
+def kept(rng: random.Random) -> Drawn:
+    """Lines of which those of an axis may not leave their node or block."""
+    machine, job, objective = lines(rng)
+    axes = job.parallelism
+    axes = replace(axes, etp=1) if axes.ep > 1 else axes
+    longer = [axis for axis in ORDER if axes.size(axis) > 1]
+    require = {rng.choice(longer): rng.choice(("node", "block", "block"))}
+    return machine, replace(job, parallelism=axes, require=require), objective
 
 
 DRAWS: dict[str, Callable[[random.Random], Drawn]] = {
@@ -219,4 +226,5 @@ DRAWS: dict[str, Callable[[random.Random], Drawn]] = {
     "unequal": of_unequal,
     "traffic": traffic,
     "lines": lines,
+    "kept": kept,
 }

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
 
+import placer
+from placer.cost.step import Step, StepModel
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job
+from placer.job.models import Model
+from placer.solve.bounds.case import Case
 from placer.solve.bounds.hops import isoperimetric
 from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
 from placer.solve.bounds.hops.tier_cut import cheapest_sizes
 from placer.solve.bounds.network.fewest import most_in_runs
-from placer.solve.bounds.nics import fewest_runs
+from placer.solve.bounds.network.limit import slow_pipelines_s
+from placer.solve.bounds.nics import fewest_runs, lane_seconds
 from placer.solve.bounds.transfers import Transfers
 from placer.solve.problem.axes import Axis
+from placer.solve.problem.colocation import colocation_of
 from tests.marks import slow
 from tests.solve.bounds.test_transfers import directions_of, network_of, random_flows
 
@@ -98,6 +107,44 @@ def test_no_cuts_of_a_ring_leave_fewer_runs(seed: int) -> None:
     assert fewest_runs(np.array(ranks), room) == min(numbers)
 
 
+def pipelines(chunks: int) -> Step:
+    """Four stages of a job on nodes of two, of so many chunks each."""
+    axes = Parallelism(pp=4, dp=2, vp=chunks)
+    job = Job("p", axes, Model("m", 8, 1024, 4096, 16, 16, 32000), sequence=512)
+    job = replace(job, micro_batches=4, compute=Compute(micro_batch_time=1e-2))
+    model = StepModel(placer.read_topology("node:4 gpu:2"), job)
+    return Case.of(model, colocation_of(model.topology, job, 1)).step
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_no_set_of_cuts_of_a_lane_is_faster(chunks: int) -> None:
+    """Each is timed; a chain ends a run at its last stage, a ring has no single one."""
+    step, best = pipelines(chunks), np.full(6, np.inf)
+    hops, axes = step.stage_times["pp"], tuple(step.stage_times)
+    for cuts in product((False, True), repeat=4):
+        if chunks > 1 or cuts[-1] or not any(cuts):
+            pays = np.array(cuts) & (np.arange(4) < 3 + (chunks > 1))
+            slow = replace(hops, forward=np.maximum(hops.forward, 3e-3 * pays))
+            times = {**step.stage_times, "pp": slow}
+            seconds = replace(step, stage_times=times).pipeline_s(axes)
+            best[: sum(cuts) + 1] = best[: sum(cuts) + 1].clip(max=seconds)
+    some = np.arange(6) != 1
+    assert lane_seconds(step, 3e-3)[some] == pytest.approx(best[some])
+
+
+def test_no_place_of_a_slow_stage_is_faster() -> None:
+    """Each stage in turn takes longer; a case counts the least."""
+    step = pipelines(1)
+    hops, axes, alone = step.stage_times["pp"], tuple(step.stage_times), []
+    slow = replace(hops, forward=hops.forward + 0.1, backward=hops.backward + 0.2)
+    for stage in np.eye(4):
+        forward, backward = hops.forward + 0.1 * stage, hops.backward + 0.2 * stage
+        times = {"pp": replace(hops, forward=forward, backward=backward)}
+        times = {**step.stage_times, **times}
+        alone.append(replace(step, stage_times=times).pipeline_s(axes))
+    assert slow_pipelines_s(step, "pp", slow).tolist() == pytest.approx(alone)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_no_run_of_ranks_has_more_members(seed: int) -> None:
     rng = random.Random(seed)
@@ -141,8 +188,8 @@ def test_no_domain_holds_more_members_in_time(seed):
     for seconds in rng.sample(levels, min(2, len(levels))):
         crowd = Transfers(directions, []).crowd(seconds)
         held = list(held_in_time(label, flows, latency, seconds))
-        for row in rows:
-            most = crowd(row[None], room)
+        for groups in (*(row[None] for row in rows), np.stack(([0, 1], rows[0]))):
+            most = crowd(groups, room)
             for one, bound in zip(room, most, strict=True):
-                found = [h[row].sum() for h in held if h.sum() <= one]
+                found = [h[groups].sum(axis=1).max() for h in held if h.sum() <= one]
                 assert max(found, default=0) <= bound
