@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from itertools import combinations, pairwise, product
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from placer.solve.bounds.network.fewest import most_in_runs
 from placer.solve.bounds.network.limit import slow_pipelines_s
 from placer.solve.bounds.nics import fewest_runs, lane_seconds
 from placer.solve.bounds.transfers import Transfers
+from placer.solve.bounds.uplinks import least_time
 from placer.solve.problem.axes import Axis
 from placer.solve.problem.colocation import colocation_of
 from tests.marks import slow
@@ -143,6 +146,31 @@ def test_no_place_of_a_slow_stage_is_faster() -> None:
         times = {**step.stage_times, **times}
         alone.append(replace(step, stage_times=times).pipeline_s(axes))
     assert slow_pipelines_s(step, "pp", slow).tolist() == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("seed", [*range(30), *slow(range(30, 200))])
+def test_uplinks_carry_no_less(seed: int) -> None:
+    """All ways to deal a few groups to three domains, each behind its uplink."""
+    rng = random.Random(seed)
+    size, number = rng.choice(((2, 2), (3, 2), (4, 2), (2, 3), (3, 3)))
+    world, room = size * number, np.array([rng.randint(1, 6) for _ in range(3)])
+    room[0] += max(0, world - room.sum())
+    uplink = np.array([rng.choice((1.0, 2.0, 3.0)) for _ in room])
+    here = np.arange(size)
+    load = np.append(rng.choice((here * (size - here), 1.0 * (here > 0))), 0.0)
+    parts = [one for one in product(range(size + 1), repeat=3) if sum(one) == size]
+    ways = np.array([*product(parts, repeat=number)])
+    ways = ways[(ways.sum(axis=1) <= room).all(axis=1)]
+    least = (load[ways].sum(axis=1) / uplink).max(axis=1).min()
+    network = SimpleNamespace(
+        fabric=SimpleNamespace(uplink_capacity=[uplink, uplink]),
+        capacities=[room],
+        most_members=lambda *_: np.minimum(room, size),
+    )
+    model = SimpleNamespace(job=SimpleNamespace(world_size=world))
+    case: Any = SimpleNamespace(network=network, step=SimpleNamespace(model=model))
+    groups = np.arange(world).reshape(number, size)
+    assert least_time(case, 1, groups, load) <= least + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(20))
