@@ -15,10 +15,13 @@ from placer.job.traffic import RankTraffic
 from placer.topology.model import Tier, Topology
 from tests.cost.random_cases import unequal
 from tests.solve.random_cases import machine_of, random_case, random_model
+from tests.solve.rules.rules_oracle import Nodes, allowed_placements, is_legal
 
 Drawn = tuple[Topology, Job, str]
 LAUNCHERS = ("free", "free", "node-contiguous")
 ORDER = ("tp", "cp", "ep", "dp", "pp")
+LISTED = 5_000  # ways to seat a free launch that are all looked at
+MOST = 150  # placements of one case that are priced
 
 
 def behind_nics(rng: random.Random, gpus: tuple[int, ...], tiers: int) -> Topology:
@@ -128,6 +131,15 @@ def traffic(rng: random.Random) -> Drawn:
     return replace(machine, bandwidth_factor=factors), job, "time"
 
 
+def some_placements(machine: Topology, job: Job, rng: random.Random) -> list[Nodes]:
+    """All that may be, or some where there are too many."""
+    if job.launcher != "free" or machine.num_nodes**job.world_size <= LISTED:
+        return allowed_placements(machine, job)
+    seats = np.repeat(np.arange(machine.num_nodes), machine.gpus_of_node).tolist()
+    drawn = [tuple(rng.sample(seats, job.world_size)) for _ in range(MOST)]
+    return [one for one in drawn if is_legal(machine, job, one)]
+
+
 def small(objective: str, sort: str = "small") -> Callable[[random.Random], Drawn]:
     """Of every sort, for one objective, where there is room."""
 
@@ -141,14 +153,20 @@ def small(objective: str, sort: str = "small") -> Callable[[random.Random], Draw
 
 
 def limited(rng: random.Random) -> Drawn:
-    """At most so many replicas in each domain of a tier."""
+    """At most so many replicas in each domain of a tier, as some placement has."""
     while True:
         machine, job, _ = rng.choice((small("time"), pipelines))(rng)
-        if len(machine.tiers) > 1 and job.parallelism.dp > 1:
-            break
-    tier = rng.choice([tier.name for tier in machine.tiers[:-1]])
-    most = rng.randint(1, job.parallelism.dp - 1)
-    return machine, replace(job, rules=Rules(at_most={tier: most})), "time"
+        tier = rng.randrange(len(machine.tiers))
+        found = some_placements(machine, job, rng)
+        if len(found) > 1 and tier < len(machine.tiers) - 1:
+            domain = machine.domain_of_node[tier, [*rng.choice(found)]]
+            replicas = job.parallelism.coordinates["dp"]
+            touched = np.unique(np.stack((domain, replicas)), axis=1)[0]
+            most = int(np.bincount(touched).max())
+            if most < job.parallelism.dp:
+                break
+    rules = Rules(at_most={machine.tiers[tier].name: most})
+    return machine, replace(job, rules=rules), "time"
 
 
 def of_unequal(rng: random.Random) -> Drawn:
@@ -188,6 +206,16 @@ def lines(rng: random.Random) -> Drawn:
     return machine_of(gpus, [blocks, [0] * len(gpus)], tiers), job, "hop-cost"
 
 
+def kept(rng: random.Random) -> Drawn:
+    """Lines of which those of an axis may not leave their node or block."""
+    machine, job, objective = lines(rng)
+    axes = job.parallelism
+    axes = replace(axes, etp=1) if axes.ep > 1 else axes
+    longer = [axis for axis in ORDER if axes.size(axis) > 1]
+    require = {rng.choice(longer): rng.choice(("node", "block", "block"))}
+    return machine, replace(job, parallelism=axes, require=require), objective
+
+
 DRAWS: dict[str, Callable[[random.Random], Drawn]] = {
     "any, by time": small("time"),
     "any, by hops": small("hop-cost"),
@@ -198,4 +226,5 @@ DRAWS: dict[str, Callable[[random.Random], Drawn]] = {
     "unequal": of_unequal,
     "traffic": traffic,
     "lines": lines,
+    "kept": kept,
 }

@@ -14,30 +14,17 @@ from placer.solve.bounds import certificate
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
 from tests.marks import slow
-from tests.solve.bounds.draws import DRAWS
+from tests.solve.bounds.draws import DRAWS, MOST, some_placements
 from tests.solve.oracle import distinct, gpus_of, hop_costs
-from tests.solve.rules.rules_oracle import Nodes, allowed_placements, is_legal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from placer.base.arrays import FloatArray
-    from placer.job.model import Job
     from placer.topology.model import Topology
 
 ROUNDING = 1e-9
-LISTED = 5_000  # ways to seat a free launch that are all looked at
-MOST = 150  # placements of one case that are priced
 CASES = 8  # of one test: a failure names its seed
-
-
-def some_placements(machine: Topology, job: Job, rng: random.Random) -> list[Nodes]:
-    """All that may be, or some where there are too many."""
-    if job.launcher != "free" or machine.num_nodes**job.world_size <= LISTED:
-        return allowed_placements(machine, job)
-    seats = np.repeat(np.arange(machine.num_nodes), machine.gpus_of_node).tolist()
-    drawn = [tuple(rng.sample(seats, job.world_size)) for _ in range(MOST)]
-    return [one for one in drawn if is_legal(machine, job, one)]
 
 
 def costs(problem: Problem, machine: Topology, rng: random.Random) -> FloatArray:

@@ -84,6 +84,27 @@ TWO_BLOCKS = apart([2, 3, 3], [[0, 1, 1], [0, 0, 0]], [0, 2, 3])
             apart([3, 3], [[0, 0]], [0, 1]),
             2 * 8,
         ),
+        # Experts of four are two such groups, kept on a node each: 2 x 2 pairs, 2 dp.
+        (
+            hops({"tp": 2, "ep": 4, "etp": 1, "dp": 2}, {"ep": 8, "dp": 1}, tp="t0"),
+            apart([2, 2], [[0, 0]], [0, 1]),
+            2 * 2 * 8 + 2,
+        ),
+        # Attained: pairs of ranks across lines, on blocks of one and seven.
+        (
+            hops(
+                {"tp": 2, "ep": 2, "etp": 1, "dp": 4},
+                {"tp": 1, "ep": 64, "dp": 20, "edp": 20},
+            ),
+            apart([1, 3, 4], [[0, 1, 1], [0, 0, 0]], [1, 1, 10]),
+            1_885,
+        ),
+        # Attained: lines on two tiers, whose costs are counted once.
+        (
+            hops({"ep": 2, "dp": 4, "pp": 2}, {"ep": 64, "pp": 3, "dp": 20}),
+            apart([3, 3, 2], [[0, 0, 1], [0, 0, 0]], [0, 9, 10]),
+            1_423,
+        ),
     ],
 )
 def test_hops_by_hand(job: Job, machine: Topology, value: float) -> None:
