@@ -117,7 +117,7 @@ def test_unwritable_plot_keeps_the_rows(
     job: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A figure that cannot be written in the end ends with 4, after the rows."""
-    monkeypatch.setattr("placer.documents.files.check_target", lambda _path: None)
+    monkeypatch.setattr("placer.cli.sweep.check_target", lambda _path: None)
     plot = ("--plot", "no/a.svg")
     found = sweep(job, "--dp", "2", *plot, "--format", "csv", code=4)
     assert found.stdout.startswith("dp,")
