@@ -154,7 +154,8 @@ def _brought_nodes(limits: Limits) -> dict[int, frozenset[int]]:
             ranks_on.setdefault(hosts.pop(), []).append(rank)
     for host, ranks in ranks_on.items():
         own = frozenset(np.flatnonzero(host_of_node == host).tolist())
-        known = dict.fromkeys(range(min(ranks), max(ranks)), own) | known
+        for rank in range(min(ranks), max(ranks)):
+            known[rank] = known.get(rank, own) & own or own
     return known
 
 
@@ -217,8 +218,8 @@ def _torn(
 
 def _brought(limits: Limits, tier: int, own: frozenset[int], ranks: list[int]) -> str:
     """That pins bring ranks to some nodes, or with required groups to some domains."""
-    topology, names = limits.topology, ranks_text(ranks)
-    if tier < 0 and {*ranks} <= limits.nodes_of_rank.keys():
+    topology, names, pins = limits.topology, ranks_text(ranks), limits.nodes_of_rank
+    if tier < 0 and all(rank in pins and pins[rank] <= own for rank in ranks):
         hosts = limits.host_names(own) or "hosts that are not there"
         return f"ranks {names} are pinned to {hosts}"
     if tier < 0:

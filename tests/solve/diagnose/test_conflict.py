@@ -131,3 +131,18 @@ def test_pins_to_hosts_that_a_part_of_a_machine_lacks() -> None:
     job = Job("ring", Parallelism(dp=4), weights={"dp": 1.0}, rules=rules)
     found = list(broken_counts(machine.by_island.select(np.array([0])), job))
     assert found == ["ranks 1 are pinned to hosts that are not there: 1 ranks, 0 GPUs"]
+
+
+@pytest.mark.parametrize("between", [{}, {1: (0, 1)}, {1: (1,)}])
+def test_ranks_between_two_of_a_host_are_on_it(
+    between: dict[int, tuple[int, ...]],
+) -> None:
+    """A launch in order has them there, whatever hosts they are pinned to besides."""
+    machine = read_topology("node:2 gpu:3")
+    pin = tuple(
+        Pin((rank,), tuple(machine.node_names[node] for node in nodes))
+        for rank, nodes in {0: (0,), 3: (0,), **between}.items()
+    )
+    job = Job("ring", Parallelism(dp=6), weights={"dp": 1.0}, rules=Rules(pin=pin))
+    where = f"pins bring consecutive ranks 0-3 to {machine.node_names[0]}"
+    assert [*broken_counts(machine.by_island, job)] == [f"{where}: 4 ranks, 3 GPUs"]
