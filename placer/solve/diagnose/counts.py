@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.units import format_power
+from placer.base.units import format_power, plural
 from placer.job.even import is_even, told_part
 from placer.job.rules import ranks_text
 from placer.solve.problem.budget_room import ranks_within
@@ -271,8 +271,8 @@ def _too_little_room(limits: Limits) -> Iterator[str]:
         watts = [b.gpu_watts for b in limits.job.rules.budgets if b.watts is not None]
         drawn = f", {format_power((world - held) * watts[0])}" if watts else ""
         yield (
-            f"there is room for {held:,} of the {world:,} ranks: "
-            f"{world - held:,} GPUs too few{drawn}{told}"
+            f"there is room for {held:,} of the {world:,} ranks: {world - held:,} "
+            f"{plural('rank', world - held)} too many{drawn}{told}"
         )
 
 

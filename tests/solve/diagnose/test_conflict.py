@@ -146,3 +146,13 @@ def test_ranks_between_two_of_a_host_are_on_it(
     job = Job("ring", Parallelism(dp=6), weights={"dp": 1.0}, rules=Rules(pin=pin))
     where = f"pins bring consecutive ranks 0-3 to {machine.node_names[0]}"
     assert [*broken_counts(machine.by_island, job)] == [f"{where}: 4 ranks, 3 GPUs"]
+
+
+def test_replicas_that_domains_may_not_hold_are_no_lack_of_gpus() -> None:
+    """Two replicas, one allowed: the line counts ranks, since eight GPUs are there."""
+    machine = read_topology("node:4 gpu:2")
+    rules = Rules(at_most={"cluster": 1})
+    axes = Parallelism(tp=2, dp=2)
+    job = Job("ring", axes, weights={"dp": 1.0}, rules=rules)
+    found = [*broken_counts(machine.by_island, job)]
+    assert found == ["there is room for 2 of the 4 ranks: 2 ranks too many"]

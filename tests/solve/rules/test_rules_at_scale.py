@@ -89,13 +89,13 @@ def test_pins_to_a_rack_unlike_the_others() -> None:
     [
         (
             Rules(at_most={"block": 7}),
-            "there is room for 3,584 of the 3,840 ranks: 256 GPUs too few; a block may "
-            "hold 448\n  hint: it fits with at most 8 a block",
+            "there is room for 3,584 of the 3,840 ranks: 256 ranks too many; a block "
+            "may hold 448\n  hint: it fits with at most 8 a block",
         ),
         (
             Rules(spares={"rack": 3}),
-            "there is room for 3,584 of the 3,840 ranks: 256 GPUs too few; a rack may "
-            "hold 56, in sets of 8\n  hint: it fits with 2 spare nodes a rack",
+            "there is room for 3,584 of the 3,840 ranks: 256 ranks too many; a rack "
+            "may hold 56, in sets of 8\n  hint: it fits with 2 spare nodes a rack",
         ),
         (
             Rules((Pin(tuple(range(8)), ("b1-r1-n01",)),)),
