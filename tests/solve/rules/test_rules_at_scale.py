@@ -156,6 +156,25 @@ def test_what_is_not_found_in_a_share_of_the_time_may_fit(
     assert not time.is_past()
 
 
+def test_what_is_proved_does_not_fit_however_long_the_search_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rank 1 lies between two of another host: the search takes all of its time."""
+    clock = count()
+    monkeypatch.setattr(budget, "monotonic", lambda: 0.01 * next(clock))
+
+    def nothing(_: Problem, within: Budget, *_others: object) -> None:
+        while not within.is_past():
+            pass
+
+    machine = read_topology("node:4 gpu:4")
+    here, there, *_ = machine.node_names
+    rules = Rules((Pin((0, 2), (here,)), Pin((1,), (there,))))
+    job = Job("ring", Parallelism(dp=12), weights={"dp": 1.0}, rules=rules)
+    tools = Tools(nothing, Budget(0.0, grace_s=100.0), wants_any=True)
+    assert fits_under_rules(Problem.of(machine, job), tools) is False
+
+
 def test_blames_no_rule_that_could_stay() -> None:
     """Rules that are not to blame are not named."""
     rules = Rules(
