@@ -48,8 +48,8 @@ def limits_of(
 ) -> tuple[Limit, ...]:
     """The limits that jobs could exceed together, less what those that stay use.
 
-    ``jobs``: those to be placed. ``kept`` ((R,)): those that stay, and the node of each
-    of their ranks.
+    ``jobs``: those to be placed. ``kept``: those that stay, and the node of each of
+    their ranks, (R,).
     """
     found = []
     for budget in machine.budgets:

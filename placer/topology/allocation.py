@@ -176,7 +176,7 @@ def _table(lines: Sequence[str]) -> list[tuple[int, int, str]]:
             place = at - len(fields) if at else 0
             kind = next((name for name in _KINDS if name in fields), "")
             kind_at = fields.index(kind) if kind else 0
-        elif place is not None and len(fields) > kind_at:
+        elif place is not None and len(fields) > max(kind_at, -place - 1):
             listed = fields[place]
             if not listed.startswith("(") and listed != "n/a":  # why a job waits
                 rows.append((number, line.rindex(listed) + 1, listed))

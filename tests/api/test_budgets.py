@@ -59,7 +59,7 @@ def test_named_with_the_amount(job: placer.Job) -> None:
         placer.place(machine("7kW"), job)
     text = str(found.value)
     assert "at most 7 kW at 1 kW a GPU on r[1-2]*" in text
-    assert "room for 23 of the 24 ranks: 1 GPUs too few, 1 kW" in text
+    assert "room for 23 of the 24 ranks: 1 rank too many, 1 kW" in text
     assert "it fits with 8 GPUs on r[1-2]*" in text
 
 
@@ -68,7 +68,7 @@ def test_after_a_failure(job: placer.Job) -> None:
     plan = placer.place(machine("8kW"), job).plan
     idle = [n for n in ("r3-n1", "r3-n2", "r4-n1", "r4-n2") if n not in plan.nodes]
     assert not idle
-    with pytest.raises(placer.InfeasibleError, match="too few"):
+    with pytest.raises(placer.InfeasibleError, match="too many"):
         placer.replace(plan, failed="r3-n1")
     found = placer.replace(plan, failed="r3-n1", shrink=True).plan
     inside = np.array([host.startswith(("r1", "r2")) for host in found.host_of_rank])

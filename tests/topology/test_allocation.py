@@ -155,6 +155,7 @@ TABLES = [
     "               124       gpu     next  someone PD       0:00      8 (Priority)\n",
     "NODELIST STATE\nn[3-4] idle\nn1 idle\n",
     "NODELIST NAME\nn[3-4] llm 70 b\nn1 next\n",
+    "JOBID NODELIST ST USER\n11\n12 PD\n13 n[3-4],n1 R someone\n",
     "REASON               USER      TIMESTAMP           NODELIST\n"
     "Xid 79               root      2026-11-28T21:00:00 n[3-4]\n"
     "Not responding       slurm     2026-11-28T21:30:00 n1\n",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.units import format_power
+from placer.base.units import format_power, plural
 from placer.job.even import is_even, told_part
 from placer.job.rules import ranks_text
 from placer.solve.problem.budget_room import ranks_within
@@ -154,7 +154,8 @@ def _brought_nodes(limits: Limits) -> dict[int, frozenset[int]]:
             ranks_on.setdefault(hosts.pop(), []).append(rank)
     for host, ranks in ranks_on.items():
         own = frozenset(np.flatnonzero(host_of_node == host).tolist())
-        known = dict.fromkeys(range(min(ranks), max(ranks)), own) | known
+        for rank in range(min(ranks), max(ranks)):
+            known[rank] = known.get(rank, own) & own or own
     return known
 
 
@@ -217,8 +218,8 @@ def _torn(
 
 def _brought(limits: Limits, tier: int, own: frozenset[int], ranks: list[int]) -> str:
     """That pins bring ranks to some nodes, or with required groups to some domains."""
-    topology, names = limits.topology, ranks_text(ranks)
-    if tier < 0 and {*ranks} <= limits.nodes_of_rank.keys():
+    topology, names, pins = limits.topology, ranks_text(ranks), limits.nodes_of_rank
+    if tier < 0 and all(rank in pins and pins[rank] <= own for rank in ranks):
         hosts = limits.host_names(own) or "hosts that are not there"
         return f"ranks {names} are pinned to {hosts}"
     if tier < 0:
@@ -270,8 +271,8 @@ def _too_little_room(limits: Limits) -> Iterator[str]:
         watts = [b.gpu_watts for b in limits.job.rules.budgets if b.watts is not None]
         drawn = f", {format_power((world - held) * watts[0])}" if watts else ""
         yield (
-            f"there is room for {held:,} of the {world:,} ranks: "
-            f"{world - held:,} GPUs too few{drawn}{told}"
+            f"there is room for {held:,} of the {world:,} ranks: {world - held:,} "
+            f"{plural('rank', world - held)} too many{drawn}{told}"
         )
 
 

@@ -44,7 +44,7 @@ LISTED_UNDER_RULES, LISTED_UNITS = 2_000, 8
 class Every:
     """Placements of a job, domains that look alike being tried once."""
 
-    nodes_of_rank: list[IntArray]  # (R,)
+    nodes_of_rank: list[IntArray]  # each (R,)
     complete: bool  # whether these are all there are
 
 

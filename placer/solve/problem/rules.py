@@ -113,7 +113,7 @@ class Count:
     """At most so many different replicas, ranks or hosts in each box of nodes."""
 
     by_rank: bool  # whether ranks have what is counted, not nodes
-    number: IntArray  # (R,): what each of them has
+    number: IntArray  # (R,), or (N,) of hosts: what each of them has
     box: IntArray  # (N,): box of each node, -1 for none
     most: IntArray  # (boxes,)
 

@@ -206,6 +206,7 @@ class _RuledSearch:
             nodes = used[avoided[used]]
             self._begin(seating.avoided)
         elif seating is not None and seating.proved:
+            self.lacked_time = False
             return False
         elif avoided.any() and not self._ends():
             effort = EngineLimits(READMIT_WORK, seconds=budget.longest_left)

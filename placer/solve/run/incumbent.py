@@ -88,9 +88,9 @@ class Incumbent:
 
     ``tell``: told every better placement. ``terms``: of a search that is part of
     another one. ``budget``: of the methods: it ends when the placement is proved, too.
-    ``gpu_of_rank`` ((R,)): none while no legal placement is known. ``value``: its cost;
+    ``gpu_of_rank`` ((R,)): None while no legal placement is known. ``value``: its cost;
     infinite without one. ``bound``: the best lower bound, 0 without one. ``method``:
-    what found the placement. ``elite`` ((R,)): the best few placements, of different
+    what found the placement. ``elite``: the best few placements, (R,), of different
     values, the best first. ``launch_bound``: a lower bound for every launcher and every
     rank order with the same groups; 0 without one. ``cut_short``: whether the clock
     ended some method. ``is_enough``: whether the search ends with what it has.

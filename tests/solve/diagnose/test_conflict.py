@@ -131,3 +131,28 @@ def test_pins_to_hosts_that_a_part_of_a_machine_lacks() -> None:
     job = Job("ring", Parallelism(dp=4), weights={"dp": 1.0}, rules=rules)
     found = list(broken_counts(machine.by_island.select(np.array([0])), job))
     assert found == ["ranks 1 are pinned to hosts that are not there: 1 ranks, 0 GPUs"]
+
+
+@pytest.mark.parametrize("between", [{}, {1: (0, 1)}, {1: (1,)}])
+def test_ranks_between_two_of_a_host_are_on_it(
+    between: dict[int, tuple[int, ...]],
+) -> None:
+    """A launch in order has them there, whatever hosts they are pinned to besides."""
+    machine = read_topology("node:2 gpu:3")
+    pin = tuple(
+        Pin((rank,), tuple(machine.node_names[node] for node in nodes))
+        for rank, nodes in {0: (0,), 3: (0,), **between}.items()
+    )
+    job = Job("ring", Parallelism(dp=6), weights={"dp": 1.0}, rules=Rules(pin=pin))
+    where = f"pins bring consecutive ranks 0-3 to {machine.node_names[0]}"
+    assert [*broken_counts(machine.by_island, job)] == [f"{where}: 4 ranks, 3 GPUs"]
+
+
+def test_replicas_that_domains_may_not_hold_are_no_lack_of_gpus() -> None:
+    """Two replicas, one allowed: the line counts ranks, since eight GPUs are there."""
+    machine = read_topology("node:4 gpu:2")
+    rules = Rules(at_most={"cluster": 1})
+    axes = Parallelism(tp=2, dp=2)
+    job = Job("ring", axes, weights={"dp": 1.0}, rules=rules)
+    found = [*broken_counts(machine.by_island, job)]
+    assert found == ["there is room for 2 of the 4 ranks: 2 ranks too many"]

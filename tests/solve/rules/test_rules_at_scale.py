@@ -89,13 +89,13 @@ def test_pins_to_a_rack_unlike_the_others() -> None:
     [
         (
             Rules(at_most={"block": 7}),
-            "there is room for 3,584 of the 3,840 ranks: 256 GPUs too few; a block may "
-            "hold 448\n  hint: it fits with at most 8 a block",
+            "there is room for 3,584 of the 3,840 ranks: 256 ranks too many; a block "
+            "may hold 448\n  hint: it fits with at most 8 a block",
         ),
         (
             Rules(spares={"rack": 3}),
-            "there is room for 3,584 of the 3,840 ranks: 256 GPUs too few; a rack may "
-            "hold 56, in sets of 8\n  hint: it fits with 2 spare nodes a rack",
+            "there is room for 3,584 of the 3,840 ranks: 256 ranks too many; a rack "
+            "may hold 56, in sets of 8\n  hint: it fits with 2 spare nodes a rack",
         ),
         (
             Rules((Pin(tuple(range(8)), ("b1-r1-n01",)),)),
@@ -154,6 +154,25 @@ def test_what_is_not_found_in_a_share_of_the_time_may_fit(
     tools = Tools(nothing, time, wants_any=True)
     assert fits_under_rules(Problem.of(MACHINE, job), tools) is told
     assert not time.is_past()
+
+
+def test_what_is_proved_does_not_fit_however_long_the_search_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rank 1 lies between two of another host: the search takes all of its time."""
+    clock = count()
+    monkeypatch.setattr(budget, "monotonic", lambda: 0.01 * next(clock))
+
+    def nothing(_: Problem, within: Budget, *_others: object) -> None:
+        while not within.is_past():
+            pass
+
+    machine = read_topology("node:4 gpu:4")
+    here, there, *_ = machine.node_names
+    rules = Rules((Pin((0, 2), (here,)), Pin((1,), (there,))))
+    job = Job("ring", Parallelism(dp=12), weights={"dp": 1.0}, rules=rules)
+    tools = Tools(nothing, Budget(0.0, grace_s=100.0), wants_any=True)
+    assert fits_under_rules(Problem.of(machine, job), tools) is False
 
 
 def test_blames_no_rule_that_could_stay() -> None:
