@@ -37,7 +37,7 @@ class Limit:
     # Most members in the domain that has the fewest; with fewer than ``n`` the groups
     # leave their scale-up domain.
     nics: int
-    # S/B: least seconds that a byte of a ring takes on an uplink.
+    # s/B: least seconds that a byte of a ring takes on an uplink.
     uplink_pace: float = 0.0
     # s: least seconds that an all-to-all takes on an uplink, without latency.
     exchange_s: float = 0.0
