@@ -121,8 +121,8 @@ def by_name(
     """Reads texts ``NAME=VALUE`` as a mapping.
 
     ``wrong`` says what one is not. ``two`` is said of a name with two values, of which
-    without it the last counts. Names with a ``=`` are ``cut``
-    by `str.rpartition`.
+    without it the last counts. ``cut`` is `str.rpartition` where names may have a
+    ``=``.
     """
 
     def found(texts: Sequence[str]) -> dict[str, _Value]:

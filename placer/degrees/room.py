@@ -1,8 +1,7 @@
 """What choices need of a GPU's memory, worked out only where it matters.
 
 Of choices with the same degrees and sharding none needs less than that of one sample a
-micro-batch and full recomputation, layer by layer or as the job has it
-(`Room.least_of`):
+micro-batch and full recomputation, layer by layer or as the job has it (`_floor`):
 
 - States do not depend on either.
 - A layer keeps no less than its input. What it keeps and what comes back when it is
@@ -69,11 +68,8 @@ class Room:
             most = min(found)[0]
         return min(found)
 
-    def least_of(self, choice: Choice) -> float:
-        """Bytes below which no choice of these degrees and this sharding gets."""
-        return self._floor(_slightest(choice))
-
     def _floor(self, slightest: Choice) -> float:
+        """Bytes below which no choice of these degrees and this sharding gets."""
         if slightest not in self._least:
             job = slightest.applied(self.job)
             usual = replace(job.memory, recompute_method="uniform", recompute_layers=1)

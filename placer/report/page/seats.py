@@ -40,7 +40,7 @@ class Shown:
     levels: list[str]
     # Names of the domains of each level, nodes by domain and name.
     names: list[list[str]]
-    # Length L : index in the next level of each domain; the last level has none.
+    # Length L: index in the next level of each domain; the last level has none.
     parents: list[IntArray]
     gpus: IntArray  # (N,): GPUs of each node
     left_out: int  # nodes not drawn: no rank is near them
