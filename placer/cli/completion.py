@@ -19,7 +19,7 @@ from click.shell_completion import (
 from placer.cli.grouped import Command
 from placer.cli.main import COMPLETE
 from placer.cli.options import OneOf
-from placer.cli.output import write_text
+from placer.cli.output import write_line
 
 # As click's, and: bash itself takes slurm:FILE and tp=rack for several words, so what
 # is typed comes as a line; files stand beside other answers; no blank after a folder.
@@ -111,4 +111,4 @@ def completion(context: click.Context, shell: str) -> None:
     """Print the script of a shell."""
     root = context.find_root().command
     script = _SHELLS[shell](root, {}, "placer", COMPLETE).source()
-    write_text("-", script + "\n")
+    write_line(script)

@@ -75,7 +75,7 @@ def write_made(
     if output == "-" or options["format_name"] == "json":
         write_plan("-", plan)
     elif not (to_file and options["quiet"]):
-        write_text("-", summary(look_of_stdout()).rstrip() + "\n")
+        write_line(summary(look_of_stdout()).rstrip())
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def write_answer(
 
 
 def write_found(format_name: str, found: Found, text: Callable[[], str]) -> None:
-    """The same of what also is a table."""
+    """Write what was found, which is a table too: as CSV, or as `write_answer` does."""
     if format_name == "csv":
         write_text("-", found.to_csv())
     else:

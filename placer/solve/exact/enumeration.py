@@ -93,7 +93,8 @@ def listed_under_rules(
         if problem.allows(gpu_of_rank):
             legal.append(gpu_of_rank)
     avoided = [problem.avoided(gpu_of_rank) for gpu_of_rank in legal]
-    return [g for g, used in zip(legal, avoided, strict=True) if used == min(avoided)]
+    least = min(avoided, default=0)
+    return [g for g, used in zip(legal, avoided, strict=True) if used == least]
 
 
 def every_placement(
