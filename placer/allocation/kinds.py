@@ -99,7 +99,7 @@ class Kinds:
         return tuple(counts)
 
     def dealt(self, offers: Sequence[Offer]) -> list[Offer]:
-        """The same offers on nodes that no two share, which are alike those they had.
+        """The offers on nodes that no two share, which are alike those they had.
 
         Together they must take no more of a kind than there is.
         """
@@ -128,7 +128,7 @@ class Kinds:
         return replace(offer, nodes=nodes, solution=solution)
 
     def shape(self, parts: Sequence[Counts]) -> Hashable:
-        """The same for ways that an exchange of equal domains makes one another."""
+        """A key of ways that an exchange of equal domains makes one another."""
         owner: dict[int, int] = {}
         start = [0] * len(self._atoms)
         for index, part in enumerate(parts):

@@ -137,7 +137,7 @@ class Offers:
         is_bounded: bool = False,
         to_come: int = 1,
     ) -> Offer:
-        """The same, with an allowance of the limits; by default all that is allowed.
+        """The offer as `best` says, with an allowance of the limits; all by default.
 
         Raises `InfeasibleError` where they cannot hold it, with the reason; of several
         jobs it is named.
@@ -320,7 +320,7 @@ def _unproved(stay: Offer) -> Offer:
 
 
 def _content(wanted: Wanted) -> tuple[bytes, Running | None]:
-    """The same for two jobs to which the same nodes are worth the same."""
+    """What two jobs have in common to which the same nodes are worth the same."""
     return pickle.dumps(replace(wanted.job, name="", sha256="")), wanted.running
 
 

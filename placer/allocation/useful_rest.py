@@ -46,7 +46,7 @@ PLACED_OF_ALL = 32
 
 
 def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
-    """The same or another allocation within the tolerance, job after job."""
+    """The allocation, or another within the tolerance, job after job."""
     question = offers.question
     limits = [value * (1 + question.tolerance + EXACT) for value in best.values]
     walk = _Walk(offers, uses, Rest(question.machine, question.demand), limits)

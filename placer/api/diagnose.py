@@ -85,7 +85,7 @@ def diagnose(
 
 
 def diagnosed(runs: Sequence[Run]) -> Verdict:
-    """The same for times that belong to several ranks each.
+    """What runs say whose times belong to several ranks each.
 
     Raises `InputError` as `diagnose` says.
     """

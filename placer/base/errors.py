@@ -111,7 +111,7 @@ class InfeasibleError(PlacerError):
         super().__init__("\n  hint: ".join([reason, *self.hints]))
 
     def of(self, what: str) -> InfeasibleError:
-        """The same, said of something that is named first."""
+        """The error said of something that is named first."""
         reason = f"{what}: {self.reason}"
         return InfeasibleError(reason, hints=self.hints, is_proved=self.is_proved)
 

@@ -128,7 +128,7 @@ def format_beside(seconds: float, largest: float) -> str:
 
 
 def format_bytes_beside(size_bytes: float, largest: float) -> str:
-    """The same of a size: ``98.96 TB`` by ``1,848 TB``."""
+    """A size in a column, in the unit of its largest: ``98.96 TB`` by ``1,848 TB``."""
     fitting = ((f, prefix) for f, prefix in _PREFIXES if largest >= 9.9995 * f)
     factor, prefix = next(fitting, (1.0, ""))
     return f"{_in_column(size_bytes / factor)} {prefix}B"

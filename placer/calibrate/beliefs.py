@@ -70,7 +70,7 @@ def most_likely(
 
 
 def _cached(steps: Steps) -> Steps:
-    """The same steps, each worked out once."""
+    """Steps that are worked out once each."""
     known: dict[bytes, FloatArray] = {}
 
     def once(at: FloatArray) -> FloatArray:

@@ -66,7 +66,7 @@ class Prediction:
 
     @property
     def left_out_error(self) -> float | None:
-        """The same of what the others predict; None when they do not."""
+        """Error of what the others predict; None when they do not."""
         if self.left_out_s is None:
             return None
         return self.left_out_s / self.point.step_s - 1
@@ -209,7 +209,7 @@ class _Series:
     def left_out(
         self, measured: Sequence[Configuration], chosen: Chosen, index: int
     ) -> tuple[float | None, Interval | None]:
-        """The same from the other configurations alone; None where they cannot tell."""
+        """`predicted` from the other configurations alone; None if they cannot tell."""
         others = chosen.copy()
         others[index] = False
         enough = others.any() if self.is_kept else _differ(measured, others)

@@ -24,7 +24,7 @@ def as_text(fit: HardwareFit) -> str:
 
 
 def as_data(fit: HardwareFit) -> dict[str, Any]:
-    """The same with numbers in SI."""
+    """Tiers and measurements as data, with numbers in SI."""
     return {
         "tiers": [
             {

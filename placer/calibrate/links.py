@@ -79,7 +79,7 @@ class LinkFit:
 
     @property
     def tflops_per_gpu(self) -> float:
-        """The same as a rate, 1e12 FLOP/s; 0 without a model."""
+        """Rate of a GPU in a micro-batch, 1e12 FLOP/s; 0 without a model."""
         return micro_batch_work(self.job) / self.micro_batch_s / 1e12
 
     def left_out_errors(self) -> tuple[float, ...]:

@@ -226,7 +226,7 @@ def links_text(fit: LinkFit) -> str:
 
 
 def links_data(fit: LinkFit) -> dict[str, Any]:
-    """The same with numbers in SI."""
+    """A fit of links as data, with numbers in SI."""
     errors = fit.left_out_errors()
     return {
         "job": fit.job.name,

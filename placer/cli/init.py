@@ -111,7 +111,7 @@ def _read(options: dict[str, Any]) -> tuple[Topology, Job, list[Assumption]]:
 def _asked(
     options: dict[str, Any], assumed: list[Assumption]
 ) -> tuple[Topology, Job, list[Assumption]]:
-    """The same with the answers of the user, which become options.
+    """Machine, job and what is assumed by answers of the user, made options.
 
     Each answer may change what is assumed after it: the GPU says the rate.
     """

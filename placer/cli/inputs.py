@@ -197,7 +197,7 @@ def _open_cut(problem: Problem) -> str:
 
 
 def _no_batch(error: InputError, ranks: int | None) -> InputError:
-    """The same, asking for the samples of a step instead of how they are cut.
+    """An error that asks for samples of a step instead of how they are cut.
 
     Where it is known how many GPUs the job has, these are not asked for.
     """

@@ -81,7 +81,7 @@ def with_inputs(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs]:
 
 
 def allocated(inputs: Inputs, options: dict[str, Any]) -> Inputs:
-    """The same in the allocation of ``--hosts``, where that is given."""
+    """The inputs in the allocation of ``--hosts``, where that is given."""
     from placer.topology.allocation import parse_hosts
 
     if options["hosts"] is None:

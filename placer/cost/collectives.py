@@ -140,7 +140,7 @@ def tree_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
 
 
 def tuned_tree_all_reduce(route: Route, size_bytes: Sizes) -> Seconds:
-    """The same as NCCL's tuner sees it, where nobody asks for a tree.
+    """A tree as NCCL's tuner sees it, where nobody asks for one.
 
     Over three domains a tree sends one and a half buffers, a ring more. The tuner
     halves a tree's bandwidth over any number of domains beyond two (``tuning.cc``), so

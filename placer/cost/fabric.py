@@ -56,7 +56,7 @@ class Fabric:
         )
 
     def with_free_scale_out(self) -> Fabric:
-        """The same machine with free scale-out links (infinite rate, no latency)."""
+        """The machine with free scale-out links (infinite rate, no latency)."""
         outer = np.arange(len(self.bandwidth)) > self.scale_up_tier
         return replace(
             self,

@@ -123,7 +123,7 @@ class PairLinks:
         return found
 
     def times_as_fast(self, factor: float) -> PairLinks:
-        """The same with ``factor`` times the capacity."""
+        """Links with ``factor`` times the capacity."""
         return replace(self, capacity=self.capacity * factor)
 
     def find(self, here: IntArray, there: IntArray) -> IntArray:

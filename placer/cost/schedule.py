@@ -131,7 +131,7 @@ def pipeline_time(
 def pipeline_times(
     patterns: FloatArray, micro_batches: int, chunks: int, overlap: bool
 ) -> FloatArray:
-    """The same for many replicas at once; shape (D,), s.
+    """Times of many replicas' pipelines at once; shape (D,), s.
 
     ``patterns`` ((D, 3 p + 4), s): forward, backward and hop times and ends of each
     replica side by side.

@@ -254,7 +254,7 @@ class StepModel:
 
     @cached_property
     def free_scale_out(self) -> StepModel:
-        """The same job if every scale-out link were free."""
+        """The model of the job if every scale-out link were free."""
         return self._alike(self.job, self.fabric.with_free_scale_out())
 
     def _alike(self, job: Job, fabric: Fabric) -> StepModel:

@@ -147,7 +147,7 @@ def parent_in_tree(vertex: IntArray, count: IntArray) -> IntArray:
 
 
 def _parent_in_second(vertex: IntArray, count: IntArray) -> IntArray:
-    """The same in the second tree: shifted by one, or mirrored for even counts."""
+    """Parent in the second tree: shifted by one, or mirrored for even counts."""
     odd = count % 2 == 1
     parent = parent_in_tree(
         np.where(odd, (vertex - 1) % count, count - 1 - vertex), count

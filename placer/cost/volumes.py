@@ -101,7 +101,7 @@ class Volumes:
     def expert_parameters(
         self, stages: int, chunks: int, *, frozen: bool = False
     ) -> FloatArray:
-        """The same inside experts."""
+        """Parameters inside experts that one GPU trains of each chunk; shape (P, V)."""
         share = self.layer_share(stages, chunks)
         trained = 0.0 if self.adapters is None else self.adapters[1]
         if self.adapters is not None and not frozen:

@@ -93,7 +93,7 @@ class Choice(NamedTuple):
         return replace(changed, compute=compute_at(job, changed))
 
     def shaped(self, job: Job) -> Job:
-        """The same with work as it was.
+        """The job with these degrees and work as it was.
 
         The rank order is the job's where experts allow it, else Megatron's. A gradient
         bucket that had its default keeps it.

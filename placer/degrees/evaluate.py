@@ -124,7 +124,7 @@ def _is_near(answer: Answer) -> bool:
 
 
 def is_enough(choice: Choice, answer: Answer) -> bool:
-    """The same where a choice need not have its best placement to the last digit."""
+    """Whether an answer is near enough, where the last digit does not count."""
     return _is_near(answer) or is_searched(choice, answer)
 
 

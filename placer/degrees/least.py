@@ -277,7 +277,7 @@ class Least:
     def _timed(
         self, what: str, choice: Choice, hides: bool, part: int
     ) -> tuple[float, float]:
-        """The same, in a job of the fewest ranks that has such groups."""
+        """What the time is in a job of the fewest ranks that has such groups."""
         experts, dense = choice.ep * choice.etp, choice.tp * choice.cp
         thin = choice._replace(dp=experts // gcd(experts, dense))
         # What hides traffic of a layer is taken off in `step_s`.

@@ -89,7 +89,7 @@ class Tuning:
 
     @property
     def placed_rows(self) -> list[dict[str, Any]]:
-        """The same for every choice that was placed."""
+        """A row for every choice that was placed."""
         return self._rows(self.found.placed)
 
     @property

@@ -130,7 +130,7 @@ class Waiting:
         return None
 
     def next(self) -> Entry | None:
-        """The same, or what waits for a search where nothing in line may be better."""
+        """The first in line, or what waits for a search where none may be better."""
         entry = self.pop()
         sketched = [one for one in self._sketched if self._wanted(one[0])]
         if not sketched:

@@ -40,7 +40,7 @@ def score(topology: Domains, job: Job, placement: Placement) -> dict[str, Any]:
 
 
 def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
-    """The same with a prepared model."""
+    """The score of a placement by a prepared model, as `score` has it."""
     gpu_of_rank = placement.gpu_of_rank
     step = model.step(gpu_of_rank)
     exposed_scale_out = _exposed_scale_out(step, gpu_of_rank)
@@ -136,7 +136,7 @@ def crossings(
 
 
 def _crossings_of_groups(fabric: Fabric, job: Job, gpu_of_rank: IntArray) -> IntArray:
-    """The same of groups of the user's own, a row a kind; shape (K, T)."""
+    """Crossings of groups of the user's own, a row a kind; shape (K, T)."""
     counts = np.zeros((len(job.groups), fabric.num_tiers), dtype=np.int64)
     # Those of one rank are in no call.
     counts[:, 0] = [sum(len(r) == 1 for r in group.ranks) for group in job.groups]

@@ -71,7 +71,7 @@ def find_gpus() -> Gpus:
 
 
 def _checked(found: Gpus) -> Gpus:
-    """The same, with GPUs that differ named as a problem."""
+    """What was found, with GPUs that differ named as a problem."""
     problems = [*found.problems]
     for what, values in (
         ("name", {gpu.name for gpu in found.listed}),

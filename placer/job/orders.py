@@ -63,7 +63,7 @@ def same_groups(parallelism: Parallelism, first: Order, second: Order) -> bool:
 
 
 def in_order(job: Job, order: Order) -> Job:
-    """The same job, its ranks numbered by ``order``; the digest stays the file's."""
+    """The job with ranks numbered by ``order``; the digest stays the file's."""
     return replace(job, parallelism=replace(job.parallelism, order=order))
 
 

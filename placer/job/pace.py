@@ -179,7 +179,7 @@ def rates(job: Job, model: Model) -> Rates:
 
 
 def rates_at(time: float, share: Share, layers: Held, compute: Compute) -> Rates:
-    """The same of a micro-batch that takes so long.
+    """What a micro-batch that takes so long says of its products.
 
     With a rate it is that of products and all beside them, as a run shows it.
     """

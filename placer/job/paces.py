@@ -45,7 +45,7 @@ def paces(job: Job) -> Paces:
 
 
 def paces_at(share: Share, layers: Held, counted: EndStages, at: Rates) -> Paces:
-    """The same at such rates."""
+    """How long chunks take beside one another at such rates."""
     stages = len(layers.stages)
     times, ends = _each(share, layers, counted, at)
     each = times.reshape(-1, stages)

@@ -1,4 +1,4 @@
-"""The same job at another size: other axes, other micro-batches."""
+"""A job at another size: other axes, other micro-batches."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def micro_batch_time(job: Job) -> float:
 
 
 def sample_work(job: Job) -> float:
-    """The same of one sample on all GPUs of a replica, nothing computed again."""
+    """FLOPs of one sample on all GPUs of a replica, nothing computed again."""
     if job.model is None:
         return 0.0
     longer = 1 / job.compute.attention_rate - 1
@@ -138,7 +138,7 @@ def product_efficiency(job: Job, *, tp: int, cp: int) -> float:
 
 
 def _efficiency(seconds: float) -> float:
-    """The same of a product that takes so many seconds at the peak."""
+    """Share of the peak of a product that takes so many seconds at it."""
     for (small, low), (large, high) in pairwise(EFFICIENCY):
         if seconds < large:
             slope = (high - low) / log(large / small)

@@ -171,7 +171,7 @@ def _groups(axis: str, job: Job) -> tuple[IntArray, IntArray] | None:
 
 
 def _groups_of_roles(axis: str, job: Job) -> tuple[IntArray, IntArray] | None:
-    """The same of ``role.axis``: the groups of each instance, one after the other."""
+    """Groups of ``role.axis``: those of each instance, one after the other."""
     first = 0
     for role in job.roles:
         size = role.job.world_size

@@ -208,7 +208,7 @@ class Score(dict[str, Any]):
 
     @property
     def exposed_scale_out_share(self) -> float:
-        """The same as a share of the step, from 0 to 1."""
+        """That saving as a share of the step, from 0 to 1."""
         return float(self["exposed_scale_out_share"])
 
     @property

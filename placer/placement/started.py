@@ -55,7 +55,7 @@ def order_in_use(job: Job) -> BaselineName:
 
 
 def order_in_use_of(plan: Plan) -> BaselineName:
-    """The same, of the job that a plan keeps."""
+    """The order in use of the job that a plan keeps."""
     return _baseline(started_of(plan))
 
 

@@ -203,7 +203,7 @@ def cost_lines(costs: Iterable[CostChange], width: int) -> Iterator[str]:
 
 
 def cost_rows(costs: Iterable[CostChange]) -> list[tuple[str, ...]]:
-    """The same as rows of texts, under `COST_HEAD`."""
+    """What changed as rows of texts, under `COST_HEAD`."""
     costs = list(costs)
     is_timed = any(c.measure == "step_time_s" and (c.old or c.new) for c in costs)
     always = "step_time_s" if is_timed else "hop_cost"

@@ -49,7 +49,7 @@ def sweep_text(rows: Sequence[Row], swept: Sequence[str]) -> str:
 
 
 def sweep_html(rows: Sequence[Row], swept: Sequence[str]) -> str:
-    """The same table, for a notebook."""
+    """The table for a notebook."""
     return html_table(_table(rows, swept))
 
 

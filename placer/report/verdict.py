@@ -83,7 +83,7 @@ def sentence(plan: Plan, facts: Facts) -> str:
 
 
 def sentences(plan: Plan, facts: Facts) -> list[str]:
-    """The same, a thought each: the decision, the order in use, why, the plan.
+    """The verdict, a thought each: the decision, the order in use, why, the plan.
 
     A plan made after a failure is compared with the one before. Three where the order
     in use is kept.

@@ -204,7 +204,7 @@ def no_better(objective: str, than: str) -> str:
 
 
 def no_worse(objective: str, than: str) -> str:
-    """The same of what had to change: ``no slower than THAN``."""
+    """That a value is as good though it had to change: ``no slower than THAN``."""
     return f"no {BETTER[objective][1]} than {than}"
 
 

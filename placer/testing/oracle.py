@@ -128,7 +128,7 @@ def free_placements(topology: Topology, job: Job) -> Iterator[tuple[int, ...]]:
 
 
 def consecutive_placements(topology: Topology, job: Job) -> Iterator[tuple[int, ...]]:
-    """The same when every used node holds consecutive ranks, however many."""
+    """Node of every rank where each used node holds consecutive ranks."""
     gpus = topology.gpus_of_node.tolist()
 
     def extend(nodes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -228,7 +228,7 @@ class Domains:
         return {tier.name: t for t, tier in enumerate(self.tiers)}[name]
 
     def select(self, nodes: IntArray) -> Self:
-        """The same machine with only ``nodes`` (indices), in that order.
+        """The machine with only ``nodes`` (indices), in that order.
 
         The digest stays that of the whole machine: an allocation is not another
         machine.

@@ -86,7 +86,7 @@ def read_synthetic(text: str) -> Topology:
 
 
 def _nodes(laid: Laid) -> Nodes:
-    """The same as the nodes of a machine."""
+    """The nodes of a machine that is laid out."""
     num_nodes = len(laid.names[0])
     gpus = np.full(num_nodes, laid.gpus)
     return Nodes(laid.domains, laid.names, gpus, np.ones(num_nodes))

@@ -58,7 +58,7 @@ def sides_of_modules(model: Model) -> dict[str, tuple[float, float]]:
 
 
 def _attention(model: Model) -> dict[str, float]:
-    """The same of one layer's queries, keys and values."""
+    """Parameters of adapters to one layer's queries, keys and values."""
     hidden, kept = model.hidden, model.kv_heads / model.heads
     queries, values = attention_widths(model)
     three = hidden + queries + kept * (queries + values)
@@ -71,7 +71,7 @@ def _attention(model: Model) -> dict[str, float]:
 
 
 def _latent(model: Model) -> dict[str, float]:
-    """The same of latent attention."""
+    """Parameters of adapters to one layer's latent attention."""
     hidden, rank = model.hidden, model.kv_lora_rank
     queries, _ = attention_widths(model)
     up = rank + model.heads * (model.qk_head_dim + model.v_head_dim)

@@ -100,7 +100,7 @@ def _of(source: Source, asked: Asked) -> HostHint:
 
 
 def _batch_hint(text: str, shown: str) -> HostHint:
-    """The same of the lines that sbatch reads."""
+    """What the lines that sbatch reads say of hosts."""
     gpus, gpu = 0, ""
     for line in _BATCH.finditer(text):
         gpu = gpu or line["gpu"] or ""

@@ -6,32 +6,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from importlib import import_module
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.solve.bounds import Proof
-from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.run.later import is_of_hops
+from placer.solve.run.later import is_of_hops, later
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
+    from placer.solve.problem.compiled import Problem
     from placer.solve.run.incumbent import Incumbent
 
 # Of a problem whose nodes hold blocks of so many consecutive ranks (1 bounds every
 # launch, 0 one whose nodes hold a run of any length each), given the value of a known
 # placement, which need not be exceeded, and time. None where it does not apply.
-Least = Callable[[Problem, int, float, Budget], Proof | None]
+Least = Callable[["Problem", int, float, Budget], Proof | None]
 
 
 class Bound(NamedTuple):
     """A row of the list."""
 
     says: str  # what every placement pays
-    # Whether it may say anything about a problem; else its module is not loaded.
-    speaks: Callable[[Problem], bool]
-    # The bound; the docstring of its module has the argument and an example by hand.
+    # The bound; the docstring of its module, which is loaded only where the bound may
+    # say anything, has the argument and an example by hand.
     least: Least
 
 
@@ -48,45 +46,27 @@ def _of_traffic(problem: Problem) -> bool:
     return of_step(problem) and problem.job.traffic is not None
 
 
-def _later(module: str, name: str) -> Least:
-    """The bound of a module that is loaded when it is needed."""
-
-    def least(
-        problem: Problem, block: int, incumbent: float, budget: Budget
-    ) -> Proof | None:
-        loaded = import_module(f"placer.solve.bounds.{module}")
-        found: Proof | None = getattr(loaded, name)(problem, block, incumbent, budget)
-        return found
-
-    return least
-
-
 BOUNDS: tuple[Bound, ...] = (
     Bound(
         "a step on the best network imaginable, in the cheapest of a few cases: which "
         "groups leave their domains, NICs against cuts, uplinks, parts of experts",
-        of_step,
-        _later("cases", "least_step"),
+        later("bounds.cases", of_step, "least_step"),
     ),
     Bound(
         "a stage on GPUs no faster than so many of the machine are",
-        _of_speeds,
-        _later("speeds", "slowest_stages"),
+        later("bounds.speeds", _of_speeds, "slowest_stages"),
     ),
     Bound(
         "what a rank and those who share its domain send to all others",
-        _of_traffic,
-        _later("company", "least_in_company"),
+        later("bounds.neighbours", _of_traffic, "least_with_neighbours"),
     ),
     Bound(
         "transfers of ranks that have no room near their partners",
-        _of_traffic,
-        _later("transfers", "least_near_partners"),
+        later("bounds.transfers", _of_traffic, "least_near_partners"),
     ),
     Bound(
         "the edges that the least cut of every tier has",
-        is_of_hops,
-        _later("hops.hop_cuts", "least_hop_cost"),
+        later("bounds.hops.hop_cuts", is_of_hops, "least_hop_cost"),
     ),
 )
 NONE = Proof(0.0, "none")
@@ -94,7 +74,7 @@ COUNTED_GAP = 0.01  # in which programs that count parts are not worth their tim
 
 
 def prove(problem: Problem, incumbent: Incumbent) -> None:
-    """Offer the bound of a problem, or of the search that it is a part of."""
+    """Give the bound of a problem, or of the search that it is a part of."""
     if incumbent.terms is not None:
         incumbent.prove(*incumbent.terms.bound(incumbent.value))
     else:
@@ -146,9 +126,7 @@ def _proofs(
     by_hops = is_of_hops(problem)
     for of in (block,) if by_hops or block <= 1 else (block, 1):
         for bound in BOUNDS if of == block or not budget.is_over() else ():
-            proof = None
-            if bound.speaks(problem):
-                proof = bound.least(problem, of, incumbent, budget)
+            proof = bound.least(problem, of, incumbent, budget)
             if proof is not None:
                 yield by_hops or of == 1, proof
                 if incumbent * (1 - EXACT) <= proof.value:

@@ -28,6 +28,37 @@ ROUNDING = 1e-9  # of a sum of seconds
 
 
 @dataclass(frozen=True, eq=False)
+class Pairs:
+    """What each of some ranks, or sets, sends each of some others; F pairs, by rank."""
+
+    rank: IntArray  # (F,)
+    other: IntArray  # (F,)
+    size_bytes: FloatArray  # (F,)
+    longest_bytes: FloatArray  # (F,): of the longest message
+    # far_s and near_s, (F,), s: of all messages one after the other, over a NIC, and at
+    # the least over NVLink, where bytes count as nothing.
+    far_s: FloatArray
+    near_s: FloatArray
+
+    @classmethod
+    def of(
+        cls, network: IdealNetwork, ranks: IntArray, others: IntArray, size: FloatArray
+    ) -> Pairs:
+        """The pairs of some messages."""
+        fabric, count = network.fabric, len(network.label[0])
+        outer = fabric.scale_up_tier + 1
+        keys, which, messages = np.unique(
+            ranks * count + others, return_inverse=True, return_counts=True
+        )
+        total, longest = weighted_counts(which, size, len(keys)), np.zeros(len(keys))
+        np.maximum.at(longest, which, size)
+        far = total / float(fabric.bandwidth[outer:].max())
+        far += messages * float(fabric.latency[outer:].min())
+        near = messages * float(fabric.latency.min())
+        return cls(*np.divmod(keys, count), total, longest, far, near)
+
+
+@dataclass(frozen=True, eq=False)
 class Partners:
     """One direction of all flows: who needs partners, and who they are."""
 
@@ -61,29 +92,23 @@ class Partners:
         apart = (label[ranks] != label[others]) & ~np.isin(label[ranks], label[others])
         if not apart.any():
             return None
-        count, size = int(label.max()) + 1, size[apart]
-        keys, which, messages = np.unique(
-            ranks[apart] * count + label[others[apart]],
-            return_inverse=True,
-            return_counts=True,
-        )
-        total, largest = weighted_counts(which, size, len(keys)), np.zeros(len(keys))
-        np.maximum.at(largest, which, size)
-        inner, outer = fabric.bandwidth[: tier + 1].max(), fabric.bandwidth[tier + 1 :]
-        wait_s = messages * float(fabric.latency.min())
-        outside_s = float(fabric.latency[tier + 1 :].min())
-        far_s = total / float(outer.max()) + messages * outside_s
-        pair_s = largest / float(outer.max()) / pair_share + outside_s
-        rank, partner = np.divmod(keys, count)
-        order = np.lexsort((wait_s - far_s, rank))
+        pairs = Pairs.of(network, ranks[apart], label[others[apart]], size[apart])
+        inner = float(fabric.bandwidth[: tier + 1].max())
+        outer = slice(tier + 1, None)
+        pair_s = pairs.longest_bytes / float(fabric.bandwidth[outer].max()) / pair_share
+        pair_s += float(fabric.latency[outer].min())
+        gain_s = pairs.far_s - pairs.near_s
+        order = np.lexsort((-gain_s, pairs.rank))
         return cls(
             label,
-            rank,
-            partner[order],
-            (far_s - wait_s)[order],
-            pair_s[np.lexsort((-pair_s, rank))],
-            weighted_counts(rank, far_s, len(label)),
-            weighted_counts(rank, total / float(inner) + wait_s, len(label)),
+            pairs.rank,
+            pairs.other[order],
+            gain_s[order],
+            pair_s[np.lexsort((-pair_s, pairs.rank))],
+            weighted_counts(pairs.rank, pairs.far_s, len(label)),
+            weighted_counts(
+                pairs.rank, pairs.size_bytes / inner + pairs.near_s, len(label)
+            ),
         )
 
     @cached_property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.job.even import is_even
 
@@ -38,18 +38,18 @@ def _always(_problem: Problem) -> bool:
 
 def later(
     module: str, is_for: Callable[[Problem], bool] = _always, name: str = ""
-) -> Method:
+) -> Callable[..., Any]:
     """The method of a module of the solver, by default the one called as the module.
 
     ``module``: below `placer.solve`. ``is_for``: whether it may do anything for a
-    problem; else the module is not loaded.
+    problem; else the module is not loaded, and nothing is returned.
     """
     name = name or module.rpartition(".")[2]
 
-    def method(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-        if is_for(problem):
-            loaded = import_module(method.__module__)
-            getattr(loaded, name)(problem, incumbent, budget)
+    def method(problem: Problem, *others: Any) -> Any:
+        if not is_for(problem):
+            return None
+        return getattr(import_module(method.__module__), name)(problem, *others)
 
     method.__name__, method.__module__ = name, f"placer.solve.{module}"
     return method

@@ -16,7 +16,7 @@ from placer.documents import document_of
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
-from placer.job.parallel import DataParallel, Overlap
+from placer.job.parallel import DataParallel, EndStages, Overlap
 from placer.job.read import decode_job
 from placer.placement.placement import Placement
 from placer.solve.bounds.case import Case
@@ -104,6 +104,24 @@ TWO_BLOCKS = apart([2, 3, 3], [[0, 1, 1], [0, 0, 0]], [0, 2, 3])
             hops({"ep": 2, "dp": 4, "pp": 2}, {"ep": 64, "pp": 3, "dp": 20}),
             apart([3, 3, 2], [[0, 0, 1], [0, 0, 0]], [0, 9, 10]),
             1_423,
+        ),
+        # Pairs of edp are dearest: a node has one, and half of two experts' pairs.
+        (
+            hops({"ep": 2, "dp": 4, "pp": 2}, {"ep": 2, "pp": 1, "edp": 100}),
+            apart([2] * 4, [[0] * 4], [0, 1]),
+            4 * 2 + 4 * 1,
+        ),
+        # Rings of three fill a node each, which leaves a pair of experts on two.
+        (
+            hops({"cp": 3, "ep": 2, "dp": 2}, {"cp": 10, "ep": 1}),
+            apart([4, 4], [[0, 0]], [0, 1]),
+            1,
+        ),
+        # Two pairs of tp, joined by dp, on either node: the lightest edges are cut.
+        (
+            hops({"tp": 2, "cp": 2, "dp": 2}, {"tp": 20, "cp": 1, "dp": 5}),
+            apart([4, 4], [[0, 0]], [0, 1]),
+            4,
         ),
     ],
 )
@@ -264,6 +282,46 @@ def test_a_group_too_large_for_its_room_is_as_slow_as_its_least_part() -> None:
     assert lower_bound(problem, 1).value == pytest.approx(least, rel=0.05)
     without = lower_bound(problem.with_params(expert_rounds=0), 1).value
     assert without < 0.9 * least
+
+
+def cut_in_its_lightest_stage() -> Problem:
+    """Two tp groups on nodes of two, one and one: that of the last layer is cut."""
+    machine = machine_of([2, 1, 1], [[0] * 3], [FAST, replace(FAR, bandwidth=1e9)])
+    job = Job("cut", Parallelism(tp=2, pp=2), MODEL, micro_batches=2, launcher="free")
+    job = replace(job, compute=Compute(1e-5), stages=EndStages(0, 8))
+    return Problem.of(machine, job, "time")
+
+
+def blocks_of_two_stages() -> Problem:
+    """Nodes have a stage of one replica, or two halves: racks hold one group whole.
+
+    With cp rings of two, three stages and nodes of three, two racks of two nodes hold
+    all of the first stage and of the last; only the second has rings on their uplinks.
+    """
+    rack = replace(FAR, name="rack", latency=1e-6)
+    tiers = [FAST, rack, replace(rack, name="cluster", oversubscription=6.0)]
+    machine = machine_of([3] * 4, [[0, 0, 1, 1], [0] * 4], tiers)
+    axes = Parallelism(cp=2, pp=3, dp=2, order=("cp", "pp", "tp", "ep", "dp"))
+    small = Model("m", 6, 1024, 4096, 16, 16, 32000)
+    job = Job("blocks", axes, small, sequence=512, micro_batches=3)
+    job = replace(job, compute=Compute(4e-3), launcher="node-contiguous")
+    return Problem.of(machine, job, "time")
+
+
+@pytest.mark.parametrize(
+    ("problem", "near"),
+    [(cut_in_its_lightest_stage(), 0.02), (blocks_of_two_stages(), 0.05)],
+)
+def test_what_differs_by_stage_bounds_the_best_placement(
+    problem: Problem, near: float
+) -> None:
+    """No stage counts as slow but where every placement has one as slow."""
+    topology, job = problem.machine, problem.job
+    legal = distinct(topology, legal_placements(topology, job))
+    least = min(problem.goal.value(np.array(gpus_of(topology, at))) for at in legal)
+    bound = lower_bound(problem, problem.forced_block).value
+    assert (1 - near) * least <= bound * (1 + 1e-9)
+    assert bound <= least * (1 + 1e-9)
 
 
 def test_two_members_and_a_cut() -> None:

@@ -9,6 +9,9 @@ each axis ``a``, ``m`` ranks in all, an edge of axis ``a`` stands for
 * ring or chain: ``m / b_a`` edges of ranks; twice as many where a ring of more than two
   is left with two members;
 * clique: ``b_a * m``, since every pair of values of the two sets is joined.
+
+What is said of a ring holds for any closed walk that comes to every member, as a ring
+of edp is where ranks are not numbered along it: a part of it has two ends.
 """
 
 from __future__ import annotations
@@ -19,16 +22,14 @@ from fractions import Fraction
 from math import gcd, lcm, prod
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from placer.base.arrays import IntArray
+from placer.job.read_axes import pipeline_groups_agree
 from placer.solve.bounds.hops.isoperimetric import Product
-from placer.solve.problem.axes import EXPERT, Axis, axis_of, box_of
+from placer.solve.problem.axes import Axis, axis_of, box_of
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.capacity import whole_sets
 
 if TYPE_CHECKING:
-    from placer.job.axes import Parallelism
     from placer.job.model import Job
     from placer.topology.machine import Machine
 
@@ -40,7 +41,6 @@ EXPERT_AXES = ("ep", "etp", "pp", "edp")
 class Graph:
     """A job's edges as a sum of products of axes over the same vertices."""
 
-    # Edges of a pipeline belong to all of them, and each has a share of their weight.
     # Edges that no product can represent are left out, which only lowers a bound.
     products: tuple[Product, ...]
     vertices: int  # ranks, or sets of ranks
@@ -54,10 +54,7 @@ class Graph:
 
 def graph_of(job: Job) -> Graph:
     """The graph of all ranks."""
-    families = [_axes(job, DENSE_AXES)]
-    if _has_experts(job):
-        families.append(_axes(job, EXPERT_AXES))
-    return _graph(job, families)
+    return _graph(_families(job))
 
 
 def contracted(job: Job, label: IntArray) -> Graph | None:
@@ -66,12 +63,12 @@ def contracted(job: Job, label: IntArray) -> Graph | None:
     ``label`` ((R,)): set of every rank.
     """
     families = []
-    for names in (DENSE_AXES, EXPERT_AXES)[: 1 + _has_experts(job)]:
-        between = _between(job, _axes(job, names), label)
-        if between is None:
+    for axes in _families(job):
+        box = box_of(axes, label)
+        if box is None:
             return None
-        families.append(between)
-    return _graph(job, families)
+        families.append(_between(axes, box))
+    return _graph(families)
 
 
 def kept_whole(
@@ -88,85 +85,47 @@ def kept_whole(
         yield colocation.label[tier], room[tier] // sizes[tier]
 
 
-def _axes(job: Job, names: tuple[str, ...]) -> list[Axis]:
+def _families(job: Job) -> list[list[Axis]]:
+    """Axes of the dense product, and of the experts' where it has edges of its own.
+
+    Ranks that no expert coordinates tell apart are no product.
+    """
     # Edges of etp are those of tp, which the dense product has.
     weights = {**job.weights, "etp": 0.0}
-    return [axis_of(job, name, weights) for name in names]
+    dense, expert = (
+        [axis_of(job, name, weights) for name in names]
+        for names in (DENSE_AXES, EXPERT_AXES)
+    )
+    has_edges = _product(expert).with_chain_share(0.0).has_edges
+    is_product = has_edges and pipeline_groups_agree(job.parallelism)
+    return [dense, expert] if is_product else [dense]
 
 
-def _has_experts(job: Job) -> bool:
-    """Whether experts have edges other than the pipeline's, which are a product."""
-    alone = _product(_axes(job, EXPERT_AXES)).with_chain_share(0.0)
-    return alone.has_edges and _is_product(job.parallelism)
-
-
-def _between(job: Job, axes: list[Axis], label: IntArray) -> list[Axis] | None:
+def _between(axes: list[Axis], box: tuple[int, ...]) -> list[Axis]:
     """The axes between sets, with the weight of all edges between two of them."""
-    box = box_of(axes, label)
-    if box is None:
-        return None
     found = []
     for axis, width in zip(axes, box, strict=True):
-        if width > 1 and not _in_ring_order(job, axis):
-            return None
         size = axis.size // width
         edges = prod(box) * width if axis.is_clique else prod(box) // width
         if axis.closed and size == 2 < axis.size:
             edges *= 2
-        coordinate = axis.coordinate // width
-        weight = axis.weight * edges
-        found.append(replace(axis, size=size, weight=weight, coordinate=coordinate))
+        found.append(replace(axis, size=size, weight=axis.weight * edges))
     return found
 
 
-def _in_ring_order(job: Job, axis: Axis) -> bool:
-    """Whether neighbours in a group differ by one in their coordinate."""
-    along = axis.coordinate[job.parallelism.ranks_of_group[axis.name]]
-    return bool((along == np.arange(axis.size)).all())
-
-
-def _graph(job: Job, families: list[list[Axis]]) -> Graph:
-    dense, *experts = (_product(axes) for axes in families)
+def _graph(families: list[list[Axis]]) -> Graph:
+    """Edges of a pipeline belong to all products, and each has a share of them."""
     weights = [axis.weight for axes in families for axis in axes if axis.size > 1]
-    vertices = prod(axis.size for axis in families[0])
-    return Graph(_products(job, dense, experts), vertices, common_divisor(weights))
-
-
-def _products(job: Job, dense: Product, experts: list[Product]) -> tuple[Product, ...]:
-    if not experts:
-        return (dense,)
-    expert = experts[0]
-    if not _same_chains(job.parallelism):
-        return dense, expert.with_chain_share(0.0)
-    if not dense.with_chain_share(0.0).has_edges:
-        return (expert,)
-    return dense.with_chain_share(0.5), expert.with_chain_share(0.5)
+    products = [_product(axes) for axes in families]
+    own = [one for one in products if one.with_chain_share(0.0).has_edges]
+    products = own or products[:1]
+    shared = tuple(one.with_chain_share(1 / len(products)) for one in products)
+    return Graph(shared, products[0].vertices, common_divisor(weights))
 
 
 def _product(axes: list[Axis]) -> Product:
     first, second, chain, copies = axes
     return Product((first, second), chain, copies)
-
-
-def _is_product(parallelism: Parallelism) -> bool:
-    """Whether expert coordinates name every rank once, with alike ``edp`` rings."""
-    at = parallelism.coordinates
-    key = np.zeros(parallelism.world_size, dtype=np.int64)
-    for name in EXPERT:
-        key = key * parallelism.size(name) + at[name]
-    if len(np.unique(key)) < parallelism.world_size:
-        return False
-    along = at["edp"][parallelism.ranks_of_group["edp"]]
-    return bool((along == along[0]).all())
-
-
-def _same_chains(parallelism: Parallelism) -> bool:
-    """Whether the ranks of one pipeline share all their other expert coordinates."""
-    rows = parallelism.ranks_of_group["pp"]
-    return all(
-        bool((at[rows] == at[rows[:, :1]]).all())
-        for at in (parallelism.coordinates[name] for name in ("ep", "etp", "edp"))
-    )
 
 
 def common_divisor(weights: Iterable[float]) -> Fraction:

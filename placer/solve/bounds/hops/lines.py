@@ -126,7 +126,8 @@ def contents_of(
     found = Counter(zip(homes.tolist(), inner.rooms.tolist(), strict=True))
     supports = [one.support() for one in lines]
     grain, odd = 1, supports[0].odd
-    if inner.axis.is_clique and not (odd or any(one.besides.any() for one in lines)):
+    # Nothing is bundled across cliques.
+    if inner.axis.is_clique and not any(one.besides.any() for one in lines):
         grain = gcd(size, *inner.rooms.tolist())
     rooms: dict[int, dict[int, int]] = {}
     for (home, room), count in found.items():

@@ -124,7 +124,7 @@ def with_slow_stage(step: Step, slow: SyncTime, stage: int) -> Step:
 def slow_pipelines_s(step: Step, axis: str, slow: StageTime) -> FloatArray:
     """Pipeline times when one stage has the slow time of an axis, each in turn, s.
 
-    The pipelines of all stages are walked side by side.
+    The pipelines of all stages are timed together.
     """
     axes = tuple(step.stage_times)
     patterns, start = [], [0]

@@ -1,11 +1,11 @@
-"""The bound of ranks that want company: sets that may share a scale-up domain.
+"""The bound of a rank's neighbours: sets that may share a scale-up domain.
 
 In a placement whose traffic takes no longer than T, the ranks S of any scale-up domain
-are *fast company*: of each of them, what goes to ranks outside S, or comes from there,
-takes its NIC no longer than T. So if some rank is in no fast company of as many ranks
-as a domain holds, no placement takes T.
+are a *fast set*: of each of them, what goes to ranks outside S, or comes from there,
+takes its NIC no longer than T. So if some rank is in no fast set of as many ranks as a
+domain holds, no placement takes T.
 
-The search for company is a tree: of a rank whose NIC would be too slow with the company
+The search for a fast set is a tree: of a rank whose NIC would be too slow with the set
 so far, a neighbour either joins or stays outside for good. Branches end where
 
 * such a rank needs more neighbours than there is room for, and
@@ -28,10 +28,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import FloatArray, IntArray
+from placer.base.arrays import FloatArray
 from placer.cost.links import weighted_counts
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import best_of_problem
+from placer.solve.bounds.partners import Pairs
 from placer.solve.run.budget import ENDLESS
 
 if TYPE_CHECKING:
@@ -64,65 +65,54 @@ class _Port(NamedTuple):
     gains: dict[int, float]
 
 
-def least_in_company(
+def least_with_neighbours(
     problem: Problem, block: int, _incumbent: float, budget: Budget = ENDLESS
 ) -> Proof | None:
-    """Least step time that the traffic of some rank and its company allows.
+    """Least step time that the traffic of some rank and its neighbours allows.
 
-    None without traffic. When the budget ends, what is left open counts as company.
+    None without traffic. When the budget ends, what is left open counts as a fast set.
     """
     model, traffic = problem.model, problem.job.traffic
     if traffic is None or not model.fabric.can_leave_scale_up:
         return None
     network = best_of_problem(problem, block)
-    companies = _Companies.of(network, traffic)
+    neighbours = _Neighbours.of(network, traffic)
     least = 0.0
-    for rank in companies.busiest[:RANKS].tolist():
-        least = companies.least_around(rank, least, budget)
+    for rank in np.argsort(-neighbours.alone, kind="stable")[:RANKS].tolist():
+        least = neighbours.least_around(rank, least, budget)
     network = replace(network, transfers_s=least * (1 - ROUNDING))
     return Proof(model.step_on(network).step_time_s, ARGUMENT)
 
 
 @dataclass(eq=False)
-class _Companies:
-    """Ranks that may be in one scale-up domain."""
+class _Neighbours:
+    """Ranks that send to each other, and may be in one scale-up domain."""
 
     room: int  # ranks of the largest scale-up domain
-    work_left: int  # neighbours that all trees may still look at
-    # sent and received: (start of each rank, the other end, its gain, seconds alone),
-    # by rank.
-    sent: tuple[IntArray, IntArray, FloatArray, FloatArray]
-    received: tuple[IntArray, IntArray, FloatArray, FloatArray]
+    ways: list[Pairs]  # what is sent, and what is received
+    alone: FloatArray  # (R,), s: of each rank with all others outside its domain
+    work_left: int = WORK  # neighbours that all trees may still look at
     _ports: dict[int, tuple[_Port, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, network: IdealNetwork, traffic: RankTraffic) -> _Companies:
+    def of(cls, network: IdealNetwork, traffic: RankTraffic) -> _Neighbours:
         """Those of a job's traffic on a machine."""
-        ends = traffic.senders, traffic.receivers
-        sent = _rows(network, *ends, traffic.size_bytes)
-        received = _rows(network, *ends[::-1], traffic.size_bytes)
+        ends, size = (traffic.senders, traffic.receivers), traffic.size_bytes
         room = int(network.capacities[network.fabric.scale_up_tier].max())
-        return cls(room, WORK, sent, received)
-
-    @property
-    def alone(self) -> FloatArray:
-        """Seconds of each rank without company; shape (R,)."""
-        return np.maximum(self.sent[3], self.received[3])
-
-    @property
-    def busiest(self) -> IntArray:
-        """Ranks, the busiest without company first; shape (R,)."""
-        return np.argsort(-self.alone, kind="stable")
+        ways = [Pairs.of(network, *pair, size) for pair in (ends, ends[::-1])]
+        ranks = network.label.shape[1]
+        alone = [weighted_counts(one.rank, one.far_s, ranks) for one in ways]
+        return cls(room, ways, np.maximum(*alone))
 
     def least_around(self, rank: int, seconds: float, budget: Budget) -> float:
-        """The least time in which a rank may have company, or what is known.
+        """The least time in which a rank may be in a fast set, or what is known.
 
         Times ever further on are tried, and nearer ones after one that may do.
         """
         growth = FINEST
         while True:
             tree = _Tree(self, seconds * (1 + growth))
-            if not (budget.is_over() or tree.finds_company(rank) or tree.is_cut):
+            if not (budget.is_over() or tree.finds_set(rank) or tree.is_cut):
                 seconds, growth = tree.next_s, 2 * growth
             elif growth > FINEST:
                 growth = max(FINEST, growth / NEARER)
@@ -131,36 +121,36 @@ class _Companies:
 
     def ports_of(self, rank: int) -> tuple[_Port, ...]:
         """What a rank sends and receives, once where it is the same."""
-        known = self._ports.get(rank)
-        if known is None:
-            ports = []
-            for start, others, gains, alone in (self.sent, self.received):
-                own = slice(start[rank], start[rank + 1])
-                order = np.lexsort((-others[own], -gains[own]))
-                ends, gain = others[own][order].tolist(), gains[own][order].tolist()
-                port = _Port(float(alone[rank]), dict(zip(ends, gain, strict=True)))
+        if rank not in self._ports:
+            ports: list[_Port] = []
+            for pairs in self.ways:
+                own = slice(*np.searchsorted(pairs.rank, (rank, rank + 1)))
+                ends, gain = pairs.other[own], (pairs.far_s - pairs.near_s)[own]
+                order = np.lexsort((-ends, -gain))
+                gains = zip(ends[order].tolist(), gain[order].tolist(), strict=True)
+                port = _Port(float(pairs.far_s[own].sum()), dict(gains))
                 if port not in ports:
                     ports.append(port)
-            known = self._ports[rank] = tuple(ports)
-        return known
+            self._ports[rank] = tuple(ports)
+        return self._ports[rank]
 
 
 class _Tree:
-    """The search for fast company of a rank, for one time.
+    """The search for a fast set of a rank, for one time.
 
-    ``next_s`` (s): for no time below there is company that was not found; infinite at
+    ``next_s`` (s): for no time below there is a set that was not found; infinite at
     first. ``is_cut``: whether there was more to look at.
     """
 
-    def __init__(self, companies: _Companies, seconds: float) -> None:
-        self._companies = companies
-        self._work = min(companies.work_left, WORK // TREES)
-        most = float(companies.alone.max(initial=0.0))
+    def __init__(self, neighbours: _Neighbours, seconds: float) -> None:
+        self._neighbours = neighbours
+        self._work = min(neighbours.work_left, WORK // TREES)
+        most = float(neighbours.alone.max(initial=0.0))
         self._limit = seconds + ROUNDING * (seconds + most)
         self.next_s, self.is_cut = inf, self._work <= 0
 
-    def finds_company(self, rank: int) -> bool:
-        """Whether a rank has any; where the tree is cut there may be more."""
+    def finds_set(self, rank: int) -> bool:
+        """Whether a rank is in any; where the tree is cut there may be more."""
         open_: list[tuple[tuple[int, ...], frozenset[int]]] = [((rank,), frozenset())]
         while open_ and not self.is_cut:
             inside, outside = open_.pop()
@@ -179,11 +169,11 @@ class _Tree:
 
         A heavy neighbour of one who has the least choice.
         """
-        limit, slots = self._limit, self._companies.room - len(inside)
+        limit, slots = self._limit, self._neighbours.room - len(inside)
         wanted, newcomers, least, next_ = 0, Counter[int](), inf, (inf, 0, 0)
         looked = 0
         for member in inside:
-            for alone, gains in self._companies.ports_of(member):
+            for alone, gains in self._neighbours.ports_of(member):
                 looked += len(gains)
                 busy = alone - sum(gains.get(one, 0.0) for one in inside)
                 if busy <= limit:
@@ -213,26 +203,6 @@ class _Tree:
         return next_[2], False
 
     def _spend(self, looked: int) -> None:
-        self._companies.work_left -= looked
+        self._neighbours.work_left -= looked
         self._work -= looked
         self.is_cut = self._work <= 0
-
-
-def _rows(
-    network: IdealNetwork, ranks: IntArray, others: IntArray, size: FloatArray
-) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """Where the row of each rank starts; the other end and the gain of each entry.
-
-    The last array has the seconds of each rank with all others outside its domain.
-    """
-    fabric, count = network.fabric, network.label.shape[1]
-    outer = fabric.scale_up_tier + 1
-    keys, which, messages = np.unique(
-        ranks * count + others, return_inverse=True, return_counts=True
-    )
-    sent = np.bincount(which, size, len(keys)) / float(fabric.bandwidth[outer:].max())
-    near = messages * float(fabric.latency.min())
-    far = np.maximum(sent + messages * float(fabric.latency[outer:].min()), near)
-    start = np.searchsorted(keys // count, np.arange(count + 1))
-    alone = weighted_counts(keys // count, far, count)
-    return start, keys % count, far - near, alone
