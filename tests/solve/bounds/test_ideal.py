@@ -39,7 +39,11 @@ def call_of(rng: random.Random, kind: str, world: int) -> Call:
     return lambda network: network.flows(*ends, sizes)
 
 
-@pytest.mark.parametrize("seed", [*range(20), *slow(range(20, 120))])
+# In 66 switches reduce over two domains that hold unequal parts of a group.
+SEEDS = [*range(20), 66, *slow(seed for seed in range(20, 120) if seed != 66)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["all-reduce", "all-to-all", "flows"])
 def test_no_placement_is_faster(kind: str, seed: int) -> None:
     """On GPUs at random, half of the time near one another."""
