@@ -303,9 +303,7 @@ def _colours(
         return Colours({value: index for index, value in enumerate(values)}, True)
     if axis == "pp":
         return None
-    place = np.empty(len(view.plan.nodes), dtype=np.int64)
-    place[np.lexsort(view.domain_of_node)] = np.arange(len(place))
-    node = place[view.plan.node_of_rank[shown]]
+    node = view.node_of_rank[shown]
     domain = view.domain_of_rank[level, shown]
     slot = view.plan.gpu_of_rank[shown]
     return colours_apart(value[shown], node, slot, domain, count)

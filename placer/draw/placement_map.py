@@ -130,7 +130,7 @@ def placement_map(
     """
     view = machine_view(plan)
     nodes, place = _zoomed(view, zoom)
-    shown = np.isin(plan.node_of_rank, nodes)
+    shown = np.isin(view.node_of_rank, nodes)
     level = _level(view, nodes, int(shown.sum()))
     axis = colour or default_axis(view, shown, level)
     apart = level if level >= 0 else min(1, len(view.levels) - 2)
@@ -151,12 +151,11 @@ def placement_map(
 
 def _zoomed(view: MachineView, zoom: str | None) -> tuple[IntArray, str]:
     """Nodes of the domain asked for, in the order of the view, and its name."""
-    order = np.lexsort(view.domain_of_node)
     if zoom is None:
-        return order, ""
+        return np.arange(len(view.names[0])), ""
     level, domain = view.find(zoom)
-    inside = view.domain_of_node[level, order] == domain
-    return order[inside], f"{view.levels[level]} {view.path(level, domain)}"
+    inside = np.flatnonzero(view.domain_of_node[level] == domain)
+    return inside, f"{view.levels[level]} {view.path(level, domain)}"
 
 
 def _level(view: MachineView, nodes: IntArray, num_ranks: int) -> int:
