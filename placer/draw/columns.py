@@ -98,27 +98,29 @@ class Layout:
             for x, y in panel.places
         ]
 
-    def draw(self, root: Xml.Element) -> None:
-        """Add what lies behind and beside the cells: boxes and names."""
-        view = self.view
-        panels = list(dict.fromkeys(column.panel for column in self.columns))
-        named = _named_panels(view)
-        names = [view.panel_name(2, panel) if named else "" for panel in panels]
-        full = [view.names[2][panel] if named else "" for panel in panels]
-        draw_panels(
-            root, self.flow.panels, names, full, min(1.0, self.grid.pitch / LEAST)
-        )
-        self._draw_names(root)
+    @cached_property
+    def panels(self) -> list[int]:
+        """The domain around each box of columns."""
+        return list(dict.fromkeys(column.panel for column in self.columns))
 
-    def _draw_names(self, root: Xml.Element) -> None:
-        """Racks above their columns, nodes beside their rows."""
+    def draw_boxes(self, root: Xml.Element) -> None:
+        """Add the boxes behind the cells, with their names."""
+        view = self.view
+        named = _named_panels(view)
+        names = [view.panel_name(2, panel) if named else "" for panel in self.panels]
+        full = [view.names[2][panel] if named else "" for panel in self.panels]
+        zoom = min(1.0, self.grid.pitch / LEAST)
+        draw_panels(root, self.flow.panels, names, full, zoom)
+
+    def draw_names(self, root: Xml.Element) -> None:
+        """Add the names of racks above their columns, of nodes beside their rows."""
         grid = self.grid
         font = 11 * grid.header / 18
         room = grid.item[0] - grid.label - font / 2.75
         for index, (column, (x, y)) in enumerate(
             zip(self.columns, self.places, strict=True)
         ):
-            name = svg.shortened(column.name, room, font)
+            name = svg.shortened(self._fitting(column, room, font), room, font)
             hover = "" if column.name.startswith(column.full) else column.full
             above = y - font / 2.2
             svg.write(root, name, x, above, hover, font_size=font, class_="p-soft")
@@ -128,6 +130,13 @@ class Layout:
                     at: svg.Attributes = {"text_anchor": "end", "class_": "p-soft"}
                     middle = y + row * grid.pitch + 3.5
                     svg.write(root, label, x - 4, middle, font_size=_LABEL_FONT, **at)
+
+    def _fitting(self, column: Column, room: float, font: float) -> str:
+        """Name of a rack; without that of what is around it, where it is too long."""
+        if not _named_panels(self.view) or svg.text_width(column.name, font) <= room:
+            return column.name
+        around = self.view.short[2][column.panel]
+        return column.name.removeprefix(around).lstrip("-_.") or column.name
 
 
 def layout(

@@ -39,7 +39,8 @@ class Cells:
 
     def draw(self, root: Xml.Element) -> None:
         """Add it to a picture."""
-        self.layout.draw(root)
+        self.layout.draw_boxes(root)
+        self.layout.draw_names(root)
         seats = list(_seats(self))
         _draw_cells(root, self, seats)
         _draw_outlines(root, self, seats)

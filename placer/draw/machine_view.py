@@ -106,8 +106,13 @@ class MachineView:
         )
 
     def panel_name(self, level: int, domain: int) -> str:
-        """What is written over the box of a domain: ``block b01``."""
+        """What is written over the box of a domain: ``block b01``.
+
+        Where several are called so, with those around it: ``block p1/b01``.
+        """
         tier, name = self.levels[level], self.short[level][domain]
+        if self.short[level].count(name) > 1:
+            name = self.path(level, domain)
         return name if name.startswith(f"{tier} ") else f"{tier} {name}"
 
     def path(self, level: int, domain: int) -> str:

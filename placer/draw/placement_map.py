@@ -82,7 +82,7 @@ def _draw_swatches(
             x += _SWATCH
         text = (
             f"{groups.name(groups.values[0])} to {groups.name(groups.values[-1])}: "
-            f"{_meaning(groups)}"
+            f"{groups.meaning or 'colours repeat, numbers tell them apart'}"
         )
         svg.write(legend, text, x + 8, y + 4.5, font_size=_FONT)
         if is_mixed:
@@ -98,13 +98,6 @@ def _draw_swatches(
         name = groups.name(value)
         svg.write(legend, name, x + _SWATCH + 4, y + 4.5, font_size=_FONT)
         x += _SWATCH + 4 + svg.text_width(name, _FONT) + 10
-
-
-def _meaning(groups: Grouping) -> str:
-    """What one colour in two places says."""
-    if groups.colours is not None and groups.colours.are_apart:
-        return f"neighbours differ, one colour across a gap is one {groups.group_noun}"
-    return "colours repeat, numbers tell them apart"
 
 
 MOST_GPUS = 2048

@@ -16,6 +16,7 @@ from placer.base.units import format_beside, format_seconds, plural
 from placer.cost.links import total_load
 from placer.draw import palette
 from placer.draw.machine_view import short_names
+from placer.draw.time_line import PART_COLOURS
 from placer.explain.ways import ways
 from placer.report.page.findings import homes, parts
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from placer.report.page.side import Side
 
 _SIDES = ("old", "new")
+_AXES = ("tp", "cp", "ep", "pp", "dp")
 _MINUS = "\N{MINUS SIGN}"
 
 
@@ -62,17 +64,27 @@ class StepRow(NamedTuple):
     change_bar: Piece | None
 
 
+# Of a class such as ``w125``: what it sets, how many make one, and the unit.
+_SIZES = {
+    "w": ("width", 10, "%"),
+    "l": ("left", 10, "%"),
+    "h": ("height", 1, "px"),
+    "r": ("line-height", 1, "px"),
+}
+
+
 def widths(body: str) -> str:
-    """Style rules of all widths and starts that a body uses."""
+    """Style rules of all sizes and starts that a body uses."""
     used = {
         name
         for names in re.findall(r'class="([^"]*)"', body)
         for name in names.split()
-        if re.fullmatch(r"[wl]\d+", name)
+        if re.fullmatch(r"[wlhr]\d+", name)
     }
-    rule = {"w": "width", "l": "left"}
+    rules = ((name, *_SIZES[name[0]]) for name in sorted(used))
     return "".join(
-        f".{name}{{{rule[name[0]]}:{int(name[1:]) / 10:g}%}}" for name in sorted(used)
+        f".{name}{{{what}:{int(name[1:]) / one:g}{unit}}}"
+        for name, what, one, unit in rules
     )
 
 
@@ -185,14 +197,15 @@ def colours_of_tiers(plan: Plan) -> dict[str, str]:
 
 
 def tier_style(plan: Plan) -> str:
-    """Style rules of the classes."""
+    """Style rules of the classes, and of the parts of a step."""
     joined = set(plan.topology.get("tiers", ())[: plan.topology.get("scale_up", 0)])
     colours, rules = colours_of_tiers(plan), []
     for tier, kind in kinds_of_tiers(plan).items():
         colour = colours[tier]
         hatch = f"repeating-linear-gradient(135deg,{colour} 0 5px,transparent 5px 7px)"
         rules.append(f".{kind}{{background:{colour if tier in joined else hatch}}}")
-    return "".join(rules)
+    parts = (f".fall .p-{a}{{background:{PART_COLOURS[a]}}}" for a in _AXES)
+    return "".join((*rules, *parts))
 
 
 _SHOWN = 6
