@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 _MOST_SLOTS = 1024
 _LEAST_FONT, _MOST_FONT = 8.0, 18.0  # of a number in its cell
-# A cell: its column of the map, and its row and place across on that column's grid.
-Cell = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -113,20 +111,27 @@ def _draw_cells(root: Xml.Element, cells: Cells, seats: Sequence[_Seat]) -> None
 
 
 def _draw_outlines(root: Xml.Element, cells: Cells, seats: Sequence[_Seat]) -> None:
-    """A line around each group that leaves its domain, where they are few."""
+    """One line around all cells of each group that is outlined."""
     pitch, group = cells.layout.grid.pitch, cells.content.groups.group_of_rank
-    places = cells.layout.places
-    at = {(seat.column, seat.row, seat.across): seat for seat in seats}
-    corner = {
-        (column, row, across): (
-            places[column][0] + across * pitch,
-            places[column][1] + row * pitch,
-        )
-        for column, row, across in at
-    }
     outlined = set(np.flatnonzero(cells.content.outlined).tolist())
-    group_at = {cell: int(group[seat.rank]) for cell, seat in at.items()}
-    draw_outlines(root, group_at, outlined, corner, pitch)
+    at = {(seat.column, seat.row, seat.across): int(group[seat.rank]) for seat in seats}
+    lines: dict[int, list[str]] = {own: [] for own in sorted(outlined)}
+    for (column, row, across), own in at.items():
+        if own in outlined:
+            left, top = cells.layout.places[column]
+            corner = left + across * pitch, top + row * pitch
+            lines[own] += [
+                side
+                for (down, right), side in _sides(*corner, pitch)
+                if at.get((column, row + down, across + right)) != own
+            ]
+    layer = svg.add(root, "g", class_="outlines", fill="none", pointer_events="none")
+    for own, sides in lines.items():
+        if sides:
+            path = "".join(sides)
+            svg.add(layer, "path", d=path, class_="p-halo", stroke_width=4.0)
+            look = {"class_": "p-out", "data_group": str(own)}
+            svg.add(layer, "path", d=path, stroke_width=2.0, **look)
 
 
 class _Hover:
@@ -158,35 +163,6 @@ class _Hover:
         return (
             f"{text}\nits {groups.group_noun} leaves its {home}: within one {reached}"
         )
-
-
-def draw_outlines(
-    root: Xml.Element,
-    group_at: Mapping[Cell, int],
-    outlined: set[int],
-    corner: Mapping[Cell, tuple[float, float]],
-    pitch: float,
-) -> None:
-    """One line around all cells of each group to outline.
-
-    ``group_at``: group of each cell. ``outlined``: groups. ``corner``: top left of each
-    cell, in pixels.
-    """
-    lines: dict[int, list[str]] = {}
-    for (column, row, across), group in group_at.items():
-        if group in outlined:
-            sides = [
-                side
-                for (down, right), side in _sides(*corner[column, row, across], pitch)
-                if group_at.get((column, row + down, across + right)) != group
-            ]
-            lines.setdefault(group, []).extend(sides)
-    layer = svg.add(root, "g", class_="outlines", fill="none", pointer_events="none")
-    for group, sides in sorted(lines.items()):
-        path = "".join(sides)
-        svg.add(layer, "path", d=path, class_="p-halo", stroke_width=4.0)
-        look = {"class_": "p-out", "data_group": str(group)}
-        svg.add(layer, "path", d=path, stroke_width=2.0, **look)
 
 
 def _sides(x: float, y: float, pitch: float) -> tuple[tuple[tuple[int, int], str], ...]:

@@ -6,7 +6,7 @@ Shapes: L levels, N nodes that are shown, R ranks of a plan.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -126,7 +126,15 @@ class MachineView:
 
     def find(self, wanted: str) -> tuple[int, int]:
         """Level and domain that ``wanted`` names, such as ``r012``, ``b1/r012``."""
-        found = list(self._called(wanted))
+        tier, equals, rest = wanted.partition("=")
+        found = [
+            (level, domain)
+            for level, own in enumerate(self.levels[:-1])
+            for domain in range(len(self.names[level]))
+            if f"/{self.path(level, domain)}".endswith(
+                f"/{rest if equals and tier == own else wanted}"
+            )
+        ]
         if len(found) == 1:
             return found[0]
         if not found:
@@ -141,18 +149,6 @@ class MachineView:
             ]
             hint = f"say which: {', '.join(shown)}"
         raise InputError(message, key="zoom", hint=hint)
-
-    def _called(self, wanted: str) -> Iterator[tuple[int, int]]:
-        tier, equals, rest = wanted.partition("=")
-        for level in range(len(self.levels) - 1):
-            name = rest if equals and tier == self.levels[level] else wanted
-            last = name.rpartition("/")[2]
-            for domain, own in enumerate(self.names[level]):
-                if own in (last, name) and self._ends(level, domain, name):
-                    yield level, domain
-
-    def _ends(self, level: int, domain: int, name: str) -> bool:
-        return f"/{self.path(level, domain)}".endswith(f"/{name}")
 
 
 Path = tuple[str, ...]

@@ -176,7 +176,9 @@ def band(run: Run, stages: Sequence[int], longest_s: float) -> str:
             if width:
                 shape = f"M{x} {row[piece.stage]}h{width}v.9h-{width}z"
                 shapes[colour].append(shape)
-    root = Xml.Element("svg", viewBox=f"0 0 {_BAND} {high}", preserveAspectRatio="none")
+    told = f"When stages {stages[0]} to {stages[-1]} work"
+    look = {"role": "img", "aria-label": told, "preserveAspectRatio": "none"}
+    root = Xml.Element("svg", look, viewBox=f"0 0 {_BAND} {high}")
     idle = "".join(f"M0 {y}h{run.pipeline_s * pace:.0f}v.9H0z" for y in range(high))
     svg.add(root, "path", d=idle, class_="p-wait")
     for colour, drawn in shapes.items():

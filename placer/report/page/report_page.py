@@ -55,42 +55,10 @@ if TYPE_CHECKING:
     from placer.report.page.side import Side
 
 
-def page(
-    title: str,
-    style: str,
-    body: str,
-    scripts: Sequence[str],
-    data: Mapping[str, Any],
-    plain: str,
-) -> str:
-    """The page as one text.
-
-    ``title``, ``style``, ``body``: the body is HTML. ``scripts``: names of the scripts
-    in their order. ``data``: what the scripts read, as JSON in the element ``data``.
-    ``plain``: shown where scripts are off.
-    """
-    script = "\n".join(["", '"use strict";', *(asset(name) for name in scripts)])
-    return rendered(
-        "document.html",
-        digests={"style": _digest(style), "script": _digest(script)},
-        title=title,
-        style=style,
-        body=body.rstrip(),
-        plain=plain,
-        data=_json(data),
-        script=script,
-    )
-
-
-def rendered(name: str, **given: Any) -> str:
-    """A template of this package, filled in."""
-    return _templates().get_template(name).render(given)
-
-
 @cache
 def _templates() -> Environment:
     return Environment(
-        loader=FunctionLoader(asset),
+        loader=FunctionLoader(_asset),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -108,7 +76,7 @@ def _json(data: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
-def asset(name: str) -> str:
+def _asset(name: str) -> str:
     """Text of a file of the page."""
     return (files("placer.report.page") / "report" / name).read_text("utf-8")
 
@@ -145,12 +113,19 @@ def report_page(sides: Sequence[Side], path: str) -> str:
     maps, found = maps_of(sides), homes(sides)
     matching = match(sides[0].plan, plan) if len(sides) > 1 else None
     texts = _texts(sides, maps, found, matching, path)
-    body = rendered("page.html", folded=folded, **first_words, **texts)
-    title = f"{plan.job.get('name')} on {plan.topology.get('name')}: placement report"
-    plain = "The maps need scripts; the rest does not."
-    style = svg.page_style() + asset("page.css") + tier_style(plan) + widths(body)
-    data = _data(sides, maps, found, matching)
-    return page(title, style, body, _SCRIPTS, data, plain)
+    job, machine = plan.job.get("name"), plan.topology.get("name")
+    page, document = map(_templates().get_template, ("page.html", "document.html"))
+    body = page.render(folded=folded, **first_words, **texts)
+    style = svg.page_style() + _asset("page.css") + tier_style(plan) + widths(body)
+    script = "\n".join(["", '"use strict";', *map(_asset, _SCRIPTS)])
+    return document.render(
+        digests={"style": _digest(style), "script": _digest(script)},
+        title=f"{job} on {machine}: placement report",
+        style=style,
+        body=body.rstrip(),
+        data=_json(_data(sides, maps, found, matching)),
+        script=script,
+    )
 
 
 def _first_words(sides: Sequence[Side]) -> dict[str, Any]:

@@ -184,7 +184,8 @@ function searched() {
     bringIntoView(sides[after].seats[ranks[0]]);
   } else {
     choose(-1, false);
-    if (found && !ranks.some((rank) => isSeen(cellBox(-1, sides[after].seats[rank])))) showAll();
+    const half = halves();
+    if (found && !ranks.some((rank) => isSeen(cellBox(-1, sides[after].seats[rank]), half))) showAll();
     if (ranks) $("told").textContent = foundText(text, ranks.length);
     else tell(-1);
   }

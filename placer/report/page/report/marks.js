@@ -34,18 +34,19 @@ const middle = (side, rank) => gpuCorner(side.seats[rank]).map((corner) => corne
 
 // Names of boxes keep a size to read: no larger, however near, and none where they are
 // too small; but the outermost stay where they have the room.
-const named = ["boxes", "names"].map((id) => Array.from($(id).querySelectorAll("text"), (text) => (
-  { text, own: Number(text.getAttribute("font-size")), long: text.textContent.length, isBox: id === "boxes" })));
+const named = ["boxes", "names"].map((id) => Array.from($(id).querySelectorAll("text"), (text) => ({
+  text, own: Number(text.getAttribute("font-size")), y: Number(text.getAttribute("y")), long: (text.firstChild?.data ?? "").length, isBox: id === "boxes" })));
 let sizedFor = 0;
 function sizeNames(scale) {
   if (scale === sizedFor) return;
   sizedFor = scale;
   for (const texts of named) {
     const longest = Math.max(...texts.map(({ long }) => long)), hasRoom = longest * 8 * 0.6 <= boxes[2][0][2] * scale;
-    for (const { text, own, isBox } of texts) {
-      const isShown = own * scale >= LEAST_FONT || (isBox && hasRoom);
-      text.setAttribute("display", isShown ? "inline" : "none");
-      text.setAttribute("font-size", short(Math.min(isBox ? Math.max(own, 8 / scale) : own, MOST_FONT / scale)));
+    for (const { text, own, y, isBox } of texts) {
+      const font = Math.min(isBox ? Math.max(own, 8 / scale) : own, MOST_FONT / scale);
+      text.setAttribute("display", own * scale >= LEAST_FONT || (isBox && hasRoom) ? "inline" : "none");
+      text.setAttribute("font-size", short(font));
+      text.setAttribute("y", short(y + Math.max(font - own, 0)));
     }
   }
 }
@@ -55,14 +56,14 @@ function nameCells(layer, s, scale) {
   const side = sides[s], cell = pitch * scale;
   if (cell >= 26) {
     const font = Math.min(13, cell * 0.3) / scale, own = { class: "number p-ink", "font-size": font, "stroke-width": 3 / scale };
-    for (const gpu of seenCells(s, -1)) {
+    for (const gpu of seenCells(-1)) {
       const [x, y] = gpuCorner(gpu), rank = side.rankAt[gpu];
       if (rank >= 0) add(layer, "text", { ...own, x: x + pitch / 2, y: y + pitch / 2 + font * 0.8 }, rank);
     }
   }
   if (machine.isLabelled || cell < 20 || across * cell < 34) return;
   const font = Math.min(11, cell * 0.3) / scale;
-  for (const node of seenCells(s, 0)) {
+  for (const node of seenCells(0)) {
     const [x, y] = boxes[0][node], room = Math.floor((across * pitch) / (0.6 * font)), name = machine.names[0][node];
     const text = name.length > room ? name.slice(0, room - 1) + "\u2026" : name;
     add(layer, "text", { class: "name p-ink", "font-size": font, "stroke-width": 3 / scale, x, y: y + font }, text);

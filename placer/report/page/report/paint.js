@@ -37,19 +37,19 @@ function means(s, level) {
 }
 
 // The cells of a level that are seen.
-function seenCells(s, level) {
-  if (level >= 0) return boxes[level].map((box, cell) => isSeen(box) && cell).filter((cell) => cell !== false);
-  return boxes[0].flatMap((box, node) => (isSeen(box) ? Array.from({ length: machine.gpus[node] }, (_, i) => firstGpu[node] + i) : []));
+function seenCells(level) {
+  const half = halves(), seen = boxes[Math.max(level, 0)].flatMap((box, cell) => (isSeen(box, half) ? [cell] : []));
+  return level >= 0 ? seen : seen.flatMap((node) => Array.from({ length: machine.gpus[node] }, (_, i) => firstGpu[node] + i));
 }
 
 function paint(s, marked) {
   const scale = scaleOf(maps[s]), level = cellLevel(scale), side = sides[s];
   const colours = level < 0 ? coloursOf(s) : once(s, level, () => means(s, level));
-  const colourOf = (cell) => (level < 0 ? colours[side.rankAt[cell]] : colours[cell]) ?? css("--line");
-  const cells = seenCells(s, level);
+  const free = css("--line"), colourOf = (cell) => (level < 0 ? colours[side.rankAt[cell]] : colours[cell]) ?? free;
+  const cells = seenCells(level);
   const gap = (pitch * scale < 5 && level < 0 ? 0 : Math.max(1, Math.round(pitch * scale * 0.08))) / scale;
   const hatch = level < 0 ? mode.hatch?.(s) : null, isHatched = (cell) => hatch?.[side.rankAt[cell]];
-  const own = layers[s], seen = [mode.key, isDark(), scale, view.x, view.y].join();
+  const own = layers[s], seen = [mode.key, isDark(), scale, view.x, view.y, halves()].join();
   if (own.seen !== seen) fill(own.cells, level, cells, colourOf, gap, isHatched);
   own.seen = seen;
   own.cells.setAttribute("class", marked ? "cells dim" : "cells");

@@ -41,12 +41,15 @@ function zoomAt(factor, x, y) {
 
 const showAll = () => moveView(1, worldWidth / 2, worldHeight / 2);
 
-// Whether a box is in the part that is shown, some of it or so much of its half.
-function isSeen([left, top, width, height], share = 1) {
-  return left + width >= view.x - share * worldWidth / view.zoom / 2 && left <= view.x + share * worldWidth / view.zoom / 2
-    && top + height >= view.y - share * worldHeight / view.zoom / 2 && top <= view.y + share * worldHeight / view.zoom / 2;
+// Half the width and height of what is seen; a map may be wider than the part it shows.
+function halves() {
+  const { width, height } = maps[after].getBoundingClientRect(), scale = scaleOf(maps[after]) || 1;
+  return [width / scale / 2, height / scale / 2];
 }
 
+const isSeen = ([left, top, width, height], [halfX, halfY]) => left + width >= view.x - halfX && left <= view.x + halfX
+  && top + height >= view.y - halfY && top <= view.y + halfY;
+
 function bringIntoView(gpu) {
-  if (!isSeen(cellBox(-1, gpu), 0.9)) moveView(view.zoom, ...gpuCorner(gpu));
+  if (!isSeen(cellBox(-1, gpu), halves().map((half) => half * 0.9))) moveView(view.zoom, ...gpuCorner(gpu));
 }
