@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -278,37 +278,21 @@ def _listed(side: Side) -> Iterator[Alike]:
         yield Alike(link["domain"], remark, "", link["tier"], link["busy_s"])
 
 
-class LinkRow(NamedTuple):
-    """Links alike: names, the classes of their bar, and how long they are in use."""
-
-    name: str
-    remark: str
-    hover: str
-    bar: str
-    busy: str
-
-
-class LinkTable(NamedTuple):
-    """The busiest links of a side."""
-
-    name: str
-    rows: list[LinkRow]
-
-
-def link_tables(sides: Sequence[Side]) -> Iterator[LinkTable]:
+def link_tables(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
     """The busiest links of each side, all bars to one scale."""
     lists = [busiest(side)[:_SHOWN] for side in sides]
     most = max((alike.busy_s for found in lists for alike in found), default=0.0)
-    kinds = kinds_of_tiers(sides[-1].plan)
+    kind = kinds_of_tiers(sides[-1].plan)
     for side, found in zip(sides, lists, strict=True):
-        yield LinkTable(side.name, [_row(one, most, kinds) for one in found])
-
-
-def _row(alike: Alike, most: float, kinds: Mapping[str, str]) -> LinkRow:
-    width = permille(alike.busy_s / most) if most else 0
-    bar = f"w{width} {kinds.get(alike.tier, '')}".strip()
-    busy = format_beside(alike.busy_s, most)
-    return LinkRow(alike.name, alike.remark, alike.hover, bar, busy)
+        rows = [
+            {
+                "links": one,
+                "bar": f"w{permille(one.busy_s / (most or 1))} {kind.get(one.tier)}",
+                "busy": format_beside(one.busy_s, most),
+            }
+            for one in found
+        ]
+        yield {"name": side.name, "rows": rows}
 
 
 def links_heading(sides: Sequence[Side]) -> str:

@@ -58,7 +58,7 @@ function nameCells(layer, s, scale) {
     const font = Math.min(13, cell * 0.3) / scale, own = { class: "number p-ink", "font-size": font, "stroke-width": 3 / scale };
     for (const gpu of seenCells(-1)) {
       const [x, y] = gpuCorner(gpu), rank = side.rankAt[gpu];
-      if (rank >= 0) add(layer, "text", { ...own, x: x + pitch / 2, y: y + pitch / 2 + font * 0.8 }, rank);
+      if (rank >= 0) add(layer, "text", { ...own, x: x + pitch / 2, y: y + pitch / 2 + font * (machine.isLabelled ? 0.36 : 0.8) }, rank);
     }
   }
   if (machine.isLabelled || cell < 20 || across * cell < 34) return;

@@ -47,7 +47,8 @@ function paint(s, marked) {
   const colours = level < 0 ? coloursOf(s) : once(s, level, () => means(s, level));
   const free = css("--line"), colourOf = (cell) => (level < 0 ? colours[side.rankAt[cell]] : colours[cell]) ?? free;
   const cells = seenCells(level);
-  const gap = (pitch * scale < 5 && level < 0 ? 0 : Math.max(1, Math.round(pitch * scale * 0.08))) / scale;
+  const pixels = pitch * scale < 5 && level < 0 ? 0 : Math.max(1, Math.round(pitch * scale * 0.08));
+  const gap = [pixels / scale, Math.floor(pixels / 2) / scale]; // in all, and on the left and above
   const hatch = level < 0 ? mode.hatch?.(s) : null, isHatched = (cell) => hatch?.[side.rankAt[cell]];
   const own = layers[s], seen = [mode.key, isDark(), scale, view.x, view.y, halves()].join();
   if (own.seen !== seen) fill(own.cells, level, cells, colourOf, gap, isHatched);
@@ -61,10 +62,10 @@ function paint(s, marked) {
 const short = (length) => Math.round(length * 1e4) / 1e4;
 const rect = (x, y, width, height) => "M" + short(x) + " " + short(y) + "h" + short(width) + "v" + short(height) + "h" + short(-width) + "z";
 
-function fill(layer, level, cells, colourOf, gap, isHatched) {
+function fill(layer, level, cells, colourOf, [gap, before], isHatched) {
   const shapes = new Map();
   for (const cell of cells) {
-    const [x, y, width, height] = cellBox(level, cell), shape = rect(x, y, width - gap, height - gap);
+    const [x, y, width, height] = cellBox(level, cell), shape = rect(x + before, y + before, width - gap, height - gap);
     for (const colour of isHatched(cell) ? [colourOf(cell), "url(#hatch)"] : [colourOf(cell)]) {
       shapes.set(colour, (shapes.get(colour) ?? "") + shape);
     }
