@@ -160,7 +160,10 @@ def layout(
     rows = dict.fromkeys(
         min(-(-most // pieces), _MOST_ROWS) for pieces in range(1, _MOST_PIECES + 1)
     )
-    pitches = [pitch for pitch in _PITCHES if pitch >= least]
+    # Of those too large for so many cells without any space, none is tried.
+    most_area = width * tallest / (slots * len(nodes))
+    known = [pitch for pitch in _PITCHES if pitch >= least]
+    pitches = [pitch for pitch in known if pitch**2 <= most_area] or known[-1:]
     usual, *cut = (
         _laid_out(view, tuple(_columns(view, racks, count)), count, slots, origin,
                   (width, tallest), pitches)

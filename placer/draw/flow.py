@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from placer.draw import svg
@@ -38,6 +38,18 @@ class Flow:
     height: float
     # Items, counted over all panels, that stand first on a line of their panel.
     first_of_line: frozenset[int]
+
+    def moved(self, right: float) -> Flow:
+        """All of it so many pixels further right."""
+        panels = (
+            replace(
+                panel,
+                x=panel.x + right,
+                places=tuple((x + right, y) for x, y in panel.places),
+            )
+            for panel in self.panels
+        )
+        return replace(self, panels=tuple(panels))
 
 
 def flow(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
@@ -118,17 +118,15 @@ def maps_of(sides: Sequence[Side]) -> Maps:
     )
     gpus = _gpus(sides, views)
     width = _ALONE if len(sides) == 1 else _BESIDE
-    view, slots, room = views[-1], int(gpus.max()), width - 2 * _MARGIN
-
-    def at(left: float) -> Layout:
-        origin, nodes = (left, _MARGIN), range(len(gpus))
-        return columns.layout(view, nodes, slots, origin, room, _HIGH * room, 0.0)
-
-    layout = at(_MARGIN)
-    used = max(layout.flow.width, layout.flow.height / _HIGH)
-    beside = (used - layout.flow.width) / 2
-    size = used + 2 * _MARGIN, layout.flow.height + 2 * _MARGIN
-    return Maps(views, at(_MARGIN + beside), size, gpus, left_out)
+    room, nodes = width - 2 * _MARGIN, range(len(gpus))
+    origin, slots = (_MARGIN, _MARGIN), int(gpus.max())
+    found = columns.layout(
+        views[-1], nodes, slots, origin, room, tallest=_HIGH * room, least=0.0
+    )
+    used = max(found.flow.width, found.flow.height / _HIGH)
+    size = used + 2 * _MARGIN, found.flow.height + 2 * _MARGIN
+    layout = replace(found, flow=found.flow.moved((used - found.flow.width) / 2))
+    return Maps(views, layout, size, gpus, left_out)
 
 
 def modes(

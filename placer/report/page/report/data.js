@@ -5,7 +5,8 @@ const $ = (id) => document.getElementById(id);
 
 // Whole numbers of 32 bits from base64.
 function decoded(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   return new Int32Array(bytes.buffer);
 }
 
