@@ -37,29 +37,6 @@ def shown_stages(num_stages: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Chart:
-    """Where times and stages lie, in pixels."""
-
-    pace: float
-    row: float
-    stages: list[int]
-    num_stages: int
-
-    def x(self, seconds: float) -> float:
-        return _LEFT + seconds * self.pace
-
-    def y(self, stage: int) -> float:
-        left_out = self.num_stages - len(self.stages)
-        after_break = left_out > 0 and stage >= _ENDS
-        row = stage - left_out if after_break else stage
-        return _TOP + row * (self.row + _ROW_GAP) + after_break * _BREAK
-
-    @property
-    def bottom(self) -> float:
-        return self.y(self.num_stages) - _ROW_GAP
-
-
-@dataclass(frozen=True)
 class Run:
     """What the stages of the slowest replica do, and what a step takes after it.
 
@@ -105,6 +82,22 @@ class Run:
         ]
 
 
+@dataclass(frozen=True)
+class _Chart:
+    """Where times and stages lie, in pixels."""
+
+    pace: float
+    row: float  # height of a stage
+    y: dict[int, float]  # top of each stage with a row
+
+    def x(self, seconds: float) -> float:
+        return _LEFT + seconds * self.pace
+
+    @property
+    def bottom(self) -> float:
+        return max(self.y.values()) + self.row
+
+
 def slowest_run(step: Step) -> Run:
     """The work of the replica that sets the step."""
     job = step.model.job
@@ -136,7 +129,13 @@ def pipeline_chart(step: Step, theme: str = "auto") -> str:
     run = slowest_run(step)
     row = min(_ROW, _TALL / len(run.stages) - _ROW_GAP)
     pace = (_WIDTH - _MARGIN - _LEFT) / run.total_s
-    chart = _Chart(pace, row, run.stages, step.model.job.parallelism.pp)
+    rows = (
+        (stage, place, _TOP + index * _BREAK)
+        for index, own in enumerate(run.bands)
+        for place, stage in enumerate(own, index * _ENDS)
+    )
+    y = {stage: top + place * (row + _ROW_GAP) for stage, place, top in rows}
+    chart = _Chart(pace, row, y)
     root = svg.new_picture(_WIDTH, chart.bottom + 56, theme, _title(step))
     _draw_heading(root, run)
     _draw_legend(root, run)
@@ -239,19 +238,19 @@ def _after(step: Step) -> Iterator[Part]:
 def _draw_legend(root: Xml.Element, run: Run) -> None:
     """What the colours mean."""
     x, y = _MARGIN, 98.0
-    for name, colour in run.legend:
+    entries = [(name, {"fill": colour}) for name, colour in run.legend]
+    for name, look in (
+        *entries,
+        ("waiting: bubble and messages", {"class_": "p-panel"}),
+    ):
         box = {"x": x, "y": y - 7, "width": 14.0, "height": 14.0, "rx": 2.0}
-        svg.add(root, "rect", **box, fill=colour)
+        svg.add(root, "rect", **box, **look)
         svg.write(root, name, x + 20, y + 4.5, font_size=13)
         x += 20 + svg.text_width(name, 13) + 18
-    box = {"x": x, "y": y - 7, "width": 14.0, "height": 14.0, "rx": 2.0}
-    svg.add(root, "rect", **box, class_="p-panel")
-    svg.write(root, "waiting: bubble and messages", x + 20, y + 4.5, font_size=13)
 
 
 def _draw_stages(root: Xml.Element, chart: _Chart, run: Run) -> None:
-    for stage in chart.stages:
-        y = chart.y(stage)
+    for stage, y in chart.y.items():
         box = {"x": _LEFT, "y": y, "height": chart.row}
         svg.add(
             root, "rect", **box, width=run.pipeline_s * chart.pace, class_="p-panel"
@@ -259,7 +258,7 @@ def _draw_stages(root: Xml.Element, chart: _Chart, run: Run) -> None:
         middle = y + chart.row / 2 + 4
         svg.write(root, f"stage {stage}", _MARGIN, middle, font_size=_FONT)
     if run.left_out:
-        above = chart.y(chart.stages[_ENDS]) - _ROW_GAP - _BREAK / 2 + 6
+        above = chart.y[run.stages[_ENDS]] - _ROW_GAP - _BREAK / 2 + 6
         svg.write(root, run.left_out, _LEFT, above, class_="p-soft", font_size=_FONT)
 
 
@@ -267,7 +266,7 @@ def _draw_piece(
     layer: Xml.Element, chart: _Chart, piece: Piece, exposed: float
 ) -> None:
     x, width = chart.x(piece.start_s), (piece.end_s - piece.start_s) * chart.pace
-    box = {"y": chart.y(piece.stage), "height": chart.row}
+    box = {"y": chart.y[piece.stage], "height": chart.row}
     # A hair of background tells a piece from the next.
     shown = width - 0.7 if width > 3 else width
     kind = "forward" if piece.is_forward else "backward"
