@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from placer.draw import svg
@@ -39,6 +39,18 @@ class Flow:
     # Items, counted over all panels, that stand first on a line of their panel.
     first_of_line: frozenset[int]
 
+    def moved(self, right: float) -> Flow:
+        """All of it so many pixels further right."""
+        panels = (
+            replace(
+                panel,
+                x=panel.x + right,
+                places=tuple((x + right, y) for x, y in panel.places),
+            )
+            for panel in self.panels
+        )
+        return replace(self, panels=tuple(panels))
+
 
 def flow(
     counts: Sequence[int],
@@ -48,6 +60,7 @@ def flow(
     header: float,
     lead: float = 0.0,
     most_columns: int = 1_000_000,
+    zoom: float = 1.0,
 ) -> Flow:
     """Panels of ``counts`` items each, side by side as far as ``width`` goes.
 
@@ -55,9 +68,10 @@ def flow(
     item, the space around it included. ``width``: pixels there are; an item wider than
     that gets a line of its own. ``header``: height kept free above the items of a
     panel. ``lead``: width kept free to their left. ``most_columns``: items side by side
-    in one panel, at most.
+    in one panel, at most. ``zoom``: of the space around and between panels.
     """
-    room = width - 2 * PADDING - lead
+    padding, gap = PADDING * zoom, GAP * zoom
+    room = width - 2 * padding - lead
     columns = min(max(int(room // item[0]), 1), most_columns)
     panels: list[Panel] = []
     first_of_line: list[int] = []
@@ -67,24 +81,24 @@ def flow(
     for count in counts:
         lines = -(-count // columns)
         across = -(-count // lines)
-        own_width = lead + across * item[0] + 2 * PADDING
-        own_height = lines * item[1] + header + 2 * PADDING
+        own_width = lead + across * item[0] + 2 * padding
+        own_height = lines * item[1] + header + 2 * padding
         if x > origin[0] and x + own_width > origin[0] + width:
-            x, y = origin[0], y + line + GAP
+            x, y = origin[0], y + line + gap
             line = 0.0
         places = tuple(
             (
-                x + PADDING + lead + i % across * item[0],
-                y + PADDING + header + i // across * item[1],
+                x + padding + lead + i % across * item[0],
+                y + padding + header + i // across * item[1],
             )
             for i in range(count)
         )
         panels.append(Panel(x, y, own_width, own_height, places))
         first_of_line += range(items, items + count, across)
         items += count
-        x += own_width + GAP
+        x += own_width + gap
         line = max(line, own_height)
-        used = max(used, x - GAP - origin[0])
+        used = max(used, x - gap - origin[0])
     height = y + line - origin[1]
     return Flow(tuple(panels), used, height, frozenset(first_of_line))
 
@@ -94,16 +108,18 @@ def draw_panels(
     panels: Sequence[Panel],
     names: Sequence[str],
     full: Sequence[str],
+    zoom: float = 1.0,
 ) -> None:
     """The boxes behind the items, each with its name unless that is empty.
 
-    On hover a name says what of ``full`` it does not.
+    On hover a name says what of ``full`` it does not. ``zoom``: of the names.
     """
+    padding, font = PADDING * zoom, _FONT * zoom
     for panel, name, own in zip(panels, names, full, strict=True):
         box = {"x": panel.x, "y": panel.y, "width": panel.width, "height": panel.height}
-        svg.add(root, "rect", **box, rx=6.0, class_="p-panel")
+        svg.add(root, "rect", **box, rx=6 * zoom, class_="p-panel")
         if name:
-            shown = svg.shortened(name, panel.width - 2 * PADDING, _FONT)
-            at = panel.x + PADDING, panel.y + PADDING + _FONT
+            shown = svg.shortened(name, panel.width - 2 * padding, font)
+            at = panel.x + padding, panel.y + padding + font
             hover = "" if shown.endswith(own) else own
-            svg.write(root, shown, *at, hover, font_size=_FONT, font_weight="600")
+            svg.write(root, shown, *at, hover, font_size=font, font_weight="600")

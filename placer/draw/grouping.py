@@ -115,6 +115,7 @@ def _neighbours(pairs: Sequence[_Pairs], size: int) -> list[tuple[IntArray, IntA
     ]
 
 
+_MOST_TOLD = 8  # values that a list of colours names
 COLOURS = ("dp", "pp", "ep", "tp")
 
 _WORDS = {
@@ -175,6 +176,24 @@ class Grouping:
         """Whether several values have one colour."""
         return len(self.values) > len(palette.DISTINCT)
 
+    @property
+    def meaning(self) -> str:
+        """What one colour in two places says; empty if it may be any two values."""
+        if self.colours is None or not self.colours.are_apart:
+            return ""
+        return f"neighbours differ, one colour across a gap is one {self.group_noun}"
+
+    def legend(self) -> list[tuple[str, str]]:
+        """Colours and what they say; one text without a colour where they repeat."""
+        first, last = self.name(self.values[0]), self.name(self.values[-1])
+        if self.repeats and not self.is_ordered:
+            meaning = self.meaning or "colours repeat"
+            return [("", f"{self.value_noun} {first} to {last}: {meaning}")]
+        steps = min(len(self.values), _MOST_TOLD)
+        told = [self.values[-(-i * len(self.values) // steps)] for i in range(steps)]
+        noun = "" if self.names else f"{self.value_noun} "
+        return [(self.colour(value), f"{noun}{self.name(value)}") for value in told]
+
     @cached_property
     def _index(self) -> dict[int, int]:
         """Place of every value on the map among them."""
@@ -214,16 +233,16 @@ def default_axis(view: MachineView, shown: BoolArray, level: int) -> str:
     ``shown`` ((R,)): whether each rank is on the map. ``level``: level whose domains
     are the cells; -1 for GPUs.
     """
-    present = _present(view.plan)
+    axes = present(view.plan)
     if level < 0:
-        return present[0]
+        return axes[0]
     cell = view.domain_of_rank[level, shown]
-    for axis in present:
+    for axis in axes:
         value = _groups(view.plan, axis)[0]
         held = np.unique(np.stack((cell, value[shown])), axis=1)[0]
         if axis == "pp" or np.median(np.bincount(held)) <= len(palette.DISTINCT):
             return axis
-    return present[0]
+    return axes[0]
 
 
 def grouping(view: MachineView, axis: str, shown: BoolArray, level: int) -> Grouping:
@@ -235,11 +254,11 @@ def grouping(view: MachineView, axis: str, shown: BoolArray, level: int) -> Grou
     ``shown`` ((R,)): whether each rank is on the map. ``level``: level of the domains
     that should be told apart.
     """
-    present = _present(view.plan)
-    if axis not in present:
-        why = "" if axis == "role" or "role" in present else ": its size is 1"
+    axes = present(view.plan)
+    if axis not in axes:
+        why = "" if axis == "role" or "role" in axes else ": its size is 1"
         message = f"the job has no {axis}{why}"
-        hint = f"it has {', '.join(present)}"
+        hint = f"it has {', '.join(axes)}"
         raise InputError(message, key="colour", hint=hint)
     value, group, members = _groups(view.plan, axis)
     values = tuple(np.unique(value[shown]).tolist())
@@ -248,7 +267,7 @@ def grouping(view: MachineView, axis: str, shown: BoolArray, level: int) -> Grou
     return Grouping(axis, value, values, group, members, colours, names)
 
 
-def _present(plan: Plan) -> list[str]:
+def present(plan: Plan) -> list[str]:
     """What the ranks may be coloured by: those of a workload share no axis."""
     if plan.role_of_rank:
         return ["role"]
@@ -303,9 +322,7 @@ def _colours(
         return Colours({value: index for index, value in enumerate(values)}, True)
     if axis == "pp":
         return None
-    place = np.empty(len(view.plan.nodes), dtype=np.int64)
-    place[np.lexsort(view.domain_of_node)] = np.arange(len(place))
-    node = place[view.plan.node_of_rank[shown]]
+    node = view.node_of_rank[shown]
     domain = view.domain_of_rank[level, shown]
     slot = view.plan.gpu_of_rank[shown]
     return colours_apart(value[shown], node, slot, domain, count)

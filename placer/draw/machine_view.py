@@ -1,12 +1,12 @@
-"""A plan's machine as nested domains, known from the plan alone.
+"""A machine as nested domains, known from the plans that use it.
 
-Shapes: L levels, N nodes, R ranks, G groups.
+Shapes: L levels, N nodes that are shown, R ranks of a plan.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -61,20 +61,30 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True, eq=False)
 class MachineView:
-    """The domains that hold ranks."""
+    """Domains around nodes, and the ranks of one plan in them."""
 
     plan: Plan
-    # Tiers whose domains the plan names, the node first, the machine last.
+    # Tiers whose domains are known, the node first, the machine last.
     levels: tuple[str, ...]
     # ``names[l][d]``: name of domain ``d`` of level ``l``; domains in the order of
     # their names, numbers as numbers, inside the domain that encloses them.
     names: tuple[tuple[str, ...], ...]
-    domain_of_node: IntArray  # (L, N)
+    # ``parents[l][d]``: domain of level ``l + 1`` that encloses domain ``d``.
+    parents: tuple[IntArray, ...]
+    node_of_rank: IntArray  # (R,): domain of the first level
+
+    @cached_property
+    def domain_of_node(self) -> IntArray:
+        """Domain of every node at each level; shape (L, N)."""
+        rows = [np.arange(len(self.names[0]))]
+        for parent in self.parents:
+            rows.append(parent[rows[-1]])
+        return np.stack(rows)
 
     @cached_property
     def domain_of_rank(self) -> IntArray:
         """Domain of every rank at each level; shape (L, R)."""
-        return self.domain_of_node[:, self.plan.node_of_rank]
+        return self.domain_of_node[:, self.node_of_rank]
 
     @cached_property
     def scale_up_level(self) -> int:
@@ -96,28 +106,35 @@ class MachineView:
         )
 
     def panel_name(self, level: int, domain: int) -> str:
-        """What is written over the box of a domain: ``block b01``."""
-        tier, name = self.levels[level], self.short[level][domain]
-        return name if name.startswith(f"{tier} ") else f"{tier} {name}"
+        """What is written over the box of a domain: ``block b01``.
 
-    def parent_of(self, level: int) -> IntArray:
-        """Domain of level ``level + 1`` that encloses each domain of ``level``."""
-        parent = np.zeros(len(self.names[level]), dtype=np.int64)
-        parent[self.domain_of_node[level]] = self.domain_of_node[level + 1]
-        return parent
+        Where several are called so, with those around it: ``block p1/b01``.
+        """
+        tier, name = self.levels[level], self.short[level][domain]
+        if self.short[level].count(name) > 1:
+            name = self.path(level, domain)
+        return name if name.startswith(f"{tier} ") else f"{tier} {name}"
 
     def path(self, level: int, domain: int) -> str:
         """Names from the outside in: ``b01/r012``; the machine has no part in it."""
         parts: list[str] = []
         while level < len(self.levels) - 1:
             parts.append(self.names[level][domain])
-            domain = int(self.parent_of(level)[domain])
+            domain = int(self.parents[level][domain])
             level += 1
         return "/".join(reversed(parts))
 
     def find(self, wanted: str) -> tuple[int, int]:
         """Level and domain that ``wanted`` names, such as ``r012``, ``b1/r012``."""
-        found = list(self._called(wanted))
+        tier, equals, rest = wanted.partition("=")
+        found = [
+            (level, domain)
+            for level, own in enumerate(self.levels[:-1])
+            for domain in range(len(self.names[level]))
+            if f"/{self.path(level, domain)}".endswith(
+                f"/{rest if equals and tier == own else wanted}"
+            )
+        ]
         if len(found) == 1:
             return found[0]
         if not found:
@@ -133,37 +150,67 @@ class MachineView:
             hint = f"say which: {', '.join(shown)}"
         raise InputError(message, key="zoom", hint=hint)
 
-    def _called(self, wanted: str) -> Iterator[tuple[int, int]]:
-        tier, equals, rest = wanted.partition("=")
-        for level in range(len(self.levels) - 1):
-            name = rest if equals and tier == self.levels[level] else wanted
-            last = name.rpartition("/")[2]
-            for domain, own in enumerate(self.names[level]):
-                if own in (last, name) and self._ends(level, domain, name):
-                    yield level, domain
 
-    def _ends(self, level: int, domain: int, name: str) -> bool:
-        return f"/{self.path(level, domain)}".endswith(f"/{name}")
+Path = tuple[str, ...]
 
 
 def machine_view(plan: Plan) -> MachineView:
-    """The domains that a plan names."""
-    tiers = plan.outer_tiers or ["node", *plan.domains]
+    """The domains of a plan's nodes."""
+    return machine_views([plan])[0][0]
+
+
+def machine_views(
+    plans: Sequence[Plan],
+    others: Callable[[Sequence[str]], Iterable[Path]] | None = None,
+) -> tuple[list[MachineView], int]:
+    """Each plan on one machine: all their nodes, and free ones beside them.
+
+    The last number counts the nodes left out, as no rank is in their domain.
+
+    ``others``: names of the domains of each node of the machine, outermost first, the
+    node itself last, for the levels between machine and node that it is given.
+    """
+    tiers = plans[0].outer_tiers or ["node", *plans[0].domains, "machine"]
     if len(tiers) < 2:
         tiers.append("machine")
-    inner = [tier for tier in tiers[1:-1] if tier in plan.domains]
+    inner = [t for t in tiers[1:-1] if all(t in plan.domains for plan in plans)]
+    paths = dict.fromkeys(
+        path
+        for plan in plans
+        for path in zip(
+            *(plan.domains[t] for t in inner[::-1]), plan.nodes, strict=True
+        )
+    )
+    used, nodes = {path[:-1] for path in paths}, {path[-1] for path in paths}
+    free = [path for path in (others(inner) if others else ()) if path[-1] not in nodes]
+    paths |= dict.fromkeys(path for path in free if path[:-1] in used)
+    left_out = sum(path[:-1] not in used for path in free)
     levels = (tiers[0], *inner, tiers[-1])
-    num_nodes = len(plan.nodes)
-    rows = np.zeros((len(levels), num_nodes), dtype=np.int64)
-    names: list[tuple[str, ...]] = [()] * len(levels)
-    names[-1] = (str(plan.topology["name"]),)
-    for level in range(len(levels) - 2, -1, -1):
-        own = plan.domains[levels[level]] if level else plan.nodes
-        known = set(zip(rows[level + 1].tolist(), own, strict=True))
-        order = sorted(known, key=lambda item: (item[0], natural_key(item[1])))
-        index = {item: i for i, item in enumerate(order)}
-        rows[level] = [
-            index[item] for item in zip(rows[level + 1].tolist(), own, strict=True)
-        ]
-        names[level] = tuple(name for _, name in order)
-    return MachineView(plan, levels, tuple(names), rows)
+    names, parents = _tree(list(paths), str(plans[0].topology["name"]))
+    at = {name: node for node, name in enumerate(names[0])}
+    return [
+        MachineView(plan, levels, names, parents, _at(plan, at)) for plan in plans
+    ], left_out
+
+
+def _at(plan: Plan, index: Mapping[str, int]) -> IntArray:
+    node = np.array([index[name] for name in plan.nodes], dtype=np.int64)
+    return node[plan.node_of_rank]
+
+
+def _tree(
+    paths: Sequence[Path], machine: str
+) -> tuple[tuple[tuple[str, ...], ...], tuple[IntArray, ...]]:
+    """Names of the domains of each level, and the parents of those below the last."""
+    names: list[tuple[str, ...]] = [(machine,)]
+    parents: list[IntArray] = []
+    around: dict[Path, int] = {(): 0}
+    for depth in range(1, len(paths[0]) + 1):
+        own = sorted(
+            {path[:depth] for path in paths},
+            key=lambda path: (around[path[:-1]], natural_key(path[-1])),
+        )
+        parents.insert(0, np.array([around[path[:-1]] for path in own], dtype=np.int64))
+        names.insert(0, tuple(path[-1] for path in own))
+        around = {path: index for index, path in enumerate(own)}
+    return tuple(names), tuple(parents)

@@ -12,6 +12,23 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+# Of what is not data, by theme.
+LIGHT = {
+    "page": "#ffffff",
+    "panel": "#f1f3f5",
+    "ink": "#16191d",
+    "soft": "#59616b",
+    "line": "#d3d8de",
+    "mixed": "#c9d0d8",
+}
+DARK = {
+    "page": "#14171b",
+    "panel": "#23282f",
+    "ink": "#f2f4f6",
+    "soft": "#a3acb8",
+    "line": "#3d4550",
+    "mixed": "#4b545f",
+}
 DISTINCT = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
 
 _VIRIDIS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as Xml
 
 from placer.base.errors import InputError
 from placer.base.units import format_seconds
@@ -14,8 +15,6 @@ from placer.draw.time_line import PART_COLOURS, Part, exposed_parts
 from placer.draw.timetable import Piece, slowest_pipeline, timetable, work_s
 
 if TYPE_CHECKING:
-    from xml.etree import ElementTree as Xml
-
     from placer.cost.step import Step
 
 # Of more stages the first and the last are drawn, as many of each.
@@ -38,34 +37,69 @@ def shown_stages(num_stages: int) -> list[int]:
 
 
 @dataclass(frozen=True)
+class Run:
+    """What the stages of the slowest replica do, and what a step takes after it.
+
+    Of a job with very many micro-batches only the first are ``drawn``.
+    """
+
+    step: Step
+    replica: int
+    stages: list[int]  # those with a row of their own
+    drawn: int
+    pieces: list[Piece]  # of those stages
+    exposed_s: tuple[float, ...]  # of each kind of work of `Operation`
+    pipeline_s: float
+    after: tuple[Part, ...]
+
+    @property
+    def total_s(self) -> float:
+        """Seconds that are drawn."""
+        return self.pipeline_s + sum(part.seconds for part in self.after)
+
+    @property
+    def left_out(self) -> str:
+        """How many stages have no row; empty if none."""
+        count = self.step.model.job.parallelism.pp - len(self.stages)
+        return f"{count:,} more stage{'s' * (count != 1)}" if count else ""
+
+    @property
+    def bands(self) -> list[list[int]]:
+        """Stages side by side: all, or the first and the last of more."""
+        if not self.left_out:
+            return [self.stages]
+        return [self.stages[:_ENDS], self.stages[_ENDS:]]
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """Names and colours, but for what is waiting."""
+        inside = ", ".join(axis for axis in self.step.stage_times if axis != "pp")
+        return [
+            ("forward", _FORWARD),
+            ("backward", _BACKWARD),
+            *([(f"exposed {inside}", _EXPOSED)] if inside else []),
+            *((part.name, part.colour) for part in self.after),
+        ]
+
+
+@dataclass(frozen=True)
 class _Chart:
     """Where times and stages lie, in pixels."""
 
     pace: float
-    row: float
-    stages: list[int]
-    num_stages: int
+    row: float  # height of a stage
+    y: dict[int, float]  # top of each stage with a row
 
     def x(self, seconds: float) -> float:
         return _LEFT + seconds * self.pace
 
-    def y(self, stage: int) -> float:
-        left_out = self.num_stages - len(self.stages)
-        after_break = left_out > 0 and stage >= _ENDS
-        row = stage - left_out if after_break else stage
-        return _TOP + row * (self.row + _ROW_GAP) + after_break * _BREAK
-
     @property
     def bottom(self) -> float:
-        return self.y(self.num_stages) - _ROW_GAP
+        return max(self.y.values()) + self.row
 
 
-def pipeline_chart(step: Step, theme: str = "auto") -> str:
-    """SVG of the work of every stage, when it runs, and what of it is communication.
-
-    After the pipeline come the parts of the step that follow from other axes. Of a job
-    with very many micro-batches only the first are drawn.
-    """
+def slowest_run(step: Step) -> Run:
+    """The work of the replica that sets the step."""
     job = step.model.job
     if job.model is None:
         raise InputError("the job has no model, so no times", key="model")
@@ -74,44 +108,112 @@ def pipeline_chart(step: Step, theme: str = "auto") -> str:
     rows = shown_stages(axes.pp)
     drawn = _drawn(job.micro_batches, axes.pp, axes.vp * len(rows))
     pieces = timetable(stages, drawn, axes.vp, job.overlap.pp)
-    pipeline = max(piece.end_s for piece in pieces if piece.stage == 0)
-    after = list(_after(step))
-    total = pipeline + sum(part.seconds for part in after)
-    row = min(_ROW, _TALL / len(rows) - _ROW_GAP)
-    chart = _Chart((_WIDTH - _MARGIN - _LEFT) / total, row, rows, axes.pp)
+    own = zip(work_s(stages), work_s(bare), strict=True)
+    return Run(
+        step,
+        replica,
+        rows,
+        drawn,
+        [piece for piece in pieces if piece.stage in rows],
+        tuple(max(spent - alone, 0.0) for spent, alone in own),
+        max(piece.end_s for piece in pieces if piece.stage == 0),
+        tuple(_after(step)),
+    )
+
+
+def pipeline_chart(step: Step, theme: str = "auto") -> str:
+    """SVG of the work of every stage, when it runs, and what of it is communication.
+
+    After the pipeline come the parts of the step that follow from other axes.
+    """
+    run = slowest_run(step)
+    row = min(_ROW, _TALL / len(run.stages) - _ROW_GAP)
+    pace = (_WIDTH - _MARGIN - _LEFT) / run.total_s
+    rows = (
+        (stage, place, _TOP + index * _BREAK)
+        for index, own in enumerate(run.bands)
+        for place, stage in enumerate(own, index * _ENDS)
+    )
+    y = {stage: top + place * (row + _ROW_GAP) for stage, place, top in rows}
+    chart = _Chart(pace, row, y)
     root = svg.new_picture(_WIDTH, chart.bottom + 56, theme, _title(step))
-    _draw_heading(root, step, replica, drawn)
-    inside = ", ".join(axis for axis in step.stage_times if axis != "pp")
-    _draw_legend(root, inside, after)
-    _draw_stages(root, chart, pipeline)
+    _draw_heading(root, run)
+    _draw_legend(root, run)
+    _draw_stages(root, chart, run)
     layer = svg.add(root, "g", class_="pieces", text_anchor="middle")
-    spent, alone = work_s(stages), work_s(bare)
-    for piece in (piece for piece in pieces if piece.stage in rows):
-        exposed = spent[piece.work] - alone[piece.work]
-        _draw_piece(layer, chart, piece, max(exposed, 0.0))
-    _draw_after(root, chart, after, pipeline)
-    _draw_times(root, chart, total)
+    for piece in run.pieces:
+        _draw_piece(layer, chart, piece, run.exposed_s[piece.work])
+    _draw_after(root, chart, run)
+    _draw_times(root, chart, run.total_s)
     return svg.to_text(root)
+
+
+# Width of a band in units of its own: a page stretches it to its room.
+_BAND = 10_000
+_HAIR = 4
+
+
+def band(run: Run, stages: Sequence[int], longest_s: float) -> str:
+    """SVG of the work of some stages for a page: a stage a unit high, without words.
+
+    ``longest_s``: seconds of the whole width.
+    """
+    pace, high = _BAND / longest_s, len(stages)
+    shapes: dict[str, list[str]] = {_FORWARD: [], _BACKWARD: [], _EXPOSED: []}
+    row = {stage: index for index, stage in enumerate(stages)}
+    for piece in run.pieces:
+        if piece.stage not in row:
+            continue
+        left, end = round(piece.start_s * pace), round(piece.end_s * pace)
+        end -= _HAIR * (end - left > 6 * _HAIR)
+        tail = min(round(run.exposed_s[piece.work] * pace), end - left)
+        kind = _FORWARD if piece.is_forward else _BACKWARD
+        for colour, x, width in (
+            (kind, left, end - left - tail),
+            (_EXPOSED, end - tail, tail),
+        ):
+            if width:
+                shape = f"M{x} {row[piece.stage]}h{width}v.9h-{width}z"
+                shapes[colour].append(shape)
+    told = f"When stages {stages[0]} to {stages[-1]} work"
+    look = {"role": "img", "aria-label": told, "preserveAspectRatio": "none"}
+    root = Xml.Element("svg", look, viewBox=f"0 0 {_BAND} {high}")
+    idle = "".join(f"M0 {y}h{run.pipeline_s * pace:.0f}v.9H0z" for y in range(high))
+    svg.add(root, "path", d=idle, class_="p-wait")
+    for colour, drawn in shapes.items():
+        svg.add(root, "path", d="".join(drawn), fill=colour)
+    start = run.pipeline_s
+    for part in run.after:
+        box = {"x": start * pace, "width": max(part.seconds * pace, 8.0), "y": 0.0}
+        svg.add(root, "rect", **box, height=high - 0.1, fill=part.colour)
+        start += part.seconds
+    return Xml.tostring(root, encoding="unicode")
 
 
 def _title(step: Step) -> str:
     return f"The slowest pipeline: {step.model.job.name} on {step.model.topology.name}"
 
 
-def _draw_heading(root: Xml.Element, step: Step, replica: int, drawn: int) -> None:
-    job = step.model.job
-    axes = job.parallelism
-    few = "" if drawn == job.micro_batches else f"the first {drawn:,} of "
+def _draw_heading(root: Xml.Element, run: Run) -> None:
+    step = run.step
+    axes = step.model.job.parallelism
     parts = (
-        f"replica {replica}",
+        f"replica {run.replica}",
         f"{axes.pp} stage{'s' * (axes.pp != 1)}"
         + f" of {axes.vp} chunks" * (axes.vp > 1),
-        f"{few}{job.micro_batches:,} micro-batch{'es' * (job.micro_batches != 1)}",
+        micro_batches_text(run),
         f"{format_seconds(step.step_time_s)} a step",
     )
     subtitle = f" {svg.DOT} ".join(parts)
     room = _WIDTH - 2 * _MARGIN
     svg.write_heading(root, _title(step), subtitle, _MARGIN, room, 20)
+
+
+def micro_batches_text(run: Run) -> str:
+    """How many micro-batches are drawn, of how many."""
+    count = run.step.model.job.micro_batches
+    few = "" if run.drawn == count else f"the first {run.drawn:,} of "
+    return f"{few}{count:,} micro-batch{'es' * (count != 1)}"
 
 
 def _drawn(micro_batches: int, num_stages: int, chunks: int) -> int:
@@ -133,43 +235,38 @@ def _after(step: Step) -> Iterator[Part]:
         yield Part("fixed", step.model.fixed_s, PART_COLOURS["fixed"], False)
 
 
-def _draw_legend(root: Xml.Element, inside: str, after: Sequence[Part]) -> None:
-    """What the colours mean; ``inside`` names the axes exposed within the work."""
-    entries = [
-        ("forward", _FORWARD),
-        ("backward", _BACKWARD),
-        *([(f"exposed {inside}", _EXPOSED)] if inside else []),
-        *((part.name, part.colour) for part in after),
-    ]
+def _draw_legend(root: Xml.Element, run: Run) -> None:
+    """What the colours mean."""
     x, y = _MARGIN, 98.0
-    for name, colour in entries:
+    entries = [(name, {"fill": colour}) for name, colour in run.legend]
+    for name, look in (
+        *entries,
+        ("waiting: bubble and messages", {"class_": "p-panel"}),
+    ):
         box = {"x": x, "y": y - 7, "width": 14.0, "height": 14.0, "rx": 2.0}
-        svg.add(root, "rect", **box, fill=colour)
+        svg.add(root, "rect", **box, **look)
         svg.write(root, name, x + 20, y + 4.5, font_size=13)
         x += 20 + svg.text_width(name, 13) + 18
-    box = {"x": x, "y": y - 7, "width": 14.0, "height": 14.0, "rx": 2.0}
-    svg.add(root, "rect", **box, class_="p-panel")
-    svg.write(root, "waiting: bubble and messages", x + 20, y + 4.5, font_size=13)
 
 
-def _draw_stages(root: Xml.Element, chart: _Chart, pipeline: float) -> None:
-    for stage in chart.stages:
-        y = chart.y(stage)
+def _draw_stages(root: Xml.Element, chart: _Chart, run: Run) -> None:
+    for stage, y in chart.y.items():
         box = {"x": _LEFT, "y": y, "height": chart.row}
-        svg.add(root, "rect", **box, width=pipeline * chart.pace, class_="p-panel")
+        svg.add(
+            root, "rect", **box, width=run.pipeline_s * chart.pace, class_="p-panel"
+        )
         middle = y + chart.row / 2 + 4
         svg.write(root, f"stage {stage}", _MARGIN, middle, font_size=_FONT)
-    if left_out := chart.num_stages - len(chart.stages):
-        text = f"{left_out:,} more stage{'s' * (left_out != 1)}"
-        above = chart.y(chart.stages[_ENDS]) - _ROW_GAP - _BREAK / 2 + 6
-        svg.write(root, text, _LEFT, above, class_="p-soft", font_size=_FONT)
+    if run.left_out:
+        above = chart.y[run.stages[_ENDS]] - _ROW_GAP - _BREAK / 2 + 6
+        svg.write(root, run.left_out, _LEFT, above, class_="p-soft", font_size=_FONT)
 
 
 def _draw_piece(
     layer: Xml.Element, chart: _Chart, piece: Piece, exposed: float
 ) -> None:
     x, width = chart.x(piece.start_s), (piece.end_s - piece.start_s) * chart.pace
-    box = {"y": chart.y(piece.stage), "height": chart.row}
+    box = {"y": chart.y[piece.stage], "height": chart.row}
     # A hair of background tells a piece from the next.
     shown = width - 0.7 if width > 3 else width
     kind = "forward" if piece.is_forward else "backward"
@@ -191,12 +288,10 @@ def _draw_piece(
         svg.write(layer, str(piece.micro_batch), *place, font_size=9.5, **ink)
 
 
-def _draw_after(
-    root: Xml.Element, chart: _Chart, after: Sequence[Part], pipeline: float
-) -> None:
-    start = pipeline
+def _draw_after(root: Xml.Element, chart: _Chart, run: Run) -> None:
+    start = run.pipeline_s
     layer = svg.add(root, "g", class_="after")
-    for part in after:
+    for part in run.after:
         box = {"x": chart.x(start), "width": part.seconds * chart.pace, "y": _TOP}
         look = {"fill": part.colour, "data_seconds": repr(part.seconds)}
         hover = f"{part.name}: {format_seconds(part.seconds)}"

@@ -82,7 +82,7 @@ def _draw_swatches(
             x += _SWATCH
         text = (
             f"{groups.name(groups.values[0])} to {groups.name(groups.values[-1])}: "
-            f"{_meaning(groups)}"
+            f"{groups.meaning or 'colours repeat, numbers tell them apart'}"
         )
         svg.write(legend, text, x + 8, y + 4.5, font_size=_FONT)
         if is_mixed:
@@ -98,13 +98,6 @@ def _draw_swatches(
         name = groups.name(value)
         svg.write(legend, name, x + _SWATCH + 4, y + 4.5, font_size=_FONT)
         x += _SWATCH + 4 + svg.text_width(name, _FONT) + 10
-
-
-def _meaning(groups: Grouping) -> str:
-    """What one colour in two places says."""
-    if groups.colours is not None and groups.colours.are_apart:
-        return f"neighbours differ, one colour across a gap is one {groups.group_noun}"
-    return "colours repeat, numbers tell them apart"
 
 
 MOST_GPUS = 2048
@@ -130,7 +123,7 @@ def placement_map(
     """
     view = machine_view(plan)
     nodes, place = _zoomed(view, zoom)
-    shown = np.isin(plan.node_of_rank, nodes)
+    shown = np.isin(view.node_of_rank, nodes)
     level = _level(view, nodes, int(shown.sum()))
     axis = colour or default_axis(view, shown, level)
     apart = level if level >= 0 else min(1, len(view.levels) - 2)
@@ -151,12 +144,11 @@ def placement_map(
 
 def _zoomed(view: MachineView, zoom: str | None) -> tuple[IntArray, str]:
     """Nodes of the domain asked for, in the order of the view, and its name."""
-    order = np.lexsort(view.domain_of_node)
     if zoom is None:
-        return order, ""
+        return np.arange(len(view.names[0])), ""
     level, domain = view.find(zoom)
-    inside = view.domain_of_node[level, order] == domain
-    return order[inside], f"{view.levels[level]} {view.path(level, domain)}"
+    inside = np.flatnonzero(view.domain_of_node[level] == domain)
+    return inside, f"{view.levels[level]} {view.path(level, domain)}"
 
 
 def _level(view: MachineView, nodes: IntArray, num_ranks: int) -> int:

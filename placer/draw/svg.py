@@ -11,27 +11,13 @@ import re
 from collections.abc import Mapping
 from xml.etree import ElementTree as Xml
 
+from placer.draw import palette
+
 Attributes = dict[str, str | float]
 
 THEMES = ("auto", "light", "dark")
 FONTS = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
 
-_LIGHT = {
-    "page": "#ffffff",
-    "panel": "#f1f3f5",
-    "ink": "#16191d",
-    "soft": "#59616b",
-    "line": "#d3d8de",
-    "mixed": "#c9d0d8",
-}
-_DARK = {
-    "page": "#14171b",
-    "panel": "#23282f",
-    "ink": "#f2f4f6",
-    "soft": "#a3acb8",
-    "line": "#3d4550",
-    "mixed": "#4b545f",
-}
 # Class of an element: what is coloured, and by which colour of the theme.
 _RULES = {
     "p-page": ("fill", "page"),
@@ -165,11 +151,9 @@ def to_text(root: Xml.Element) -> str:
 
 
 def _style(theme: str) -> str:
-    if theme == "dark":
-        return _sheet(_DARK)
-    if theme == "light":
-        return _sheet(_LIGHT)
-    return f"{_sheet(_LIGHT)}@media (prefers-color-scheme:dark){{{_sheet(_DARK)}}}"
+    light, dark = _sheet(palette.LIGHT), _sheet(palette.DARK)
+    auto = f"{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    return {"light": light, "dark": dark}.get(theme, auto)
 
 
 def _sheet(colours: Mapping[str, str]) -> str:
@@ -177,6 +161,20 @@ def _sheet(colours: Mapping[str, str]) -> str:
         f".{name}{{{what}:{colours[colour]}}}"
         for name, (what, colour) in _RULES.items()
     )
+
+
+def page_style() -> str:
+    """Style rules of a page: the colours of both themes as variables, and the classes.
+
+    ``--ink`` is the colour of texts.
+    """
+    light, dark = (
+        "".join(f"--{name}:{colour};" for name, colour in theme.items())
+        for theme in (palette.LIGHT, palette.DARK)
+    )
+    rules = _sheet({name: f"var(--{name})" for name in palette.LIGHT})
+    media = "@media screen and (prefers-color-scheme:dark)"
+    return f":root{{{light}}}{media}{{:root{{{dark}}}}}{rules}"
 
 
 def _clean(text: str) -> str:

@@ -138,7 +138,7 @@ def _tiles(content: Content) -> Iterator[Tile]:
     own_group, value = own_group[order], value[order]
     leaves, domain = leaves[order], domain[order]
     found, starts = np.unique(domain, return_index=True)
-    parent = view.parent_of(level)
+    parent = view.parents[level]
     for index, start, end in zip(
         found.tolist(), starts, [*starts[1:], len(ranks)], strict=True
     ):

@@ -4,7 +4,7 @@ from itertools import combinations, pairwise
 
 import pytest
 
-from placer.draw import palette, svg, time_line
+from placer.draw import palette, time_line
 from tests.draw.colour_vision import VISION, contrast, difference, lab
 
 
@@ -33,7 +33,7 @@ def test_text_on_colours() -> None:
         assert contrast(palette.ink_on(colour), colour) >= 4.5
 
 
-@pytest.mark.parametrize("theme", [svg._LIGHT, svg._DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("theme", [palette.LIGHT, palette.DARK], ids=["light", "dark"])
 def test_text_on_themes(theme: dict[str, str]) -> None:
     """All text of both themes has that contrast on both of their backgrounds."""
     for text in ("ink", "soft"):

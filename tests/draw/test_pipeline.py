@@ -1,7 +1,9 @@
 """The chart of the pipeline holds every piece of work, and adds up to the step."""
 
+import re
 from dataclasses import replace
 from itertools import pairwise
+from xml.etree import ElementTree as Xml
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.cost.step import Step, StepModel
 from placer.draw import pipeline as module
-from placer.draw.pipeline import pipeline_chart
+from placer.draw.pipeline import band, pipeline_chart, slowest_run
 from placer.topology.read import read_topology
 from tests.cost.random_cases import random_case
 from tests.draw.pictures import SVG, of_class, parse
@@ -42,6 +44,35 @@ def test_adds_up(seed: int) -> None:
     assert max(ends) - 84 == pytest.approx(width, abs=0.8)
     if after:
         assert right(after[-1]) == pytest.approx(1600 - 24, abs=0.1)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_bands_are_the_chart(seed: int) -> None:
+    """What a page shows is every piece of the chart, to one scale, and as long."""
+    step = a_step(seed)
+    run = slowest_run(step)
+    axes = step.model.job.parallelism
+    bands = [parse_band(band(run, own, 2 * run.total_s)) for own in run.bands]
+    assert sum(high for high, *_ in bands) == len(run.stages)
+    work = sum(width for _, shapes, _ in bands for width in shapes)
+    wanted = sum(piece.end_s - piece.start_s for piece in run.pieces)
+    count = 2 * step.model.job.micro_batches * axes.pp * axes.vp
+    assert len(run.pieces) == count
+    room = 5000 / run.total_s
+    assert work == pytest.approx(wanted * room, abs=5 * count)
+    for _, _, after in bands:
+        assert sum(after) == pytest.approx(
+            sum(part.seconds for part in run.after) * room, abs=8.1 * len(after)
+        )
+
+
+def parse_band(text: str) -> tuple[int, list[float], list[float]]:
+    """Stages of a band, and the widths of pieces and of what follows them."""
+    root = Xml.fromstring(text)
+    paths = "".join(e.get("d", "") for e in root.iter("path") if e.get("fill"))
+    widths = [float(width) for width in re.findall(r"h([0-9]+)v", paths)]
+    after = [float(e.get("width", 0)) for e in root.iter("rect")]
+    return int(root.get("viewBox", "").split()[-1]), widths, after
 
 
 def right(element: object) -> float:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.base.errors import InputError, OutputError
+from placer.draw import palette, svg
 from placer.draw import png as module
-from placer.draw import svg
 from placer.draw.machine_view import short_names
 from placer.draw.placement_map import placement_map
 from placer.draw.png import png
@@ -27,8 +27,8 @@ def test_themes(theme: str) -> None:
     text = svg.to_text(svg.new_picture(10, 10, theme, "nothing"))
     style = parse(text).findtext(f"{SVG}style") or ""
     assert ("prefers-color-scheme" in style) == (theme == "auto")
-    assert (svg._LIGHT["page"] in style) == (theme != "dark")
-    assert (svg._DARK["page"] in style) == (theme != "light")
+    assert (palette.LIGHT["page"] in style) == (theme != "dark")
+    assert (palette.DARK["page"] in style) == (theme != "light")
 
 
 def test_lengths() -> None:

@@ -70,8 +70,15 @@ def shots(browser: Browser, folder: Path) -> Iterator[tuple[str, bytes]]:
     browser.resize(1440, 1000)
     browser.open(page)
     for side, name in enumerate(("before", "after")):
-        url = browser.run("return canvases[arguments[0]].toDataURL();", side)
-        yield f"report-{name}", b64decode(url.partition(",")[2])
+        box = browser.run(
+            "const box = maps[arguments[0]].getBoundingClientRect();"
+            "return [box.x + scrollX, box.y + scrollY, box.width, box.height];",
+            side,
+        )
+        clip = dict(zip(("x", "y", "width", "height"), box, strict=True))
+        whole = {"clip": clip | {"scale": 1}, "captureBeyondViewport": True}
+        png = browser.command("Page.captureScreenshot", **whole)["data"]
+        yield f"report-{name}", b64decode(png)
 
 
 def screenshot(browser: Browser, page: Path) -> bytes:

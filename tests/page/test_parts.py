@@ -11,11 +11,16 @@ from placer.api.place import place
 from placer.api.report import report_html
 from placer.base.units import format_beside, format_bytes_beside
 from placer.draw import palette
+from placer.draw.grouping import grouping
 from placer.draw.heat_map import traffic_map
+from placer.draw.machine_view import machine_view
 from placer.draw.placement_map import placement_map
 from placer.job.started import Started
+from placer.placement.inputs import Inputs
 from placer.placement.plan import Plan
 from placer.report.next_text import launch_commands
+from placer.report.page.maps import maps_of, modes
+from placer.report.page.side import Side
 from placer.topology.read import read_topology
 from tests.draw.pictures import of_class, parse
 from tests.page.plans import inputs, plan_on, small_job, two_plans
@@ -146,3 +151,42 @@ def test_long_ids_are_numbered_with_the_whole_on_hover() -> None:
     assert {"rack 1", "rack 6"} <= written
     told = {e.text for e in root.iter() if e.tag.endswith("}title")}
     assert set(racks) <= told
+
+
+@pytest.mark.parametrize("axis", ["dp", "pp", "tp"])
+def test_a_value_has_one_colour_everywhere(axis: str) -> None:
+    """Cells of the page have the colours of the map that `placer.draw` makes."""
+    plan = two_plans()[1]
+    view = machine_view(plan)
+    (mode,) = (one for one in modes([view], ["tp", "pp", "dp"]) if one["axis"] == axis)
+    value = grouping(view, axis, np.ones(48, dtype=bool), 1).value_of_rank
+    for cell in of_class(parse(placement_map(plan, axis)), "cell"):
+        shade = mode["shades"][value[int(cell.get("data-rank", -1))]]
+        assert mode["palette"][int(shade, 36)] == cell.get("fill")
+
+
+def test_the_page_has_names_of_the_map() -> None:
+    """Domains and nodes are called on the page as in the map of the same machine."""
+    topology, job = inputs(dp=8)
+    plan = plan_on(topology, job, np.arange(64))
+    ground = maps_of([Side("", plan, None)]).ground()
+    on_page = re.findall(r"<text[^>]*>([^<]+)<", ground)
+    drawn = {
+        e.text for e in parse(placement_map(plan)).iter() if e.tag.endswith("text")
+    }
+    assert {"block b1", "b1-r1", "n1"} <= set(on_page) <= drawn
+
+
+def test_free_nodes_are_drawn_beside_ranks() -> None:
+    """Of a machine that is known, free nodes in domains with ranks are shown."""
+    topology = read_topology("rack:3 node:4 gpu:8")
+    job = small_job(tp=2, pp=2, dp=10)
+    plan = plan_on(topology, job, np.arange(40))
+    maps = maps_of([Side("", plan, Inputs(topology, job))])
+    assert maps.view.names[0] == tuple(
+        f"r{r}-n{n}" for r in (1, 2) for n in (1, 2, 3, 4)
+    )
+    assert (maps.gpus.tolist(), maps.left_out) == ([8] * 8, 4)
+    assert maps.seats(maps.view).tolist() == list(range(40))
+    alone = maps_of([Side("", plan, None)])
+    assert (len(alone.view.names[0]), alone.left_out) == (5, 0)

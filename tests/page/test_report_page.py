@@ -75,7 +75,7 @@ def test_a_hidden_map_is_painted_once_it_shows(browser: Browser, page: Path) -> 
     browser.run("document.body.style.display = 'none'; redrawNow();")
     assert browser.log("browser") == []
     browser.run("document.body.style.display = ''; redrawNow();")
-    assert browser.run("return canvases[0].width;") > 0
+    assert browser.run("return layers[0].cells.children.length;") > 0
 
 
 def test_parts_of_the_step_are_those_of_the_score(browser: Browser, page: Path) -> None:
@@ -201,15 +201,14 @@ def colours(browser: Browser, side: int, mode: str) -> dict[str, list[int]]:
     return browser.run(
         """const [s, key] = arguments;
            mode = MODES.find((one) => one.key === key);
-           const found = {}, {context, at} = paint(s, null);
-           const {width, height} = context.canvas;
-           const pixels = context.getImageData(0, 0, width, height).data;
+           redrawNow();
+           const found = {}, paths = [...layers[s].cells.children];
            for (let gpu = 0; gpu < numGpus; gpu++) {
-             const [x, y] = gpuCorner(gpu), node = nodeOfGpu[gpu];
-             const [px, py] = [at.x(x + 0.3) * ratio, at.y(y + 0.3) * ratio];
-             const place = 4 * (Math.floor(py) * width + Math.floor(px));
+             const [x, y] = gpuCorner(gpu).map((corner) => corner + 0.3 * pitch);
+             const node = nodeOfGpu[gpu];
              const name = machine.names[0][node] + ":" + (gpu - firstGpu[node]);
-             found[name] = [...pixels.slice(place, place + 3)];
+             const path = paths.find((one) => one.isPointInFill({ x, y }));
+             found[name] = rgb(path.getAttribute("fill"));
            }
            return found;""",
         side,
@@ -229,7 +228,7 @@ def test_cells_have_the_colour_of_their_move(
     old, new, _ = two_plans()
     browser.prefer(scheme)
     browser.read(page)
-    kinds = {name: rgb(browser, name) for name in ("--calm", "--net", "--well")}
+    kinds = {name: rgb(browser, name) for name in ("--calm", "--net", "--line")}
     seats = [
         [f"{h}:{g}" for h, g in zip(p.host_of_rank, p.gpu_of_rank, strict=True)]
         for p in (old, new)
@@ -239,7 +238,7 @@ def test_cells_have_the_colour_of_their_move(
     for side in (0, 1):
         for seat, colour in colours(browser, side, "moves").items():
             is_used = seat in seats[side]
-            kind = "--well" if not is_used else "--calm" if seat in stays else "--net"
+            kind = "--line" if not is_used else "--calm" if seat in stays else "--net"
             assert colour == kinds[kind], (side, seat)
     browser.prefer("light")
 
@@ -323,11 +322,12 @@ def test_pointer_and_keys(browser: Browser, page: Path) -> None:
                    choose(-1, false);
                    const node = machine.names[0].indexOf(host);
                    const [x, y] = gpuCorner(firstGpu[node] + gpu);
-                   const at = project(canvases[s]);
-                   const box = canvases[s].getBoundingClientRect();
-                   canvases[s].dispatchEvent(new PointerEvent("pointermove",
-                     {clientX: box.left + at.x(x + 0.5),
-                      clientY: box.top + at.y(y + 0.5)}));
+                   const box = maps[s].getBoundingClientRect();
+                   const at = (place, middle) =>
+                     (place + pitch / 2 - middle) * scaleOf(maps[s]);
+                   maps[s].dispatchEvent(new PointerEvent("pointermove",
+                     {clientX: box.left + box.width / 2 + at(x, view.x),
+                      clientY: box.top + box.height / 2 + at(y, view.y)}));
                    return document.getElementById("told").innerText;""",
                 side,
                 plan.host_of_rank[rank],
@@ -341,7 +341,7 @@ def test_pointer_and_keys(browser: Browser, page: Path) -> None:
             for axis in ("tp", "pp", "dp"):
                 assert f"{axis} {job.parallelism.coordinates[axis][rank]}" in said
     told = browser.run(
-        """const press = (key) => canvases[1].dispatchEvent(
+        """const press = (key) => maps[1].dispatchEvent(
              new KeyboardEvent("keydown", {key, cancelable: true}));
            press("Escape");
            const told = [document.getElementById("told").innerText];
@@ -398,9 +398,7 @@ def test_one_placement(browser: Browser, shown: Callable[..., Path]) -> None:
     """The page of one placement has one map and no column of changes."""
     _, new, _ = two_plans()
     shown(new, None)
-    assert (
-        browser.run('return document.querySelectorAll("canvas[id^=map]").length') == 1
-    )
+    assert browser.run('return document.querySelectorAll("svg[id^=map]").length') == 1
     assert {len(row) for row in cells(browser, ".steps tbody tr")} == {3}
     text = browser.run("return document.body.innerText").lower()
     assert "before" not in text

@@ -30,11 +30,13 @@ def test_an_order_that_is_kept(browser: Browser, tmp_path: Path) -> None:
     path.write_text(report_html(plan))
     browser.read(path)
     assert words(browser) == spoken(plan)
-    assert browser.run("return canvases.length") == 1
+    assert browser.run("return maps.length") == 1
     assert "before" not in browser.run("return document.body.innerText").lower()
-    assert not browser.run("return canvases.at(-1).checkVisibility()")
+    assert not browser.run("return maps.at(-1).checkVisibility()")
     browser.run('$("fold").open = true')
-    painted = "const c = canvases.at(-1); return c.checkVisibility() && c.width > 0"
+    painted = (
+        "return maps.at(-1).checkVisibility() && layers[0].cells.children.length > 0"
+    )
     browser.wait_for("setTimeout(arguments[arguments.length - 1], 300)")
     assert browser.run(painted)
     assert browser.log("browser") == []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from placer.base.units import format_beside, format_seconds, plural
 from placer.cost.links import total_load
 from placer.draw import palette
 from placer.draw.machine_view import short_names
+from placer.draw.time_line import PART_COLOURS
 from placer.explain.ways import ways
 from placer.report.page.findings import homes, parts
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from placer.report.page.side import Side
 
 _SIDES = ("old", "new")
+_AXES = ("tp", "cp", "ep", "pp", "dp")
 _MINUS = "\N{MINUS SIGN}"
 
 
@@ -62,17 +64,27 @@ class StepRow(NamedTuple):
     change_bar: Piece | None
 
 
+# Of a class such as ``w125``: what it sets, how many make one, and the unit.
+_SIZES = {
+    "w": ("width", 10, "%"),
+    "l": ("left", 10, "%"),
+    "h": ("height", 1, "px"),
+    "r": ("line-height", 1, "px"),
+}
+
+
 def widths(body: str) -> str:
-    """Style rules of all widths and starts that a body uses."""
+    """Style rules of all sizes and starts that a body uses."""
     used = {
         name
         for names in re.findall(r'class="([^"]*)"', body)
         for name in names.split()
-        if re.fullmatch(r"[wl]\d+", name)
+        if re.fullmatch(r"[wlhr]\d+", name)
     }
-    rule = {"w": "width", "l": "left"}
+    rules = ((name, *_SIZES[name[0]]) for name in sorted(used))
     return "".join(
-        f".{name}{{{rule[name[0]]}:{int(name[1:]) / 10:g}%}}" for name in sorted(used)
+        f".{name}{{{what}:{int(name[1:]) / one:g}{unit}}}"
+        for name, what, one, unit in rules
     )
 
 
@@ -185,14 +197,15 @@ def colours_of_tiers(plan: Plan) -> dict[str, str]:
 
 
 def tier_style(plan: Plan) -> str:
-    """Style rules of the classes."""
+    """Style rules of the classes, and of the parts of a step."""
     joined = set(plan.topology.get("tiers", ())[: plan.topology.get("scale_up", 0)])
     colours, rules = colours_of_tiers(plan), []
     for tier, kind in kinds_of_tiers(plan).items():
         colour = colours[tier]
         hatch = f"repeating-linear-gradient(135deg,{colour} 0 5px,transparent 5px 7px)"
         rules.append(f".{kind}{{background:{colour if tier in joined else hatch}}}")
-    return "".join(rules)
+    parts = (f".fall .p-{a}{{background:{PART_COLOURS[a]}}}" for a in _AXES)
+    return "".join((*rules, *parts))
 
 
 _SHOWN = 6
@@ -265,37 +278,21 @@ def _listed(side: Side) -> Iterator[Alike]:
         yield Alike(link["domain"], remark, "", link["tier"], link["busy_s"])
 
 
-class LinkRow(NamedTuple):
-    """Links alike: names, the classes of their bar, and how long they are in use."""
-
-    name: str
-    remark: str
-    hover: str
-    bar: str
-    busy: str
-
-
-class LinkTable(NamedTuple):
-    """The busiest links of a side."""
-
-    name: str
-    rows: list[LinkRow]
-
-
-def link_tables(sides: Sequence[Side]) -> Iterator[LinkTable]:
+def link_tables(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
     """The busiest links of each side, all bars to one scale."""
     lists = [busiest(side)[:_SHOWN] for side in sides]
     most = max((alike.busy_s for found in lists for alike in found), default=0.0)
-    kinds = kinds_of_tiers(sides[-1].plan)
+    kind = kinds_of_tiers(sides[-1].plan)
     for side, found in zip(sides, lists, strict=True):
-        yield LinkTable(side.name, [_row(one, most, kinds) for one in found])
-
-
-def _row(alike: Alike, most: float, kinds: Mapping[str, str]) -> LinkRow:
-    width = permille(alike.busy_s / most) if most else 0
-    bar = f"w{width} {kinds.get(alike.tier, '')}".strip()
-    busy = format_beside(alike.busy_s, most)
-    return LinkRow(alike.name, alike.remark, alike.hover, bar, busy)
+        rows = [
+            {
+                "links": one,
+                "bar": f"w{permille(one.busy_s / (most or 1))} {kind.get(one.tier)}",
+                "busy": format_beside(one.busy_s, most),
+            }
+            for one in found
+        ]
+        yield {"name": side.name, "rows": rows}
 
 
 def links_heading(sides: Sequence[Side]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from placer.base.units import plural
-from placer.draw import palette
+from placer.draw import svg
 from placer.report.assumed_text import assumed_texts
 from placer.report.moves import match, moved_ranks
 from placer.report.next_text import launch_commands
@@ -41,7 +41,8 @@ from placer.report.page.findings import (
     map_line,
     step_heading,
 )
-from placer.report.page.seats import encoded, partners, shown
+from placer.report.page.maps import encoded, maps_of, modes, partners
+from placer.report.page.pipelines import pipelines
 from placer.report.page.times import times_data
 from placer.report.verdict import is_kept
 from placer.report.words import amount, roles_of, unbeaten
@@ -50,46 +51,14 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.report.homes import Home
     from placer.report.moves import Matching
-    from placer.report.page.seats import Shown
+    from placer.report.page.maps import Maps
     from placer.report.page.side import Side
-
-
-def page(
-    title: str,
-    style: str,
-    body: str,
-    scripts: Sequence[str],
-    data: Mapping[str, Any],
-    plain: str,
-) -> str:
-    """The page as one text.
-
-    ``title``, ``style``, ``body``: the body is HTML. ``scripts``: names of the scripts
-    in their order. ``data``: what the scripts read, as JSON in the element ``data``.
-    ``plain``: shown where scripts are off.
-    """
-    script = "\n".join(["", '"use strict";', *(asset(name) for name in scripts)])
-    return rendered(
-        "document.html",
-        digests={"style": _digest(style), "script": _digest(script)},
-        title=title,
-        style=style,
-        body=body.rstrip(),
-        plain=plain,
-        data=_json(data),
-        script=script,
-    )
-
-
-def rendered(name: str, **given: Any) -> str:
-    """A template of this package, filled in."""
-    return _templates().get_template(name).render(given)
 
 
 @cache
 def _templates() -> Environment:
     return Environment(
-        loader=FunctionLoader(asset),
+        loader=FunctionLoader(_asset),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -107,7 +76,7 @@ def _json(data: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
-def asset(name: str) -> str:
+def _asset(name: str) -> str:
     """Text of a file of the page."""
     return (files("placer.report.page") / "report" / name).read_text("utf-8")
 
@@ -125,7 +94,6 @@ _SCRIPTS = (
     "marks.js",
     "tell.js",
     "follow.js",
-    "pipeline.js",
     "main.js",
 )
 _AXES = ("tp", "cp", "ep", "etp", "pp", "dp", "edp")
@@ -142,15 +110,22 @@ def report_page(sides: Sequence[Side], path: str) -> str:
     folded = is_folded(sides)
     if folded:
         sides = [replace(sides[-1], name="your order")]
-    machine, found = shown(sides), homes(sides)
+    maps, found = maps_of(sides), homes(sides)
     matching = match(sides[0].plan, plan) if len(sides) > 1 else None
-    texts = _texts(sides, machine, found, matching, path)
-    body = rendered("page.html", folded=folded, **first_words, **texts)
-    title = f"{plan.job.get('name')} on {plan.topology.get('name')}: placement report"
-    plain = "The maps and the pipeline need scripts; the rest does not."
-    style = asset("page.css") + tier_style(plan) + widths(body)
-    data = _data(sides, machine, found, matching)
-    return page(title, style, body, _SCRIPTS, data, plain)
+    texts = _texts(sides, maps, found, matching, path)
+    job, machine = plan.job.get("name"), plan.topology.get("name")
+    page, document = map(_templates().get_template, ("page.html", "document.html"))
+    body = page.render(folded=folded, **first_words, **texts)
+    style = svg.page_style() + _asset("page.css") + tier_style(plan) + widths(body)
+    script = "\n".join(["", '"use strict";', *map(_asset, _SCRIPTS)])
+    return document.render(
+        digests={"style": _digest(style), "script": _digest(script)},
+        title=f"{job} on {machine}: placement report",
+        style=style,
+        body=body.rstrip(),
+        data=_json(_data(sides, maps, found, matching)),
+        script=script,
+    )
 
 
 def _first_words(sides: Sequence[Side]) -> dict[str, Any]:
@@ -170,15 +145,15 @@ def _bound(text: str) -> str:
 
 def _texts(
     sides: Sequence[Side],
-    machine: Shown,
+    maps: Maps,
     found: Sequence[Home],
     matching: Matching | None,
     path: str,
 ) -> dict[str, Any]:
     """What stands in each place of the page."""
     plan = sides[-1].plan
-    maps = [map_line(sides, side, found) for side in (0, -1)]
-    old, new = ({"line": line, "mood": mood} for line, mood in maps)
+    lines = [map_line(sides, side, found) for side in (0, -1)]
+    old, new = ({"line": line, "mood": mood} for line, mood in lines)
     return {
         "plan": plan,
         "before": matching is not None,
@@ -195,9 +170,12 @@ def _texts(
         "new": sides[-1].name,
         "map_old": old,
         "map_new": new,
-        "shown": _shown_text(machine),
+        "shown": _shown_text(maps),
+        "size": maps.size,
+        "ground": maps.ground(),
         "links_heading": links_heading(sides),
         "link_tables": [*link_tables(sides)],
+        **pipelines(sides),
         "certificate": [*_certificate(plan)],
         "commands": [*_commands(plan, path)],
         "switch": _switch(sides, matching),
@@ -224,10 +202,10 @@ def _names(sides: Sequence[Side]) -> str:
     return f"before: {sides[0].name}, after: {sides[1].name}"
 
 
-def _shown_text(machine: Shown) -> str:
-    if not machine.left_out:
+def _shown_text(maps: Maps) -> str:
+    if not maps.left_out:
         return ""
-    count = machine.left_out
+    count = maps.left_out
     return f"{count:,} {plural('node', count)} in domains without ranks are not drawn."
 
 
@@ -271,7 +249,7 @@ def _switch(sides: Sequence[Side], matching: Matching | None) -> str:
 
 def _data(
     sides: Sequence[Side],
-    machine: Shown,
+    maps: Maps,
     found: Sequence[Home],
     matching: Matching | None,
 ) -> dict[str, Any]:
@@ -280,31 +258,30 @@ def _data(
     scale_up = plan.topology.get("scale_up", 0)
     tiers = list(plan.topology.get("tiers", ()))
     inner = len(tiers) - len(plan.outer_tiers)
-    uplinks = min(max(scale_up - 1 - inner, 0), len(machine.levels) - 1)
+    levels = maps.view.levels[:-1]
+    uplinks = min(max(scale_up - 1 - inner, 0), len(levels) - 1)
+    axes = [_axes(side.plan) for side in sides]
+    known = [{axis for axis, *_ in own} for own in axes]
+    everywhere = [axis for axis, *_ in axes[-1] if all(axis in own for own in known)]
     return {
-        "machine": machine.to_dict(),
-        "level": max(uplinks, min(1, len(machine.levels) - 1)),
-        "whole": tiers[-1] if tiers else "machine",
-        "colours": {
-            "tiers": colours_of_tiers(plan),
-            "distinct": palette.DISTINCT,
-            "scale": [palette.ordered(i, 8) for i in range(8)],
-        },
+        "machine": maps.to_dict(),
+        "level": max(uplinks, min(1, len(levels) - 1)),
+        "tiers": colours_of_tiers(plan),
+        "modes": [*modes(maps.views, everywhere)],
         "homes": [[h.axis, h.level] for h in found],
         "partners": "" if matching is None else partners(matching, plan.world_size),
         "sides": [
             {
                 "name": side.name,
                 "world": side.plan.world_size,
-                "axes": _axes(side.plan),
+                "axes": own,
                 "roles": roles_of(side.plan),
-                "seats": encoded(machine.seats(side.plan)),
-                "step": side.plan.score.get("step_time_s", 0.0),
-                **times_data(side, machine, uplinks),
+                "seats": encoded(maps.seats(view)),
+                **times_data(side, view, uplinks),
             }
-            for side in sides
+            for side, view, own in zip(sides, maps.views, axes, strict=True)
         ],
-        "uplinks": machine.levels[uplinks],
+        "uplinks": levels[uplinks],
     }
 
 

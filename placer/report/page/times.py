@@ -8,38 +8,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from placer.cost.links import total_load
-from placer.draw.pipeline import shown_stages
-from placer.draw.timetable import slowest_pipeline, timetable
 from placer.explain.group_cost import GroupCosts
-from placer.report.page.seats import encoded
+from placer.report.page.maps import encoded
 
 if TYPE_CHECKING:
     from placer.cost.step import Step
-    from placer.report.page.seats import Shown
+    from placer.draw.machine_view import MachineView
     from placer.report.page.side import Side
 
-# More pieces than that are thinner than a pixel: then fewer micro-batches.
-MOST_PIECES = 4000
 
-
-def times_data(side: Side, machine: Shown, level: int) -> dict[str, Any]:
+def times_data(side: Side, view: MachineView, level: int) -> dict[str, Any]:
     """What the page draws of the times of a side; empty where none are known.
 
     ``groups``: one operation of every group of an axis, in s, each different time once.
     ``busy``: time in a step that the uplink of each domain of ``level`` is in use, s.
-    ``pipeline``: see `_pipeline`.
+    ``slowest``: the replica whose pipeline sets the step.
     """
     step, placement = side.step, side.placement
     if step is None or placement is None:
         return {}
     costs = GroupCosts(step, placement.gpu_of_rank)
-    found: dict[str, Any] = {
+    has_times = step.model.job.model is not None
+    return {
         "groups": dict(_group_seconds(costs)),
-        "busy": _busy(step, machine, level),
+        "busy": _busy(step, view, level),
+        "slowest": step.slowest_replica() if has_times else None,
     }
-    if step.model.job.model is not None:
-        found["pipeline"] = _pipeline(step)
-    return found
 
 
 def _group_seconds(costs: GroupCosts) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -65,15 +59,15 @@ def _group_seconds(costs: GroupCosts) -> Iterator[tuple[str, dict[str, Any]]]:
             )
 
 
-def _busy(step: Step, machine: Shown, level: int) -> list[float]:
+def _busy(step: Step, view: MachineView, level: int) -> list[float]:
     """Seconds that the uplink of each domain is in use, the fuller direction."""
     fabric = step.model.fabric
     topology = fabric.topology
     tiers = [tier.name for tier in topology.tiers]
     load = total_load(step.traffic().values())
-    if load is None or machine.levels[level] not in tiers:
+    if load is None or view.levels[level] not in tiers:
         return []
-    tier = tiers.index(machine.levels[level])
+    tier = tiers.index(view.levels[level])
     if tier + 1 not in fabric.scale_out_tiers:
         return []
     sent = np.maximum(load.up[tier + 1], load.down[tier + 1])
@@ -81,44 +75,10 @@ def _busy(step: Step, machine: Shown, level: int) -> list[float]:
     domain = dict(
         zip(topology.host_names, topology.domain_of_host(tier).tolist(), strict=True)
     )
-    seconds = np.zeros(len(machine.names[level]))
+    seconds = np.zeros(len(view.names[level]))
     for node, shown in zip(
-        machine.names[0], machine.domain_of_node(level).tolist(), strict=True
+        view.names[0], view.domain_of_node[level].tolist(), strict=True
     ):
         if node in domain:
             seconds[shown] = busy[domain[node]]
     return [float(f"{value:.6g}") for value in seconds]
-
-
-def _pipeline(step: Step) -> dict[str, Any]:
-    """The pieces of work of the slowest replica, times in microseconds.
-
-    ``rows`` are the stages drawn. ``pieces`` has five numbers a piece: its row, whether
-    it is forward, start, end and micro-batch. ``after`` are the parts of the step that
-    follow: names and seconds.
-    """
-    job = step.model.job
-    axes = job.parallelism
-    replica, stages, _ = slowest_pipeline(step)
-    shown = shown_stages(axes.pp)
-    row_of = {stage: row for row, stage in enumerate(shown)}
-    fitting = max(MOST_PIECES // (2 * axes.vp * len(shown)), 1)
-    drawn = min(job.micro_batches, max(fitting // axes.pp, 1) * axes.pp)
-    pieces = timetable(stages, drawn, axes.vp, job.overlap.pp)
-    rows = [
-        (row_of[p.stage], int(p.is_forward), round(p.start_s * 1e6),
-         round(p.end_s * 1e6), p.micro_batch)
-        for p in pieces
-        if p.stage in row_of
-    ]  # fmt: skip
-    after = {"dp": step.exposed_data_parallel_s, **step.exposed_custom_s}
-    after["fixed"] = step.model.fixed_s
-    return {
-        "replica": replica,
-        "stages": axes.pp,
-        "rows": shown,
-        "drawn": drawn,
-        "of": job.micro_batches,
-        "pieces": encoded(rows),
-        "after": [[name, seconds] for name, seconds in after.items() if seconds > 0],
-    }

@@ -1,15 +1,12 @@
-// What the colours of the maps mean. A colour is [red, green, blue].
+// What the colours of the maps mean. Python chose those of ranks' places in their job.
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+const hex = (colour) => "#" + colour.map((part) => Math.round(part).toString(16).padStart(2, "0")).join("");
 const isDark = () => matchMedia("screen and (prefers-color-scheme: dark)").matches;
+const TIERS = levelNames.map((name) => data.tiers[name] ?? "#d55e00");
 
-// The colours of the pictures: seven that differ, taken in turn, and a scale of eight.
-const TURN = data.colours.distinct.map(rgb);
-const RAMP = data.colours.scale.map(rgb);
-const TIERS = levelNames.map((name) => rgb(data.colours.tiers[name] ?? "#d55e00"));
-
-const mix = (a, b, share) => a.map((v, i) => Math.round(v + (b[i] - v) * share));
+const mix = (a, b, share) => hex(rgb(a).map((v, i) => v + (rgb(b)[i] - v) * share));
 
 // How far each rank's groups reach beyond where they belong: 0, or the level.
 const strays = sides.map((side) => {
@@ -23,27 +20,28 @@ const strays = sides.map((side) => {
 });
 
 function byCrossing(s) {
-  const calm = rgb(css("--calm")), of = strays[s];
+  const calm = css("--calm"), of = strays[s];
   return (rank) => (of[rank] ? TIERS[of[rank]] : calm);
 }
 
-function byAxis(axis, ordered) {
+// The place of each rank on an axis, the number of its group, or its role.
+function valueOf(side, axis) {
+  if (axis === "role") return (rank) => roleOf(side, rank).index;
+  if (axis === "dp" || axis === "pp") return (rank) => coordinate(side, axis, rank);
+  const number = groupNumbers(side, [axis]);
+  return (rank) => number[rank];
+}
+
+function byValue({ axis, palette, shades }) {
   return (s) => {
-    const { size, stride } = sides[s].axes.get(axis);
-    const at = (rank) => Math.floor(rank / stride) % size;
-    if (ordered && size > 2) return (rank) => RAMP[Math.floor((at(rank) * 8) / size)];
-    return (rank) => TURN[at(rank) % TURN.length];
+    const value = valueOf(sides[s], axis);
+    const colours = Array.from(shades, (digit) => palette[parseInt(digit, 36)]);
+    return (rank) => colours[value(rank) % colours.length];
   };
 }
 
-// Groups of an axis by number, in turn.
-function byGroup(axis) {
-  return (s) => (rank) => TURN[groupNumber(sides[s], [axis], rank) % TURN.length];
-}
-
 function byMove(s) {
-  const stays = rgb(css("--calm")), goes = rgb(css("--net")), only = rgb(css("--all"));
-  const to = after - s;
+  const stays = css("--calm"), goes = css("--net"), only = css("--all"), to = after - s;
   return (rank) => {
     const other = partner(rank, s, to);
     if (other < 0) return only;
@@ -53,64 +51,35 @@ function byMove(s) {
 
 const uplinkLevel = machine.levels.indexOf(data.uplinks);
 const mostBusy = Math.max(0, ...sides.flatMap((side) => side.busy ?? []));
-const LINK_SHADES = 64;
+const linkShades = () => [css("--page"), css("--net"), isDark() ? "#ffffff" : "#7a1f00"];
 function byLink(s) {
-  const low = rgb(css("--well")), middle = rgb(css("--net")), high = rgb(isDark() ? "#ffffff" : "#7a1f00");
-  const shades = Array.from({ length: LINK_SHADES + 1 }, (_, i) => {
-    const share = i / LINK_SHADES;
+  const [low, middle, high] = linkShades();
+  const colours = (sides[s].busy ?? []).map((busy) => {
+    const share = mostBusy ? busy / mostBusy : 0;
     return share < 0.5 ? mix(low, middle, share * 2) : mix(middle, high, share * 2 - 1);
   });
-  const colours = (sides[s].busy ?? []).map((busy) => shades[mostBusy ? Math.round((busy / mostBusy) * LINK_SHADES) : 0]);
   return (rank) => colours[domainOfRank(sides[s], rank, uplinkLevel)] ?? low;
 }
 
-const swatch = (colour, text) => ({ colour: "rgb(" + colour.join() + ")", text });
-
-const MODES = [
-  { key: "cross", name: "Crossing groups", colour: byCrossing, hatch: (s) => strays[s], legend: crossingLegend },
-];
-function addAxisMode(key, axis, name, ordered) {
-  if (!sides[after].axes.has(axis) || !sides.every((side) => side.axes.has(axis))) return;
-  MODES.push({ key, name, colour: byAxis(axis, ordered), legend: () => axisLegend(axis, ordered) });
-}
-if (sides.every((side) => side.roles.length)) {
-  MODES[0] = { key: "role", name: "Role", colour: (s) => (rank) => TURN[roleOf(sides[s], rank).index % TURN.length],
-    legend: () => sides[after].roles.map(([name], i) => swatch(TURN[i % TURN.length], name)) };
-}
-addAxisMode("replica", "dp", "Replica", false);
-addAxisMode("stage", "pp", "Stage", true);
-if (sides.every((side) => side.axes.has("ep"))) {
-  MODES.push({ key: "experts", name: "Expert group", colour: byGroup("ep"), legend: () => [{ text: "Seven colours in turn: a rack of one colour holds one expert group." }] });
+const MODES = data.modes.map((one) => ({ ...one, colour: byValue(one), legend: () => one.legend }));
+if (MODES[0]?.axis !== "role") {
+  MODES.unshift({ key: "cross", name: "Crossing groups", colour: byCrossing, hatch: (s) => strays[s], legend: crossingLegend });
 }
 if (after) {
   MODES.push({ key: "moves", name: "What moves", colour: byMove, legend: () => [
-    swatch(rgb(css("--calm")), "stays on its GPU"), swatch(rgb(css("--net")), "is on another GPU"),
-    swatch(rgb(css("--all")), "runs on this side only")] });
+    [css("--calm"), "stays on its GPU"], [css("--net"), "is on another GPU"], [css("--all"), "runs on this side only"]] });
 }
 if (mostBusy > 0) MODES.push({ key: "links", name: "Link load", colour: byLink, legend: linkLegend });
+let mode = MODES[0];
 
 function crossingLegend() {
-  const reached = levelNames.map((_, level) => level).filter((level) => strays.some((of) => of.includes(level)) && level > 0);
+  const reached = levelNames.map((_, level) => level).filter((level) => level > 0 && strays.some((of) => of.includes(level)));
   const homes = data.homes.map(([axis, level]) => axis + " in one " + levelNames[level]).join(", ");
-  return [
-    swatch(rgb(css("--calm")), "every group where it belongs: " + homes),
-    ...reached.map((level) => ({ tier: level, text: "a group reaches into the " + levelNames[level] })),
-  ];
-}
-
-function axisLegend(axis, ordered) {
-  const { size, word } = sides[after].axes.get(axis);
-  const unit = machine.levels[data.level];
-  if (ordered && size > 2) {
-    const shown = [...new Set(Array.from({ length: 8 }, (_, i) => Math.ceil((i * size) / 8)))];
-    return shown.map((i) => swatch(RAMP[Math.floor((i * 8) / size)], word + " " + i));
-  }
-  if (size <= TURN.length) return Array.from({ length: size }, (_, i) => swatch(TURN[i], word + " " + i));
-  return [{ text: "Seven colours in turn: neighbours differ. A " + unit + " of one colour holds one " + word + "." }];
+  return [[css("--calm"), "every group where it belongs: " + homes],
+    ...reached.map((level) => [TIERS[level], "a group reaches into the " + levelNames[level], "hatched"])];
 }
 
 function linkLegend() {
-  const low = rgb(css("--well")), middle = rgb(css("--net"));
-  return [swatch(low, "uplink of the " + data.uplinks + " idle"), swatch(middle, "in use for " + seconds(mostBusy / 2) + " of a step"),
-    swatch(rgb(isDark() ? "#ffffff" : "#7a1f00"), seconds(mostBusy))];
+  const [low, middle, high] = linkShades();
+  return [[low, "uplink of the " + data.uplinks + " idle"], [middle, "in use for " + seconds(mostBusy / 2) + " of a step"], [high, seconds(mostBusy)]];
 }

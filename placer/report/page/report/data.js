@@ -5,17 +5,13 @@ const $ = (id) => document.getElementById(id);
 
 // Whole numbers of 32 bits from base64.
 function decoded(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   return new Int32Array(bytes.buffer);
 }
 
-const machine = {
-  levels: data.machine.levels,
-  names: data.machine.names,
-  full: data.machine.full, // of each level whose names are shortened
-  parents: data.machine.parents.map(decoded),
-  gpus: decoded(data.machine.gpus),
-};
+// Names are short ones; `full` has the others, of each level whose names are shortened.
+const machine = { ...data.machine, parents: data.machine.parents.map(decoded), gpus: decoded(data.machine.gpus) };
 const numNodes = machine.gpus.length;
 const firstGpu = new Int32Array(numNodes + 1);
 for (let n = 0; n < numNodes; n++) firstGpu[n + 1] = firstGpu[n] + machine.gpus[n];
@@ -27,7 +23,7 @@ for (let n = 0; n < numNodes; n++) nodeOfGpu.fill(n, firstGpu[n], firstGpu[n + 1
 const domainOf = [Int32Array.from({ length: numNodes }, (_, n) => n)];
 for (const parent of machine.parents) domainOf.push(domainOf.at(-1).map((d) => parent[d]));
 domainOf.push(new Int32Array(numNodes));
-const levelNames = [...machine.levels, data.whole];
+const levelNames = [...machine.levels, machine.whole];
 
 const sides = data.sides.map((side) => {
   const seats = decoded(side.seats);
@@ -80,23 +76,22 @@ function reach(side, axis) {
   return found;
 }
 
-// The number of a rank's group when groups differ in `over`, counted by first rank.
+// The number of each rank's group when groups differ in `over`, counted by first rank.
 const numbering = new Map();
-function groupNumber(side, over, rank) {
-  const key = data.sides.length + over.join() + sides.indexOf(side);
+function groupNumbers(side, over) {
+  const key = over.join() + sides.indexOf(side);
   if (!numbering.has(key)) {
-    const number = new Int32Array(side.world).fill(-1);
+    const axes = over.filter((axis) => side.axes.has(axis)).map((axis) => side.axes.get(axis));
+    const number = new Int32Array(side.world);
     let count = 0;
-    for (let r = 0; r < side.world; r++) {
-      if (over.every((axis) => !side.axes.has(axis) || coordinate(side, axis, r) === 0)) number[r] = count++;
+    for (let rank = 0; rank < side.world; rank++) {
+      let first = rank;
+      for (const { size, stride } of axes) first -= (Math.floor(rank / stride) % size) * stride;
+      number[rank] = first === rank ? count++ : number[first];
     }
     numbering.set(key, number);
   }
-  let first = rank;
-  for (const axis of over) {
-    if (side.axes.has(axis)) first -= coordinate(side, axis, rank) * side.axes.get(axis).stride;
-  }
-  return numbering.get(key)[first];
+  return numbering.get(key);
 }
 
 // Seconds of one operation of a rank's group, or null.
@@ -104,7 +99,7 @@ function groupSeconds(side, axis, rank) {
   const found = side.groups?.[axis];
   if (!found) return null;
   found.index ??= found.of_group ? decoded(found.of_group) : null;
-  return found.seconds[found.index ? found.index[groupNumber(side, found.over, rank)] : 0];
+  return found.seconds[found.index ? found.index[groupNumbers(side, found.over)[rank]] : 0];
 }
 
 // The rank of another side that does the same work, or -1.

@@ -15,14 +15,18 @@ function redraw() {
 }
 
 function redrawNow() {
+  const box = [view.x - worldWidth / view.zoom / 2, view.y - worldHeight / view.zoom / 2, worldWidth / view.zoom, worldHeight / view.zoom];
   sides.forEach((side, s) => {
-    if (!canvases[s].clientWidth) return; // printed, or in a frame that is hidden
+    if (!scaleOf(maps[s])) return; // printed, or in a frame that is hidden
     const rank = partner(chosen, after, s);
     let marked = null;
     if (rank >= 0) marked = companions(side, rank);
     else if (found) marked = new Set([...found].map((r) => partner(r, after, s)));
-    const { context, at } = paint(s, marked);
-    mark(s, context, at, rank, rank < 0 ? marked : null);
+    maps[s].setAttribute("viewBox", box.join(" "));
+    const scale = paint(s, marked);
+    mark(s, rank, rank < 0 ? marked : null, scale);
+    sizeNames(scale);
+    $("hatch").setAttribute("patternTransform", "scale(" + 1 / scale + ")");
   });
   showScale();
 }
@@ -36,14 +40,13 @@ function choose(rank, pin = isPinned) {
 }
 
 // The place of the map under the pointer.
-function place(canvas, event) {
-  const box = canvas.getBoundingClientRect();
-  const scale = scaleOf(box.width, box.height);
+function place(map, event) {
+  const box = map.getBoundingClientRect(), scale = scaleOf(map);
   return [(event.clientX - box.left - box.width / 2) / scale + view.x, (event.clientY - box.top - box.height / 2) / scale + view.y];
 }
 
 function rankUnder(s, event) {
-  const gpu = gpuAt(...place(canvases[s], event));
+  const gpu = gpuAt(...place(maps[s], event));
   return gpu < 0 ? -1 : partner(sides[s].rankAt[gpu], s, after);
 }
 
@@ -55,26 +58,26 @@ function fullNames(gpu) {
 }
 
 function follow(s) {
-  const canvas = canvases[s];
+  const map = maps[s];
   let drag = null;
-  canvas.addEventListener("pointerdown", (event) => {
+  map.addEventListener("pointerdown", (event) => {
     drag = { x: event.clientX, y: event.clientY, view: { ...view }, isFar: false };
-    if (event.pointerType === "mouse") canvas.setPointerCapture(event.pointerId);
+    if (event.pointerType === "mouse") map.setPointerCapture(event.pointerId);
   });
-  canvas.addEventListener("pointermove", (event) => {
+  map.addEventListener("pointermove", (event) => {
     if (!drag) {
-      canvas.title = fullNames(gpuAt(...place(canvas, event)));
+      layers[s].title.textContent = fullNames(gpuAt(...place(map, event)));
       if (!isPinned) choose(rankUnder(s, event), false);
       return;
     }
-    const scale = scaleOf(canvas.clientWidth, canvas.clientHeight);
+    const scale = scaleOf(map);
     const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
     drag.isFar ||= Math.hypot(dx, dy) > 4;
     if (!drag.isFar) return;
     moveView(view.zoom, drag.view.x - dx / scale, drag.view.y - dy / scale);
     redraw();
   });
-  canvas.addEventListener("pointerup", (event) => {
+  map.addEventListener("pointerup", (event) => {
     if (drag && !drag.isFar) {
       const rank = rankUnder(s, event);
       const isAgain = isPinned && rank === chosen;
@@ -84,21 +87,21 @@ function follow(s) {
     drag = null;
     remember();
   });
-  canvas.addEventListener("pointercancel", () => { drag = null; });
-  canvas.addEventListener("pointerleave", () => { if (!isPinned && document.activeElement !== canvas) choose(-1); });
-  canvas.addEventListener("wheel", (event) => {
-    if (document.activeElement !== canvas && !event.ctrlKey && !event.metaKey) return;
+  map.addEventListener("pointercancel", () => { drag = null; });
+  map.addEventListener("pointerleave", () => { if (!isPinned && document.activeElement !== map) choose(-1); });
+  map.addEventListener("wheel", (event) => {
+    if (document.activeElement !== map && !event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
-    zoomAt(Math.exp(-event.deltaY * 0.0022), ...place(canvas, event));
+    zoomAt(Math.exp(-event.deltaY * 0.0022), ...place(map, event));
     redraw();
     remember();
   }, { passive: false });
-  canvas.addEventListener("dblclick", (event) => {
-    zoomAt(3, ...place(canvas, event));
+  map.addEventListener("dblclick", (event) => {
+    zoomAt(3, ...place(map, event));
     redraw();
     remember();
   });
-  canvas.addEventListener("keydown", (event) => pressed(s, event));
+  map.addEventListener("keydown", (event) => pressed(s, event));
 }
 
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -120,11 +123,11 @@ function pressed(s, event) {
 function nextRank(s, [dx, dy]) {
   const own = partner(chosen, after, s);
   if (own < 0) return partner(sides[s].rankAt.find((rank) => rank >= 0), s, after);
-  let [x, y] = gpuCorner(sides[s].seats[own]);
-  for (let tries = 0; tries < worldWidth + worldHeight; tries++) {
-    x += dx;
-    y += dy;
-    const gpu = gpuAt(x + 0.5, y + 0.5);
+  let [x, y] = middle(sides[s], own);
+  for (let tries = 0; tries < (worldWidth + worldHeight) / pitch; tries++) {
+    x += dx * pitch;
+    y += dy * pitch;
+    const gpu = gpuAt(x, y);
     const rank = gpu < 0 ? -1 : partner(sides[s].rankAt[gpu], s, after);
     if (rank >= 0 && rank !== chosen) {
       bringIntoView(gpu);
@@ -181,7 +184,8 @@ function searched() {
     bringIntoView(sides[after].seats[ranks[0]]);
   } else {
     choose(-1, false);
-    if (found && !ranks.some((rank) => isSeen(sides[after].seats[rank]))) showAll();
+    const half = halves();
+    if (found && !ranks.some((rank) => isSeen(cellBox(-1, sides[after].seats[rank]), half))) showAll();
     if (ranks) $("told").textContent = foundText(text, ranks.length);
     else tell(-1);
   }

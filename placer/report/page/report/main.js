@@ -16,13 +16,13 @@ function showModes() {
 
 function showMode() {
   for (const button of $("modes").children) button.setAttribute("aria-pressed", String(button.dataset.mode === mode.key));
-  $("legend").replaceChildren(...mode.legend().map(({ colour, tier, text }) => {
+  $("legend").replaceChildren(...mode.legend().map(([colour, text, how]) => {
     const key = part("span", "");
     key.className = "key";
-    if (colour || tier) {
+    if (colour) {
       const box = part("i", "");
       box.className = "sw";
-      box.style.background = colour ?? "repeating-linear-gradient(135deg,rgb(" + TIERS[tier].join() + ") 0 5px,transparent 5px 7px)";
+      box.style.background = how ? "repeating-linear-gradient(135deg," + colour + " 0 5px,transparent 5px 7px)" : colour;
       key.append(box);
     }
     key.append(text);
@@ -31,16 +31,18 @@ function showMode() {
 }
 
 function showScale() {
-  const canvas = canvases[after], level = cellLevel(scaleOf(canvas.clientWidth, canvas.clientHeight));
-  const cell = level < 0 ? "A cell is a GPU, a row of " + across[0] + " a node" + (machine.levels.length > 1 ? ", a box a " + machine.levels[1] : "")
-    : "A cell is a " + machine.levels[level] + ", its colour " + (mode.key === "cross" ? "the share of its GPUs with a group that reaches further" : "the mean of its GPUs") + "; zoom in to see them";
+  const level = cellLevel(scaleOf(maps[after])), [node, rack, panel] = [...machine.levels, machine.whole];
+  const hasRacks = machine.levels.length > 1, hasPanels = machine.levels.length > 2;
+  const cell = level < 0
+    ? "A cell is a GPU, a row of " + across + " a " + node + (hasRacks ? ", a column a " + rack : "") + (hasPanels ? ", a box a " + panel : "")
+    : "A cell is a " + [node, hasRacks ? rack : "column of nodes", panel ?? rack][level] + ", its colour "
+      + (mode.key === "cross" ? "the share of its GPUs with a group that reaches further" : "the mean of its GPUs") + "; zoom in to see them";
   $("scale").textContent = cell + "." + (after ? " Both maps zoom and light up together." : "");
 }
 
 function refresh() {
   showMode();
   redrawNow();
-  drawPipelines();
 }
 
 for (const button of document.querySelectorAll("[data-zoom]")) {

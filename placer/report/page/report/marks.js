@@ -1,7 +1,7 @@
 // Lines and words over a map: names with room for them, pipelines, a rank's groups.
 
 const MOST_OUTLINES = 2000;
-const FONT = "system-ui, -apple-system, 'Segoe UI', Arial, sans-serif";
+const LEAST_FONT = 6.5, MOST_FONT = 14;
 const THREADS = 128;
 
 // Hops of chains that leave their home: of the axis with most strays before.
@@ -30,134 +30,68 @@ function threads(side) {
 }
 const threadsOf = sides.map(threads);
 
-const middle = (at, side, rank) => {
-  const [x, y] = gpuCorner(side.seats[rank]);
-  return [at.x(x + 0.5), at.y(y + 0.5)];
-};
+const middle = (side, rank) => gpuCorner(side.seats[rank]).map((corner) => corner + pitch / 2);
 
-// Names of the innermost level that has room for them, and of blocks above theirs.
-function names(context, at) {
-  for (let level = machine.levels.length - 1; level >= 1 && nameRoom(level); level--) {
-    const room = nameRoom(level) * at.scale, font = Math.max(7, Math.min(13, room * 0.75));
-    if (room >= 8.5) nameAll(context, at, level, font, (y) => y + room - Math.min(5, 0.3 * font), false);
-  }
-  const level = [0, 1].find((one) => sizes[one][0] * at.scale >= 34 && sizes[one][1] * at.scale >= (one ? 40 : 16));
-  if (level === undefined || level >= machine.levels.length || (level && nameRoom(level) * at.scale >= 10)) return;
-  const font = level ? 11.5 : Math.min(11, at.scale * 0.3);
-  if (font >= 6) nameAll(context, at, level, font, (y) => Math.max(y, 0) + font + 1, true);
-  if (level === 0 && machine.levels.length > 1 && !nameRoom(1)) nameAll(context, at, 1, 11.5, (y) => y - 3, false);
-}
-
-function nameAll(context, at, level, font, baseline, hasGround) {
-  const width = sizes[level][0] * at.scale, high = sizes[level][1] * at.scale;
-  context.font = (level ? "600 " : "") + font + "px " + FONT;
-  machine.names[level].forEach((name, d) => {
-    const x = at.x(corners[level][2 * d]), y = at.y(corners[level][2 * d + 1]);
-    if (x > at.width || y > at.height || x + width < 0 || y + high < 0) return;
-    let text = name;
-    while (text.length > 2 && context.measureText(text).width > width - 2) text = text.slice(0, -2) + "\u2026";
-    if (text.length <= 2 && text !== name) return;
-    const left = Math.max(x, 0), base = baseline(y);
-    if (hasGround) {
-      context.globalAlpha = 0.8;
-      context.fillStyle = css("--card");
-      context.fillRect(left, base - font, context.measureText(text).width + 4, font + 3);
-      context.globalAlpha = 1;
+// Names of boxes keep a size to read: no larger, however near, and none where they are
+// too small; but the outermost stay where they have the room.
+const named = ["boxes", "names"].map((id) => Array.from($(id).querySelectorAll("text"), (text) => ({
+  text, own: Number(text.getAttribute("font-size")), y: Number(text.getAttribute("y")), long: (text.firstChild?.data ?? "").length, isBox: id === "boxes" })));
+let sizedFor = 0;
+function sizeNames(scale) {
+  if (scale === sizedFor) return;
+  sizedFor = scale;
+  for (const texts of named) {
+    const longest = Math.max(...texts.map(({ long }) => long)), hasRoom = longest * 8 * 0.6 <= boxes[2][0][2] * scale;
+    for (const { text, own, y, isBox } of texts) {
+      const font = Math.min(isBox ? Math.max(own, 8 / scale) : own, MOST_FONT / scale);
+      text.setAttribute("display", own * scale >= LEAST_FONT || (isBox && hasRoom) ? "inline" : "none");
+      text.setAttribute("font-size", short(font));
+      text.setAttribute("y", short(y + Math.max(font - own, 0)));
     }
-    context.fillStyle = css(level >= 2 ? "--soft" : "--ink");
-    context.fillText(text, left + (hasGround ? 2 : 0), base);
-  });
-}
-
-function rankNumbers(context, at, side) {
-  if (at.scale < 26) return;
-  context.font = Math.min(13, at.scale * 0.3) + "px " + FONT;
-  context.textAlign = "center";
-  side.seats.forEach((gpu, rank) => {
-    const [x, y] = middle(at, side, rank);
-    if (x < -at.scale || y < -at.scale || x > at.width + at.scale || y > at.height + at.scale) return;
-    context.fillStyle = css("--card");
-    context.globalAlpha = 0.78;
-    const width = context.measureText(String(rank)).width + 6;
-    context.fillRect(x - width / 2, y - 2, width, at.scale * 0.34);
-    context.globalAlpha = 1;
-    context.fillStyle = css("--ink");
-    context.fillText(rank, x, y + at.scale * 0.22);
-  });
-  context.textAlign = "left";
-}
-
-function arc(context, [x1, y1], [x2, y2]) {
-  context.moveTo(x1, y1);
-  context.quadraticCurveTo((x1 + x2) / 2 - (y2 - y1) * 0.12, (y1 + y2) / 2 - Math.abs(x2 - x1) * 0.07, x2, y2);
-}
-
-function drawThreads(context, at, s) {
-  context.strokeStyle = css("--thread");
-  context.globalAlpha = 0.34;
-  context.lineWidth = Math.min(1.8, 0.75 + at.scale * 0.03);
-  context.beginPath();
-  for (const [a, b] of threadsOf[s]) arc(context, middle(at, sides[s], a), middle(at, sides[s], b));
-  context.stroke();
-  context.globalAlpha = 1;
-}
-
-// A frame around every NVLink domain, or the first domain above the node.
-function frames(context, at) {
-  const [w, h] = sizes[data.level];
-  if (!data.level || w * at.scale < 5 || cellLevel(at.scale) >= data.level) return;
-  context.strokeStyle = css("--frame");
-  context.lineWidth = 1;
-  const room = Math.min(3, gapOf(data.level + 1) * at.scale * 0.35);
-  for (let d = 0; d < machine.names[data.level].length; d++) {
-    const x = at.x(corners[data.level][2 * d]) - room, y = at.y(corners[data.level][2 * d + 1]) - room;
-    context.strokeRect(Math.round(x) + 0.5, Math.round(y) + 0.5, Math.round(w * at.scale + 2 * room), Math.round(h * at.scale + 2 * room));
   }
+}
+
+// Names of nodes that have none beside them, and numbers of ranks, where there is room.
+function nameCells(layer, s, scale) {
+  const side = sides[s], cell = pitch * scale;
+  if (cell >= 26) {
+    const font = Math.min(13, cell * 0.3) / scale, own = { class: "number p-ink", "font-size": font, "stroke-width": 3 / scale };
+    for (const gpu of seenCells(-1)) {
+      const [x, y] = gpuCorner(gpu), rank = side.rankAt[gpu];
+      if (rank >= 0) add(layer, "text", { ...own, x: x + pitch / 2, y: y + pitch / 2 + font * (machine.isLabelled ? 0.36 : 0.8) }, rank);
+    }
+  }
+  if (machine.isLabelled || cell < 20 || across * cell < 34) return;
+  const font = Math.min(11, cell * 0.3) / scale;
+  for (const node of seenCells(0)) {
+    const [x, y] = boxes[0][node], room = Math.floor((across * pitch) / (0.6 * font)), name = machine.names[0][node];
+    const text = name.length > room ? name.slice(0, room - 1) + "\u2026" : name;
+    add(layer, "text", { class: "name p-ink", "font-size": font, "stroke-width": 3 / scale, x, y: y + font }, text);
+  }
+}
+
+const arc = ([x1, y1], [x2, y2]) => "M" + short(x1) + " " + short(y1) + "Q"
+  + [(x1 + x2) / 2 - (y2 - y1) * 0.12, (y1 + y2) / 2 - Math.abs(x2 - x1) * 0.07, x2, y2].map(short).join(" ");
+const chain = (points) => points.slice(1).map((point, i) => arc(points[i], point)).join("");
+
+// A line in ink, with a halo that parts it from what is below.
+function inked(layer, d, scale) {
+  add(layer, "path", { class: "line p-halo", "stroke-width": 5 / scale, d });
+  add(layer, "path", { class: "line p-out", "stroke-width": 2 / scale, d });
 }
 
 // A chain of ranks as one line, with numbers where there is room.
-function route(context, at, side, ranks) {
-  const points = ranks.map((rank) => middle(at, side, rank));
-  const stroke = (colour, width) => {
-    context.strokeStyle = colour;
-    context.lineWidth = width;
-    context.beginPath();
-    points.forEach((point, i) => { if (i) arc(context, points[i - 1], point); });
-    context.stroke();
-  };
-  context.lineCap = context.lineJoin = "round";
-  stroke(css("--card"), 5);
-  stroke(css("--ink"), 2);
-  const spread = Math.max(...points.map(([x]) => x)) - Math.min(...points.map(([x]) => x));
-  if (spread < 60 || ranks.length > 24) return;
-  context.font = "600 10.5px " + FONT;
-  context.textAlign = "center";
-  const numbered = [];
-  points.forEach(([pointX, pointY], i) => {
-    const x = inside(pointX, at.width), y = inside(pointY, at.height);
-    if (numbered.some(([left, top]) => Math.hypot(left - x, top - y) < 17)) return;
+function route(layer, side, ranks, scale) {
+  const points = ranks.map((rank) => middle(side, rank)), left = points.map(([x]) => x);
+  inked(layer, chain(points), scale);
+  if ((Math.max(...left) - Math.min(...left)) * scale < 60 || ranks.length > 24) return;
+  const numbered = [], radius = 8 / scale;
+  points.forEach(([x, y], i) => {
+    if (numbered.some(([ownX, ownY]) => Math.hypot(ownX - x, ownY - y) * scale < 17)) return;
     numbered.push([x, y]);
-    context.fillStyle = css("--card");
-    context.strokeStyle = css("--ink");
-    context.lineWidth = 1.4;
-    context.beginPath();
-    context.arc(x, y, 8, 0, 7);
-    context.fill();
-    context.stroke();
-    context.fillStyle = css("--ink");
-    context.fillText(i, x, y + 3.8);
+    add(layer, "circle", { class: "p-page p-out", cx: x, cy: y, r: radius, "stroke-width": 1.4 / scale });
+    add(layer, "text", { class: "p-ink", "text-anchor": "middle", "font-weight": 600, "font-size": 10.5 / scale, x, y: y + 3.8 / scale }, i);
   });
-  context.textAlign = "left";
-}
-
-// Where a mark shows in full, if its place is seen.
-const inside = (place, room) => (place < 0 || place > room ? place : Math.min(Math.max(place, 9), room - 9));
-
-function ring(context, at, side, rank, colour, width) {
-  const [x, y] = gpuCorner(side.seats[rank]);
-  context.strokeStyle = colour;
-  context.lineWidth = width;
-  context.strokeRect(at.x(x) - width / 2, at.y(y) - width / 2, at.scale + width, at.scale + width);
 }
 
 // The ranks of all groups of a rank.
@@ -168,46 +102,41 @@ function companions(side, rank) {
 }
 
 // A line around the cell of each rank, at least so many pixels wide.
-function outline(context, at, side, ranks, least) {
-  const level = cellLevel(at.scale), cells = new Set();
-  for (const rank of ranks) if (rank >= 0) cells.add(cellOf(side, level, rank));
+function outline(layer, side, ranks, least, scale) {
+  const level = cellLevel(scale);
+  const cells = new Set([...ranks].filter((rank) => rank >= 0).map((rank) => cellOfGpu(level, side.seats[rank])));
   if (cells.size > MOST_OUTLINES) return;
-  context.beginPath();
-  for (const cell of cells) {
+  inked(layer, [...cells].map((cell) => {
     const [x, y, width, height] = cellBox(level, cell);
-    const [w, h] = [width, height].map((length) => Math.max(length * at.scale + 2, least));
-    context.rect(at.x(x + width / 2) - w / 2, at.y(y + height / 2) - h / 2, w, h);
-  }
-  for (const [colour, width] of [["--card", 4], ["--ink", 2]]) {
-    context.strokeStyle = css(colour);
-    context.lineWidth = width;
-    context.stroke();
+    const [w, h] = [width, height].map((length) => Math.max(length + 2 / scale, least / scale));
+    return rect(x + width / 2 - w / 2, y + height / 2 - h / 2, w, h);
+  }).join(""), scale);
+}
+
+// Rings around the groups of a rank, that of its replicas in another colour.
+function ring(layer, side, rank, scale) {
+  for (const axis of side.axes.keys()) {
+    const ranks = axis === "pp" || axis === "edp" ? [] : group(side, axis, rank);
+    if (!ranks.length || ranks.length > 4096 || cellLevel(scale) >= 0) continue;
+    const d = ranks.map((one) => rect(...gpuCorner(side.seats[one]), pitch, pitch)).join("");
+    add(layer, "path", { class: axis === "dp" ? "net" : "line p-out", "stroke-width": 1.2 / scale, d });
   }
 }
 
-function mark(s, context, at, rank, wanted) {
-  const side = sides[s];
-  frames(context, at);
-  names(context, at);
-  rankNumbers(context, at, side);
-  if (wanted) outline(context, at, side, wanted, 9);
-  else if (rank < 0) {
-    if (mode.key === "cross") {
-      drawThreads(context, at, s);
-      const slowest = side.pipeline?.replica;
-      if (slowest !== undefined && side.axes.has("pp")) {
-        const first = slowest * (side.axes.get("dp")?.stride ?? 0);
-        route(context, at, side, group(side, "pp", first));
-      }
+function mark(s, rank, wanted, scale) {
+  const side = sides[s], layer = layers[s].marks;
+  layer.replaceChildren();
+  nameCells(layer, s, scale);
+  if (wanted) outline(layer, side, wanted, 9, scale);
+  else if (rank >= 0) {
+    if (side.axes.has("pp")) route(layer, side, group(side, "pp", rank), scale);
+    ring(layer, side, rank, scale);
+    outline(layer, side, [rank], 14, scale);
+  } else if (mode.key === "cross") {
+    const d = threadsOf[s].map((pair) => chain(pair.map((one) => middle(side, one)))).join("");
+    add(layer, "path", { class: "thread", "stroke-width": Math.min(1.8, 0.75 + pitch * scale * 0.03) / scale, d });
+    if (side.slowest != null && side.axes.has("pp")) {
+      route(layer, side, group(side, "pp", side.slowest * (side.axes.get("dp")?.stride ?? 0)), scale);
     }
-  } else {
-    if (side.axes.has("pp")) route(context, at, side, group(side, "pp", rank));
-    const ink = css("--ink");
-    for (const axis of side.axes.keys()) {
-      if (axis === "pp" || axis === "edp") continue;
-      const members = group(side, axis, rank);
-      if (members.length <= 4096 && cellLevel(at.scale) < 0) for (const r of members) ring(context, at, side, r, axis === "dp" ? css("--net") : ink, 1.2);
-    }
-    outline(context, at, side, [rank], 14);
   }
 }

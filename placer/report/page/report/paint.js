@@ -1,126 +1,78 @@
-// Paints a map pixel by pixel: what a GPU holds, a hatch where its groups stray.
+// Paints the cells of a map: a path a colour, of what part of it is seen.
 
-const canvases = sides.map((_, s) => $("map-" + (sides.length === 1 ? 1 : s)));
-let mode = MODES[0];
+const SVG = "http://www.w3.org/2000/svg";
 
-function sizeOf(canvas) {
-  const width = canvas.clientWidth;
-  const height = Math.round(Math.max(150, Math.min(width * HEIGHT, (width * worldHeight) / worldWidth + 16, window.innerHeight * 0.7)));
-  return [width, height];
+function add(parent, tag, attributes, text) {
+  const found = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) found.setAttribute(name, value);
+  if (text !== undefined) found.textContent = text;
+  parent.append(found);
+  return found;
 }
 
-// From map to pixels of the canvas.
-function project(canvas) {
-  const [width, height] = [canvas.width / ratio, canvas.height / ratio];
-  const scale = scaleOf(width, height);
-  return { scale, width, height, x: (x) => (x - view.x) * scale + width / 2, y: (y) => (y - view.y) * scale + height / 2 };
-}
-let ratio = 1;
+const layers = maps.map((map) => ({
+  title: add(map, "title", {}), cells: add(map, "g", { class: "cells" }),
+  bright: add(map, "g", { class: "cells" }), marks: add(map, "g", { class: "marks" }),
+}));
 
-function fillBox(pixels, stride, box, colour) {
-  for (let y = box[1]; y < box[3]; y++) {
-    const from = y * stride + box[0], to = y * stride + box[2];
-    if (to - from > 16) pixels.fill(colour, from, to);
-    else for (let i = from; i < to; i++) pixels[i] = colour;
-  }
-}
-
-const packed = ([red, green, blue]) => (255 << 24) | (blue << 16) | (green << 8) | red;
-
-// Packed colours of all ranks, and the same dimmed, of each mode, side and theme.
+// Colours of all ranks, or of cells, of each mode, side and theme.
 const kept = new Map();
-function coloursOf(s, card) {
-  const key = [mode.key, s, isDark()].join();
-  if (!kept.has(key)) {
-    const colour = mode.colour(s), dim = new Map(), { world } = sides[s];
-    const full = new Int32Array(world), pale = new Int32Array(world);
-    for (let rank = 0; rank < world; rank++) {
-      const own = colour(rank);
-      if (!dim.has(own)) dim.set(own, [packed(own), packed(mix(own, card, 0.72))]);
-      [full[rank], pale[rank]] = dim.get(own);
-    }
-    kept.set(key, { full, pale });
-  }
+function once(s, level, colours) {
+  const key = [mode.key, s, level, isDark()].join();
+  if (!kept.has(key)) kept.set(key, colours());
   return kept.get(key);
 }
+const coloursOf = (s) => once(s, -1, () => Array.from({ length: sides[s].world }, (_, rank) => rank).map(mode.colour(s)));
 
-const channels = (colour) => [colour & 255, (colour >> 8) & 255, (colour >> 16) & 255];
-
-// Mean colour of the ranks in each domain of a level; undefined where there are none.
-function means(side, level, colourOf) {
-  const count = [], sums = [];
-  for (let rank = 0; rank < side.world; rank++) {
-    const domain = domainOfRank(side, rank, level), own = channels(colourOf(rank));
-    count[domain] = (count[domain] ?? 0) + 1;
-    sums[domain] ??= [0, 0, 0];
-    for (let i = 0; i < 3; i++) sums[domain][i] += own[i];
-  }
-  return sums.map((sum, domain) => packed(sum.map((value) => Math.round(value / count[domain]))));
+// Mean colour of the ranks in each cell of a level: of groups that reach further the
+// shade is their share.
+function means(s, level) {
+  const sums = [], own = coloursOf(s), channels = new Map();
+  sides[s].seats.forEach((gpu, rank) => {
+    const sum = (sums[cellOfGpu(level, gpu)] ??= [0, 0, 0, 0]), colour = own[rank];
+    if (!channels.has(colour)) channels.set(colour, [...rgb(colour), 1]);
+    channels.get(colour).forEach((part, i) => { sum[i] += part; });
+  });
+  return sums.map((sum) => hex(sum.slice(0, 3).map((part) => part / sum[3])));
 }
 
-// Domains as cells, each of the mean colour of its ranks: of groups that reach further
-// the shade is their share.
-function paintDomains(level, colours, free, scale, left, top, fill) {
-  const gap = 0.5 * gapOf(level + 1) * scale >= 1 ? 0 : 1; // else cells would touch
-  for (let domain = 0; domain < machine.names[level].length; domain++) {
-    const [x, y, width, height] = cellBox(level, domain);
-    fill([x * scale + left, y * scale + top, (x + width) * scale + left - gap, (y + height) * scale + top - gap], colours[domain] ?? free);
-  }
+// The cells of a level that are seen.
+function seenCells(level) {
+  const half = halves(), seen = boxes[Math.max(level, 0)].flatMap((box, cell) => (isSeen(box, half) ? [cell] : []));
+  return level >= 0 ? seen : seen.flatMap((node) => Array.from({ length: machine.gpus[node] }, (_, i) => firstGpu[node] + i));
 }
 
 function paint(s, marked) {
-  const canvas = canvases[s], side = sides[s];
-  const [width, height] = sizeOf(canvas);
-  ratio = window.devicePixelRatio || 1;
-  const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== w || canvas.height !== h) {
-    canvas.width = w;
-    canvas.height = h;
-    canvas.style.height = height + "px";
-  }
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(w, h);
-  const pixels = new Int32Array(image.data.buffer);
-  const card = rgb(css("--card"));
-  const free = packed(rgb(css("--well"))), ground = packed(card);
-  pixels.fill(ground);
-  const at = project(canvas), scale = at.scale * ratio;
-  const left = (w / 2) - view.x * scale, top = (h / 2) - view.y * scale;
-  const { full, pale } = coloursOf(s, card), hatch = mode.hatch?.(s);
-  const gap = scale >= 5 ? Math.max(1, Math.round(scale * 0.08)) : 0;
-  const period = Math.max(5, Math.round(5 * ratio)), thick = Math.max(1, Math.round(1.6 * ratio));
-  const level = cellLevel(at.scale);
-  if (level >= 0) {
-    const colours = means(side, level, (rank) => (marked && !marked.has(rank) ? pale : full)[rank]);
-    paintDomains(level, colours, free, scale, left, top, (edges, colour) => {
-      const [x0, y0, x1, y1] = edges.map(Math.round);
-      fillBox(pixels, w, [Math.max(0, x0), Math.max(0, y0), Math.min(w, Math.max(x1, x0 + 1)), Math.min(h, Math.max(y1, y0 + 1))], colour);
-    });
-  }
-  for (let node = 0; level < 0 && node < numNodes; node++) {
-    const nodeX = corners[0][2 * node] * scale + left, nodeY = corners[0][2 * node + 1] * scale + top;
-    if (nodeX > w || nodeY > h || nodeX + sizes[0][0] * scale < 0 || nodeY + sizes[0][1] * scale < 0) continue;
-    for (let i = 0; i < machine.gpus[node]; i++) {
-      const x = nodeX + (i % across[0]) * scale, y = nodeY + Math.floor(i / across[0]) * scale;
-      const box = [Math.max(0, Math.round(x)), Math.max(0, Math.round(y)),
-        Math.min(w, Math.max(Math.round(x + scale) - gap, Math.round(x) + 1)),
-        Math.min(h, Math.max(Math.round(y + scale) - gap, Math.round(y) + 1))];
-      if (box[0] >= box[2] || box[1] >= box[3]) continue;
-      const rank = side.rankAt[firstGpu[node] + i];
-      if (rank < 0) {
-        fillBox(pixels, w, box, free);
-        continue;
-      }
-      const isDim = marked && !marked.has(rank);
-      fillBox(pixels, w, box, (isDim ? pale : full)[rank]);
-      if (hatch?.[rank] && !isDim) {
-        for (let py = box[1]; py < box[3]; py++) {
-          for (let px = box[0]; px < box[2]; px++) if ((px + py) % period < thick) pixels[py * w + px] = ground;
-        }
-      }
+  const scale = scaleOf(maps[s]), level = cellLevel(scale), side = sides[s];
+  const colours = level < 0 ? coloursOf(s) : once(s, level, () => means(s, level));
+  const free = css("--line"), colourOf = (cell) => (level < 0 ? colours[side.rankAt[cell]] : colours[cell]) ?? free;
+  const cells = seenCells(level);
+  const pixels = pitch * scale < 5 && level < 0 ? 0 : Math.max(1, Math.round(pitch * scale * 0.08));
+  const gap = [pixels / scale, Math.floor(pixels / 2) / scale]; // in all, and on the left and above
+  const hatch = level < 0 ? mode.hatch?.(s) : null, isHatched = (cell) => hatch?.[side.rankAt[cell]];
+  const own = layers[s], seen = [mode.key, isDark(), scale, view.x, view.y, halves()].join();
+  if (own.seen !== seen) fill(own.cells, level, cells, colourOf, gap, isHatched);
+  own.seen = seen;
+  own.cells.setAttribute("class", marked ? "cells dim" : "cells");
+  const lit = new Set([...(marked ?? [])].filter((rank) => rank >= 0).map((rank) => cellOfGpu(level, side.seats[rank])));
+  fill(own.bright, level, cells.filter((cell) => lit.has(cell)), colourOf, gap, isHatched);
+  return scale;
+}
+
+const short = (length) => Math.round(length * 1e4) / 1e4;
+const rect = (x, y, width, height) => "M" + short(x) + " " + short(y) + "h" + short(width) + "v" + short(height) + "h" + short(-width) + "z";
+
+function fill(layer, level, cells, colourOf, [gap, before], isHatched) {
+  const shapes = new Map();
+  for (const cell of cells) {
+    const [x, y, width, height] = cellBox(level, cell), shape = rect(x + before, y + before, width - gap, height - gap);
+    for (const colour of isHatched(cell) ? [colourOf(cell), "url(#hatch)"] : [colourOf(cell)]) {
+      shapes.set(colour, (shapes.get(colour) ?? "") + shape);
     }
   }
-  context.putImageData(image, 0, 0);
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  return { context, at };
+  layer.replaceChildren();
+  const last = shapes.get("url(#hatch)");
+  shapes.delete("url(#hatch)");
+  for (const [colour, d] of shapes) add(layer, "path", { fill: colour, d });
+  if (last) add(layer, "path", { fill: "url(#hatch)", d: last });
 }

@@ -1,28 +1,29 @@
 // What part of the machine both maps show.
 
-const MOST_ZOOM = Math.max(6, worldWidth / 8); // then eight GPUs lie side by side
+const MOST_ZOOM = Math.max(6, worldWidth / pitch / 8); // then eight GPUs lie side by side
+const maps = sides.map((_, s) => $("map-" + (sides.length === 1 ? 1 : s)));
 const view = { zoom: 1, x: worldWidth / 2, y: worldHeight / 2 };
 
-// Pixels of a unit of the map on a canvas so wide and high; frames and marks need the edge.
-const EDGE = 7;
-const scaleOf = (width, height) => view.zoom * Math.min((width - 2 * EDGE) / worldWidth, (height - 2 * EDGE) / worldHeight);
+// Pixels on the screen of one of the layout; 0 of a map that is not shown.
+function scaleOf(map) {
+  const { width, height } = map.getBoundingClientRect();
+  return view.zoom * Math.min(width / worldWidth, height / worldHeight);
+}
 
-// What is drawn as a cell: a GPU, or where that would be too small to see, the domains
-// of the innermost level that are not. -1 for GPUs.
+// What is drawn as a cell: a GPU, or where that would be too small to see the nodes,
+// the columns or the panels that are not. -1 for GPUs.
 const LEAST_CELL = 3;
 function cellLevel(scale) {
-  if (scale >= LEAST_CELL) return -1;
-  const seen = sizes.findIndex((size) => Math.min(...size) * scale >= LEAST_CELL);
-  return Math.min(seen < 0 ? machine.levels.length : seen, machine.levels.length - 1);
+  if (pitch * scale >= LEAST_CELL) return -1;
+  const seen = boxes.findIndex((level) => level.every(([, , width, height]) => Math.min(width, height) * scale >= LEAST_CELL));
+  return seen < 0 ? 2 : seen;
 }
 
-// Left, top, width and height of what such cells show, in units of the map.
-function cellBox(level, index) {
-  if (level < 0) return [...gpuCorner(index), 1, 1];
-  const room = nameRoom(level), [width, height] = sizes[level];
-  return [corners[level][2 * index], corners[level][2 * index + 1] + room, width, height - room];
-}
-const cellOf = (side, level, rank) => (level < 0 ? side.seats[rank] : domainOfRank(side, rank, level));
+const cellBox = (level, index) => (level < 0 ? [...gpuCorner(index), pitch, pitch] : boxes[level][index]);
+const cellOfGpu = (level, gpu) => {
+  const node = nodeOfGpu[gpu];
+  return [gpu, node, columnOf[node], panelOf[columnOf[node]]][level + 1];
+};
 
 function moveView(zoom, x, y) {
   view.zoom = Math.min(MOST_ZOOM, Math.max(1, zoom));
@@ -40,14 +41,15 @@ function zoomAt(factor, x, y) {
 
 const showAll = () => moveView(1, worldWidth / 2, worldHeight / 2);
 
-// Whether a GPU is in the part that is shown.
-function isSeen(gpu) {
-  const [x, y] = gpuCorner(gpu);
-  return Math.abs(x - view.x) <= worldWidth / view.zoom / 2 && Math.abs(y - view.y) <= worldHeight / view.zoom / 2;
+// Half the width and height of what is seen; a map may be wider than the part it shows.
+function halves() {
+  const { width, height } = maps[after].getBoundingClientRect(), scale = scaleOf(maps[after]) || 1;
+  return [width / scale / 2, height / scale / 2];
 }
 
+const isSeen = ([left, top, width, height], [halfX, halfY]) => left + width >= view.x - halfX && left <= view.x + halfX
+  && top + height >= view.y - halfY && top <= view.y + halfY;
+
 function bringIntoView(gpu) {
-  const [x, y] = gpuCorner(gpu);
-  const halfX = worldWidth / view.zoom / 2, halfY = worldHeight / view.zoom / 2;
-  if (Math.abs(x - view.x) > halfX * 0.9 || Math.abs(y - view.y) > halfY * 0.9) moveView(view.zoom, x, y);
+  if (!isSeen(cellBox(-1, gpu), halves().map((half) => half * 0.9))) moveView(view.zoom, ...gpuCorner(gpu));
 }
