@@ -125,13 +125,7 @@ def parallelism_of(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "order"),
-    [
-        ("{tp: 2, pp: 2, dp: 2}", "tp-cp-ep-dp-pp"),
-        ("{tp: 2, pp: 2, dp: 2, order: tp-cp-pp-dp}", "tp-cp-ep-pp-dp"),
-        ("{tp: 2, pp: 2, dp: 2, order: tp-pp-dp}", "tp-cp-ep-pp-dp"),
-        ("{tp: 2, pp: 2, dp: 2, order: dp-pp-tp-cp-ep}", "dp-pp-tp-cp-ep"),
-    ],
+    *table("job/read_job.yaml", "order_may_leave_out_axes_of_size_one")
 )
 def test_order_may_leave_out_axes_of_size_one(text, order):
     """Without an order it is Megatron's; axes of size 1 find their usual place."""
@@ -155,17 +149,7 @@ def test_fsdp_is_zero3_and_hsdp_has_its_shard_size():
     assert (hsdp.sharding, hsdp.shard_size) == ("hsdp", 4)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "dp", "sharding", "shard_size"),
-    [
-        ("dp_replicate: 2, dp_shard: 4", 8, "hsdp", 4),
-        ("dp_replicate: 2, dp_shard: 4, cp: 2", 8, "hsdp", 8),
-        ("dp_replicate: 3, cp: 2", 3, "hsdp", 2),
-        ("dp_shard: 4, cp: 2", 4, "zero3", 0),
-        ("dp_replicate: 1, dp_shard: 4, dp: 4", 4, "zero3", 0),
-        ("dp_replicate: 4", 4, "ddp", 0),
-    ],
-)
+@pytest.mark.parametrize(*table("job/read_job.yaml", "degrees_of_torchtitan"))
 def test_degrees_of_torchtitan(sizes, dp, sharding, shard_size):
     """Replicas and shards make dp, and say how far parameters are sharded."""
     job = job_of(HEAD + f"parallelism: {{{sizes}}}\nweights: {{dp: 1}}\n")
@@ -192,13 +176,6 @@ def test_how_axes_communicate():
     assert job.context_parallel == ContextParallel("all_gather")
     assert job.expert_parallel == ExpertParallel(1.25, "deduplicated")
     assert job.stages == EndStages(1.0, 1.0)
-
-
-@pytest.mark.parametrize("own", ["gather: pat", "all_reduce: hierarchical"])
-def test_algorithms_that_nothing_was_compared_with_are_refused(own):
-    """The error names those that there are."""
-    with pytest.raises(InputError, match="ring"):
-        job_of(FULL + f"collectives: {{{own}}}\n")
 
 
 def test_nothing_said_is_the_usual():
@@ -361,16 +338,7 @@ def test_groups_or_traffic_stand_instead_of_axes(rest):
     assert "rank 6 is above 5" in problem.message
 
 
-@pytest.mark.parametrize(
-    "rest",
-    [
-        "parallelism: {dp: ^x}\ntraffic: {from: [0], to: [1], bytes: [3]}\n",
-        "parallelism: {dp: 1}\nsequence: 8\nmodel: gpt3-175b\n"
-        "compute: {micro_batch_time: ^3 parsecs}\n",
-        "parallelism: {dp: 1}\nsequence: 8\nmodel: gpt3-175b\n"
-        "compute: {tflops_per_gpu: ^x}\n",
-    ],
-)
+@pytest.mark.parametrize(*table("job/read_job.yaml", "a_wrong_value_is_told_once"))
 def test_a_wrong_value_is_told_once(rest):
     """Nothing else is said of what would follow from it."""
     before = HEAD + rest[: rest.index("^")]

@@ -280,11 +280,9 @@ def test_traces_that_leave_something_open_are_refused(read, traces, keys, said):
     assert said in refused(read, traces, keys)
 
 
-def test_a_model_beside_traces_would_count_twice(read):
+def test_what_does_not_go_with_traces(tmp_path, read):
+    """A model would count twice, and flows of a file have no steps."""
     assert "count twice" in refused(read, everywhere(REDUCE), job="model: llama3-8b\n")
-
-
-def test_steps_belong_to_traces(tmp_path, read):
     (tmp_path / "t.csv").write_text("0,1,5\n")
     with pytest.raises(InputError, match="belongs to traces"):
         read([], ", steps: 2", file="t.csv")

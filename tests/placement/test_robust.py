@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,10 +14,6 @@ from placer.job.rules import Pin, Rules
 from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.placement.plan_file import decode_plan
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
 # Two racks of three nodes of two GPUs; four replicas of two ranks, one a node.
 MACHINE = read_topology("rack:2 node:3 gpu:2")
@@ -120,32 +115,3 @@ def test_a_plan_names_the_avoided_hosts_it_uses() -> None:
     assert violations(silent, MACHINE, job) == [
         "the plan says that 0 of 2 hosts to avoid are used, 1 are: r1-n1 differs"
     ]
-
-
-def decoded(plan: Plan, rules: object) -> Plan:
-    return decode_plan({**plan.to_dict(), "rules": rules}, "plan.json")
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        [],
-        {"pin": {}},
-        {"pin": [{"ranks": 3, "nodes": "n"}]},
-        {"pin": [{"ranks": "x", "nodes": "n"}]},
-        {"pin": [{"ranks": "1", "nodes": "n["}]},
-        {"avoid": "n"},
-        {"avoid": ["n["]},
-        {"at_most": {"rack": 0}},
-        {"at_most": [1]},
-        {"spares": {"rack": "1"}},
-        {"spare_nodes": [1]},
-        {"avoided_nodes": {}},
-    ],
-)
-def test_malformed_sections_are_input_errors(rules: object) -> None:
-    """Nothing in the section of a plan file crashes a reader."""
-    from placer.base.errors import InputError
-
-    with pytest.raises(InputError, match="rules"):
-        decoded(build_plan(MACHINE, JOB, PLACEMENT), rules)
