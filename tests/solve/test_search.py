@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from placer.base.errors import InfeasibleError, InputError
@@ -44,6 +43,19 @@ def case(seed: int, objective: str) -> tuple[Topology, Job]:
             return topology, job
 
 
+def solved(
+    topology: Topology, job: Job, objective: str, seconds: float
+) -> Solution | None:
+    """What is found, which is legal; None where there is no placement."""
+    try:
+        found = solve(topology, job, objective=objective, time_limit=seconds)
+    except InfeasibleError:
+        assert not feasible_colocations(topology, job)
+        return None
+    assert violations(found.placement, topology, job) == []
+    return found
+
+
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("seed", [0, *slow(range(1, 16))])
 def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
@@ -57,13 +69,9 @@ def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
         for placement in [baseline(name, topology, job)]
         if not violations(placement, topology, job)
     }
-    try:
-        found = solve(topology, job, objective=objective, time_limit=SHORT)
-    except InfeasibleError:
+    if (found := solved(topology, job, objective, SHORT)) is None:
         assert legal == {}
-        assert not feasible_colocations(topology, job)
         return
-    assert violations(found.placement, topology, job) == []
     assert found.value == goal.value(found.placement.gpu_of_rank)
     assert found.lower_bound <= found.value
     for name, placement in legal.items():
@@ -93,12 +101,8 @@ def test_same_inputs_same_result(seed: int, objective: str) -> None:
 def test_no_time_still_gives_a_placement(seed: int, objective: str) -> None:
     """With a limit of 0 s every feasible job gets a legal placement."""
     topology, job = case(seed, objective)
-    try:
-        found = solve(topology, job, objective=objective, time_limit=0.0)
-    except InfeasibleError:
-        assert not feasible_colocations(topology, job)
+    if (found := solved(topology, job, objective, 0.0)) is None:
         return
-    assert violations(found.placement, topology, job) == []
     assert found.stop_reason in ("proved", "time-limit")
     assert found.deterministic == (found.stop_reason == "proved")
 
@@ -137,20 +141,6 @@ def test_stop_ends_the_search_with_the_best_so_far() -> None:
     assert found.stop_reason == "interrupted"
     assert violations(found.placement, topology, job) == []
     assert not found.deterministic
-
-
-@pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 20))])
-def test_equal_machines_in_another_order_cost_the_same_bound(seed: int) -> None:
-    """Listing the nodes in another order changes no bound."""
-    topology, job = case(seed, "hop-cost")
-    job = replace(job, require={}, launcher="free")
-    order = np.random.default_rng(seed).permutation(topology.num_nodes)
-    shuffled = topology.select(order)
-    first = solve(topology, job, objective="hop-cost", time_limit=0.0)
-    second = solve(shuffled, job, objective="hop-cost", time_limit=0.0)
-    best = min(first.value, second.value)
-    assert first.lower_bound <= best * (1 + 1e-9)
-    assert second.lower_bound <= best * (1 + 1e-9)
 
 
 def test_objectives_need_their_inputs() -> None:

@@ -7,7 +7,6 @@ import placer
 from benchmarks.traffic_graphs import geometric, ring_of_rings
 from placer.documents import document_of
 from placer.solve.construct.traffic.tiled import tiled
-from placer.solve.construct.traffic.tiles import QUICK, SWEEPS, Sweep, tiles
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import Flows, bundled
 from placer.solve.run.budget import Budget
@@ -41,27 +40,6 @@ def placed(flows: Flows, machine: Topology) -> float:
     incumbent = Incumbent(problem, budget)
     tiled(problem, incumbent, budget)
     return incumbent.value
-
-
-@pytest.mark.parametrize("sweep", SWEEPS)
-def test_a_grid_is_cut_into_squares(sweep: Sweep) -> None:
-    """20 x 20 cells by four: no cell has more than two neighbours in other tiles."""
-    flows = grid(20, 20)
-    none = np.zeros((0, 100), dtype=np.int64)
-    tile = tiles(flows, 400, [4] * 100, none, sweep, lambda: False)
-    assert tile is not None
-    cut = flows.edges[tile[flows.edges[:, 0]] != tile[flows.edges[:, 1]]]
-    assert np.bincount(cut.ravel()).max() == 2
-
-
-@pytest.mark.parametrize("sweep", [*QUICK, *SWEEPS])
-def test_tiles_have_the_sizes_asked_for(sweep: Sweep) -> None:
-    """Sizes that divide nothing, on a graph in pieces."""
-    apart = Flows(np.array([[0, 1], [2, 3], [3, 4]]), np.array([1.0, 3.0, 2.0]))
-    sizes, outside = [3, 1, 4], np.array([[0, 0, 1]])
-    tile = tiles(apart, 8, sizes, outside, sweep, lambda: False)
-    assert tile is not None
-    assert np.bincount(tile).tolist() == sizes
 
 
 @pytest.mark.parametrize(

@@ -73,12 +73,6 @@ def test_named_rules_are_in_conflict(first: int, objective: str) -> None:
         assert "no placement was found" not in str(caught.value)
 
 
-def test_a_pin_is_named_in_words() -> None:
-    """A pin reads as its ranks and its hosts."""
-    assert str(Pin((0, 1, 2, 5), ("n1", "n2"))) == "ranks 0-2,5 on n[1-2]"
-    assert str(Pin((3,), ("n1",))) == "rank 3 on n1"
-
-
 def test_rules_that_each_stand_in_the_way_are_all_named() -> None:
     """Giving up one budget does not help while the other cannot be kept either."""
     text = """{format: placer/topology, version: 1, name: two, tiers: [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from itertools import count, permutations
+from itertools import count
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -26,34 +26,13 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.tree.symmetry import Symmetry
 from placer.topology.read import parse_topology, read_topology
-from tests.solve.oracle import consecutive_placements, free_placements
+from tests.solve.oracle import consecutive_placements, free_placements, symmetries
 from tests.solve.random_cases import random_case
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 ENOUGH = 10**6
-
-
-def symmetries(topology: Topology) -> list[tuple[int, ...]]:
-    """All ways to exchange nodes that leave the machine as it is."""
-    gpus = topology.gpus_of_node.tolist()
-    factor = topology.bandwidth_factor.tolist()
-    rows = topology.domain_of_node.tolist()
-    kept = []
-    for image in permutations(range(topology.num_nodes)):
-        same_nodes = all(
-            (gpus[n], factor[n]) == (gpus[image[n]], factor[image[n]]) for n in image
-        )
-        same_tree = all(
-            (row[a] == row[b]) == (row[image[a]] == row[image[b]])
-            for row in rows
-            for a in image
-            for b in image
-        )
-        if same_nodes and same_tree:
-            kept.append(image)
-    return kept
 
 
 def orbits(

@@ -62,23 +62,6 @@ def test_seats_of_a_plan_on_what_is_left() -> None:
     assert all_of_it == [0] * 6
 
 
-def test_spare_in_the_rack_first() -> None:
-    """A lost tray's ranks go to a free tray of the rack, wherever others are free."""
-    topology = machine([("b0", [2, 2]), ("b0", [2, 2, 2]), ("b1", [2, 2])])
-    job = Job(
-        "j",
-        Parallelism(tp=2, pp=2, dp=2, etp=2, order=MAJOR),
-        weights={"tp": 9, "pp": 3},
-    )
-    seats = topology.first_gpu_of_node[[2, 3, 5, 6]]
-    plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
-    left = topology.select(np.array([0, 1, 2, 4, 5, 6]))
-    found = mended(failure(plan, left, job))
-    assert found is not None
-    names = [left.node_names[n] for n in left.node_of_gpu[found]]
-    assert names == [topology.node_names[n] for n in (2, 2, 4, 4, 5, 5, 6, 6)]
-
-
 @pytest.mark.parametrize("spares", [0, 1])
 def test_a_required_group_leaves_as_a_whole(spares: int) -> None:
     """Without a spare tray the whole pipeline of a rack must go, as the bound says."""
