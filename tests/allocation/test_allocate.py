@@ -16,6 +16,7 @@ from placer.cost import JITTER
 from placer.emit.registry import requests
 from placer.job.rules import Rules
 from tests.allocation.machines import racks, training
+from tests.texts import table
 
 RACK = {"tp": "node", "cp": "rack", "pp": "rack"}
 FIVE = racks({"A": 18, "B": 18, "C": 16, "D": 10, "E": 6})
@@ -213,20 +214,7 @@ def test_granted_nodes_count_as_free():
     assert where(found) == {"one": {"A": 16}}
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ({"free": "Z1"}, 'free: the topology has no host "Z1"'),
-        ({"busy": "Z1"}, 'busy: the topology has no host "Z1"'),
-        ({"free": "A01", "busy": "A01"}, "excluded"),
-        ({"grade": "Z1"}, 'grade: the topology has no host "Z1"'),
-        ({"apart": "shelf"}, 'no tier "shelf"'),
-        ({"weights": {"two": 1.0}}, 'no job is called "two"'),
-        ({"weights": {"one": 0.0}}, "above 0"),
-        ({"tolerance": -0.1}, "tolerance"),
-        ({"objective": "beauty"}, 'no objective "beauty"'),
-    ],
-)
+@pytest.mark.parametrize(*table("allocation/tables.yaml", "wrong_arguments_are_named"))
 def test_wrong_arguments_are_named(argument, message):
     with pytest.raises(InputError, match=message):
         placer.allocate(FIVE, replica(), **argument)
