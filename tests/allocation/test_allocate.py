@@ -226,11 +226,6 @@ def test_two_running_jobs_on_one_node_are_refused():
         placer.allocate(FIVE, replica("new"), keep=[plan, plan])
 
 
-def test_too_few_free_nodes_are_an_answer():
-    with pytest.raises(InfeasibleError):
-        placer.allocate(FIVE, replica(), free="D[01-10],E[01-06]")
-
-
 def test_of_several_jobs_the_one_without_room_is_named():
     """The others fit, and a job that is alone needs no name."""
     with pytest.raises(InfeasibleError, match=r"^two: the job needs 384 GPUs"):

@@ -16,7 +16,7 @@ from placer.placement.launcher_orders import LAUNCHERS, slurm_key
 from placer.topology.model import Topology
 from placer.topology.read import parse_topology
 from tests.commands import data, run
-from tests.texts import file_text
+from tests.texts import file_text, table
 
 
 def machine_text(rows: Sequence[tuple[str, str]], gpus: int = 1) -> str:
@@ -102,23 +102,7 @@ def test_every_launcher_uses_every_host_once(rows: list[tuple[str, str]]) -> Non
         assert sorted(found) == sorted(host for _, host in rows)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("n2", "n10"),
-        ("r2n10", "r10n2"),
-        ("n09", "n10"),
-        ("n010", "n09"),
-        ("n09", "n1"),
-        ("n01", "n010"),
-        ("n0", "n00"),
-        ("n", "n1"),
-        ("n-2", "n1"),
-        ("n1.b", "n1a"),
-        ("n1", "na"),
-        ("N9", "n1"),
-    ],
-)
+@pytest.mark.parametrize(*table("api/tables.yaml", "slurm_order"))
 def test_slurm_order(first: str, second: str) -> None:
     """Numbers by value, those with a leading 0 as text before the others."""
     assert slurm_key(first) < slurm_key(second)

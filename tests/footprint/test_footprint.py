@@ -10,6 +10,7 @@ from placer.cost.volumes import volumes
 from placer.job.models import layer_parameters, total_parameters
 from placer.job.read import read_job
 from tests.footprint.cases import EXPERTS, SMALL, job_of
+from tests.texts import table
 from validation.memory_page import FIGURES, figure_values
 
 GPT = SMALL | {"kv_heads": 16, "gated": False}
@@ -90,18 +91,7 @@ def test_parameters_are_those_that_the_step_time_sends() -> None:
     assert held == pytest.approx(sent.tolist(), rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("sharding", "keys", "kept", "shared"),
-    [
-        ("ddp", {}, 18, 0),
-        ("zero1", {}, 6, 12),
-        ("zero2", {}, 2, 16),
-        ("zero3", {"parameter_bytes": 2, "optimizer_bytes": 12}, 0, 18),
-        ("zero3", {"parameter_bytes": 4}, 0, 16),
-        ("zero1", {"parameter_bytes": 4}, 8, 8),
-        ("zero1", {"optimizer_bytes": 8}, 6, 8),
-    ],
-)
+@pytest.mark.parametrize(*table("footprint.yaml", "bytes_of_a_parameter"))
 def test_bytes_of_a_parameter(sharding, keys, kept, shared) -> None:
     """FP32 gradients; D counts context ranks. Gathered units are left out."""
     job = job_of(

@@ -30,6 +30,7 @@ from tests.launch.jobs import (
     hosts_of,
     number_key,
 )
+from tests.texts import table
 
 # Numbers of mixed width, so that text and number order differ; neither is the plan's.
 MIXED = [(host, gpu) for host in ("n9", "n10", "n8", "n100") for gpu in (0, 1)]
@@ -153,18 +154,7 @@ def test_mpirun_puts_its_own_host_first(
 TREE = {"rack": ("b", "a", "b", "a2"), "block": ("y", "y", "y", "x")}
 
 
-@pytest.mark.parametrize(
-    ("order", "launcher", "expected"),
-    [
-        (["n4", "n2", "n1", "n3"], "torchrun", ["label-order"]),
-        (["n4", "n2", "n1", "n3"], "slurm", ["slurm-topology"]),
-        (["n2", "n1", "n3", "n4"], "slurm", ["slurm-topology"]),
-        (["n2", "n1", "n3", "n4"], "torchrun", []),
-        (["n2", "n3", "n1", "n4"], "slurm", []),
-        (["n2", "n4", "n1", "n3"], "slurm", []),
-        (["n1", "n2", "n3", "n4"], "slurm", ["slurm-block"]),
-    ],
-)
+@pytest.mark.parametrize(*table("launch/verify.yaml", "orders_of_domains"))
 def test_orders_of_domains(
     order: list[str], launcher: str, expected: list[str]
 ) -> None:
@@ -250,21 +240,7 @@ def devices(visible: Sequence[str | None]) -> list[Process]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("visible", "holds", "unknown"),
-    [
-        ([None, None], True, 0),
-        (["0,1", "0,1"], True, 0),
-        (["1,0", "1,0"], False, 0),
-        (["4,6", "4,6"], True, 0),
-        (["6,4", "6,4"], False, 0),
-        (["0", "1"], True, 0),
-        (["1", "0"], False, 0),
-        (["4", "6"], True, 0),
-        (["0", "0"], True, 2),
-        (["GPU-a,GPU-b", "GPU-a,GPU-b"], True, 2),
-    ],
-)
+@pytest.mark.parametrize(*table("launch/verify.yaml", "what_devices_tell"))
 def test_what_devices_tell(visible: list[str], holds: bool, unknown: int) -> None:
     """GPU k is device k or the k-th given; what cannot be told is only counted."""
     found = compared([("a", 0), ("a", 1)], devices(visible))
