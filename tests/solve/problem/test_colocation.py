@@ -1,21 +1,30 @@
-"""Ranks that must stay together, and how many such sets fit."""
+"""Ranks that must stay together, how many such sets fit, and how they are packed."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.job.traffic import Group
 from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.packing import pack
 from placer.solve.tree.capacity import whole_sets
-from tests.solve.oracle import groups_of
-from tests.solve.random_cases import machine_of, random_case, random_tiers
+from tests.solve.oracle import free_placements, groups_of, keeps_requirements
+from tests.solve.random_cases import (
+    machine_of,
+    random_case,
+    random_machine,
+    random_tiers,
+)
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.topology.model import Topology
 
 
@@ -87,3 +96,47 @@ def test_whole_parts_are_exact(seed: int) -> None:
     topology = machine_of(capacity, [rack, [0] * 5], random_tiers(rng, 3))
     takes = whole_sets(topology, np.array(capacity), units)
     assert takes[-1].tolist() == [most_units(capacity, rack, units)]
+
+
+def odd_job(rng: random.Random, topology: Topology, world: int) -> Job:
+    """A job whose custom groups have several sizes, at one or two tiers."""
+    groups = []
+    for name in ("a", "b"):
+        ranks = rng.sample(range(world), world)
+        rows = []
+        while ranks:
+            size = rng.choice((1, 2, 3))
+            rows.append(tuple(ranks[:size]))
+            ranks = ranks[size:]
+        kept = tuple(rows[: rng.randint(1, len(rows))])
+        groups.append(Group(name, "all_reduce", 1.0, 1.0, False, kept))
+    tiers = [tier.name for tier in topology.tiers]
+    require = {"a": rng.choice(tiers)}
+    if rng.random() < 0.5:
+        require["b"] = rng.choice(tiers)
+    return Job(
+        "odd",
+        Parallelism(dp=world),
+        require=require,
+        launcher="free",
+        groups=tuple(groups),
+    )
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_packing_exists_exactly_when_a_placement_does(seed: int) -> None:
+    """A packing is found whenever one exists, and it keeps every set together."""
+    rng = random.Random(seed)
+    world = rng.choice((5, 6, 7))
+    topology = random_machine(rng, world, 3, (1, 2, 3, 4))
+    job = odd_job(rng, topology, world)
+    colocation = colocation_of(topology, job, 1)
+    found = pack(topology, colocation, topology.gpus_of_node)
+    possible = any(True for _ in free_placements(topology, job))
+    assert (found is not None) == possible
+    if found is not None:
+        nodes = tuple(found.tolist())
+        assert keeps_requirements(topology, job, nodes)
+        assert all(
+            held <= topology.gpus_of_node[node] for node, held in Counter(nodes).items()
+        )

@@ -1,8 +1,9 @@
-"""The pieces of a repair: covers, rooms, seats, and moves at a price."""
+"""The pieces of a repair: covers, rooms, seats, moves at a price, and walks."""
 
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -10,21 +11,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+import placer
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
+from placer.solve.annealing import annealed_step
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.failure import least_cover
 from placer.solve.rearrange.mended import mended
+from placer.solve.replace.homeward import Homeward
 from placer.solve.replace.search import Terms, replaced
 from placer.solve.run.budget import Budget
+from placer.solve.score import evaluator
+from placer.testing import job, racks
+from tests.solve.random_cases import random_job, random_machine
 from tests.solve.rearrange.test_align import failure, machine
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
+
 
 MAJOR = ("tp", "cp", "ep", "pp", "dp")
 
@@ -141,3 +149,47 @@ def test_pinned_ranks_do_not_move_for_others() -> None:
     node = left.node_of_gpu[found.chosen.gpu_of_rank]
     assert left.node_names[node[6]] == topology.node_names[3]
     assert found.chosen.moves <= 6
+
+
+def test_free_ranks_on_nodes_of_odd_sizes() -> None:
+    """tp groups in parts are no runs of nodes: walks over such corrupted memory."""
+    rng = random.Random(1043)
+    world = rng.choice((6, 8, 8, 12, 12, 16, 24))
+    gpus, nodes = world + rng.choice((4, 6, 8)), rng.choice((6, 8, 12))
+    machine = random_machine(rng, gpus, nodes, (1, 2, 3, 4))
+    work = replace(random_job(rng, world, machine, "hop-cost"), launcher="free")
+    at = np.array([1, 11, 2, 12, 3, 13, 4, 15, 5, 16, 6, 17])
+    previous = build_plan(machine, work, Placement(at))
+    left = machine.select(np.array([n for n in range(8) if n not in (6, 2)]))
+    problem = Problem.of(left, work, "hop-cost")
+    before = PreviousPlan(previous, left)
+    found = replaced(problem, before, Terms(1.0, None, 0.0), Budget(3.0))
+    assert problem.allows(found.chosen.gpu_of_rank)
+
+
+def test_without_the_compiled_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repair is the mended plan or a fresh one, and no error."""
+    machine = racks([3, 3])
+    weights = {"tp": 8, "dp": 1}
+    work = job(tp=2, dp=6, launcher="free", weights=weights)
+    plan = placer.place(machine, work, time_limit=1).plan
+    monkeypatch.setitem(sys.modules, "placer.solve.score._kernel", None)
+    for user in (annealed_step, evaluator):
+        monkeypatch.setattr(user, "is_built", lambda: False)
+    monkeypatch.setattr(Homeward, "walk", lambda *_: pytest.fail("nothing to walk on"))
+    failed = [plan.nodes[0]]
+    found = placer.replace(plan, machine, work, failed=failed, time_limit=1)
+    assert plan.nodes[0] not in found.plan.nodes
+
+
+def test_walks_that_the_clock_ended_are_told() -> None:
+    """The same limit may find another repair on another day."""
+    machine = racks([6, 6, 6])
+    weights = {"tp": 8, "cp": 3, "dp": 1}
+    work = job(tp=2, cp=2, dp=12, launcher="free", weights=weights)
+    plan = build_plan(machine, work, Placement(np.arange(48)))
+    left = machine.select(np.array([n for n in range(18) if n not in (0, 7, 9)]))
+    problem = Problem.of(left, work, "hop-cost")
+    terms, before = Terms(0.3, None, 150.0), PreviousPlan(plan, left)
+    found = replaced(problem, before, terms, Budget(0.0))
+    assert not found.solution.deterministic
