@@ -14,11 +14,6 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.traffic import Group
 from placer.solve.diagnose.conflict import smallest_relaxation
-from placer.solve.problem.launch import (
-    feasible_colocations,
-    forced_block,
-    launch_blocks,
-)
 from tests.solve.oracle import free_placements
 from tests.solve.random_cases import machine_of, random_case, random_tiers
 from tests.solve.solving import solve
@@ -71,14 +66,6 @@ def test_relaxation_fits_and_is_the_smallest(seed: int) -> None:
         assert not given_up
     else:
         assert given_up[tuple(found.require.items())] == min(given_up.values())
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_feasible_means_a_placement_exists(seed: int) -> None:
-    """A free launch has feasible sets exactly when some placement is legal."""
-    topology, job = random_case(seed, "time")
-    job = replace(job, launcher="free")
-    assert bool(feasible_colocations(topology, job)) == fits(topology, job)
 
 
 def test_too_many_ranks() -> None:
@@ -150,29 +137,3 @@ def test_nodes_of_several_sizes_hold_ranks_in_order() -> None:
     last = machine.tiers[-1].name
     assert f"it fits with tp={last} instead of tp=node" in message_of(machine, job)
     assert solve(machine, replace(job, require={"tp": last})).value > 0
-
-
-@pytest.mark.parametrize("seed", range(33))
-def test_launch_blocks(seed: int) -> None:
-    """Blocks are the divisors of the world that enough nodes hold, largest first."""
-    rng = random.Random(seed)
-    gpus = [rng.randint(1, 8) for _ in range(rng.randint(1, 6))]
-    topology = machine_of(gpus, [[0] * len(gpus)], random_tiers(rng, 2))
-    world = rng.randint(1, sum(gpus))
-    job = Job("j", Parallelism(dp=world))
-    expected = [
-        block
-        for block in range(world, 0, -1)
-        if world % block == 0 and sum(g >= block for g in gpus) >= world // block
-    ]
-    assert launch_blocks(topology, job) == expected
-    assert launch_blocks(topology, replace(job, launcher="free")) == [1]
-
-
-def test_a_block_is_forced_only_without_spare_gpus() -> None:
-    """Nodes must hold equal blocks when the job fills equal nodes, and only then."""
-    full = Job("j", Parallelism(dp=16))
-    assert forced_block(racks((4, 4), (4, 4)), full) == 4
-    assert forced_block(racks((4, 4), (4, 4)), replace(full, launcher="free")) == 1
-    assert forced_block(racks((4, 4), (4, 4, 4)), full) == 0
-    assert forced_block(racks((4, 4), (5, 3)), full) == 0

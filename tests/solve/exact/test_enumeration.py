@@ -120,18 +120,6 @@ def test_listing_under_rules_ends_with_its_time() -> None:
     assert listed_under_rules(problem, soon, many) is None
 
 
-def test_a_walk_that_is_given_up_says_so() -> None:
-    """With too few steps the walk ends early and is not complete."""
-    topology, job = random_case(3, "hop-cost", "large")
-    job = replace(job, launcher="free", require={})
-    whole = enumeration(topology, job, ENOUGH)
-    everything = sum(1 for _ in whole.units())
-    short = enumeration(topology, job, 20)
-    assert sum(1 for _ in short.units()) < everything
-    assert whole.complete
-    assert not short.complete
-
-
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
 def test_very_few_placements_are_listed_before_programs(launcher: str) -> None:
     """Six ranks with experts on three nodes of two, constructions alone: proved.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import sys
 from dataclasses import replace
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,6 @@ from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.annealing import annealed_step
 from placer.solve.problem.compiled import Problem
-from placer.solve.rearrange.failure import least_cover
 from placer.solve.rearrange.mended import mended
 from placer.solve.replace.homeward import Homeward
 from placer.solve.replace.search import Terms, replaced
@@ -35,39 +33,6 @@ if TYPE_CHECKING:
 
 
 MAJOR = ("tp", "cp", "ep", "pp", "dp")
-
-
-def test_least_cover_against_all_subsets() -> None:
-    """No choice of items whose sizes reach the need costs less."""
-    rng = random.Random(1)
-    for _ in range(200):
-        count = rng.randint(1, 6)
-        size = np.array([rng.choice((1, 2, 3)) for _ in range(count)])
-        price = np.array([rng.randint(0, 5) for _ in range(count)])
-        need = rng.randint(-1, int(size.sum()))
-        best = min(
-            int(price[list(chosen)].sum()) if chosen else 0
-            for n in range(count + 1)
-            for chosen in combinations(range(count), n)
-            if (size[list(chosen)].sum() if chosen else 0) >= need
-        )
-        assert least_cover(size, price, need) == best
-
-
-def test_seats_of_a_plan_on_what_is_left() -> None:
-    """Known domains keep their numbers, lost nodes and racks have new ones."""
-    topology = machine([("b0", [2, 2]), ("b1", [2])])
-    job = Job("j", Parallelism(tp=2, dp=3, etp=2), weights={"dp": 1})
-    plan = build_plan(topology, job, Placement(np.arange(6)))
-    left = topology.select(np.array([1]))
-    before = PreviousPlan(plan, left).seats(job)
-    assert before.gpu_of_rank.tolist() == [-1, -1, 0, 1, -1, -1]
-    nodes, racks, blocks, all_of_it = before.domain.tolist()
-    assert nodes[2:4] == [0, 0]
-    assert len(set(nodes)) == 3
-    assert racks == [0, 0, 0, 0, 1, 1]
-    assert blocks == [0, 0, 0, 0, 1, 1]
-    assert all_of_it == [0] * 6
 
 
 @pytest.mark.parametrize("spares", [0, 1])
