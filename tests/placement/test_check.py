@@ -24,49 +24,13 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.testing.strategies import placed, tiny, tiny_plan
 from placer.topology.model import Topology
+from tests.solve.oracle import groups_of
 from tests.texts import table
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 Case = tuple[Topology, Job, Placement]
-EXPERT = {"etp": "tp", "ep": "ep", "edp": "dp"}
-
-
-def coordinates(job: Job, axis: str) -> list[dict[str, int]]:
-    """Coordinates of every rank, counted up like an odometer, first axis fastest."""
-    p = job.parallelism
-    sizes = {"tp": p.tp, "cp": p.cp, "ep": 1, "pp": p.pp, "dp": p.dp}
-    if axis in EXPERT and has_expert_grid(job):
-        edp = p.tp * p.cp * p.dp // p.ep // p.etp
-        sizes = {"tp": p.etp, "cp": 1, "ep": p.ep, "pp": p.pp, "dp": edp}
-    now = dict.fromkeys(p.order, 0)
-    found = []
-    for _ in range(p.world_size):
-        found.append(dict(now))
-        for digit in p.order:
-            now[digit] = (now[digit] + 1) % sizes[digit]
-            if now[digit]:
-                break
-    return found
-
-
-def has_expert_grid(job: Job) -> bool:
-    """Whether experts have a numbering of their own; else they lie as the rest does."""
-    return job.parallelism.ep > 1 or job.parallelism.etp != job.parallelism.tp
-
-
-def naive_groups(job: Job, axis: str) -> list[list[int]]:
-    if axis == "mine":
-        return [list(ranks) for ranks in job.groups[0].ranks]
-    along = {EXPERT.get(axis, axis)}
-    if axis == "edp" and not has_expert_grid(job):
-        along.add("cp")
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for rank, at in enumerate(coordinates(job, axis)):
-        key = tuple(at[a] for a in sorted(at) if a not in along)
-        groups.setdefault(key, []).append(rank)
-    return list(groups.values())
 
 
 def naive(topology: Topology, job: Job, placement: Placement) -> set[str]:
@@ -81,7 +45,7 @@ def naive(topology: Topology, job: Job, placement: Placement) -> set[str]:
     for axis, tier in job.require.items():
         t = [one.name for one in topology.tiers].index(tier)
         bad = 0
-        for group in naive_groups(job, axis):
+        for group in groups_of(job, axis):
             bad += len({topology.domain_of_node[t, seat[r][0]] for r in group}) > 1
         if bad:
             found.add(f"{bad} {axis}")
