@@ -68,16 +68,6 @@ def test_problems_have_a_place(rules: str, expected: str) -> None:
     assert all(text.startswith("job.yaml:6:") for text in found)
 
 
-def test_all_problems_at_once() -> None:
-    """Problems of several rules are reported together."""
-    found = problems_of(
-        "rules:\n"
-        "  pin: [{ranks: 99, nodes: n1}, {ranks: 2, nodes: a}, {ranks: 2, nodes: b}]\n"
-        "  spares: {rack: -1}\n"
-    )
-    assert len(found) >= 2
-
-
 @given(st.sets(st.integers(0, 300), min_size=1))
 def test_rank_lists_read_back(ranks: set[int]) -> None:
     """A rank list that is written reads back as the same ranks."""
