@@ -1,4 +1,4 @@
-"""Bytes of a step, and what hides behind work, worked out by hand."""
+"""Bytes and passes of a step, and what hides behind work, worked out by hand."""
 
 from __future__ import annotations
 
@@ -50,6 +50,27 @@ def step(found: Job, gpus: list[int]) -> Step:
 
 TP, DP, EP = Parallelism(tp=4), Parallelism(dp=4), Parallelism(dp=4, ep=4)
 WHOLE = {"tensor_parallel": TensorParallel(sequence=False)}
+
+
+@pytest.mark.parametrize(
+    ("sharding", "more", "passes"),
+    [
+        ("ddp", {}, 2),
+        ("zero1", {}, 2),
+        ("zero1", {"sync_every": 4}, 2 / 4),
+        ("zero2", {}, 6),
+        ("zero2", {"reduce_once": True}, 2),
+        ("zero3", {}, 15),
+        ("zero3", {"keep_parameters": True}, 2),
+    ],
+)
+def test_passes_of_gradients_and_gathers(sharding, more, passes) -> None:
+    """Of five micro-batches nothing hides any: rings of four in a rack, by hand."""
+    usual = DataParallel(sharding, overlap_reduce=False, overlap_gather=False)
+    found = job(DP, data_parallel=replace(usual, **more), micro_batches=5)
+    one = 3 / 4 * 2 * HELD / 900e9 + 3 * 0.5e-6
+    seen = step(found, [0, 1, 2, 3]).exposed_s()["dp"]
+    assert seen == pytest.approx(passes * one)
 
 
 @pytest.mark.parametrize(
