@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer import read_topology
+from placer import read_topology, testing
 from placer.api.check import check
 from placer.base.errors import CheckError
 from placer.job.axes import Parallelism
@@ -195,25 +195,11 @@ def test_kept_rules(rules: Rules) -> None:
     assert violations(build_plan(MACHINE, job, PLACEMENT), MACHINE, job) == []
 
 
-@pytest.mark.parametrize(
-    ("rules", "expected"),
-    [
-        (
-            Rules((Pin((0, 2), ("r1-n1",)),)),
-            "pinned: ranks 0,2 on r1-n1, 1 of 2 ranks is elsewhere: the first is rank "
-            "2, on r1-n2",
-        ),
-        (Rules(at_most={"rack": 1}), "2 of 2 racks hold ranks of more than 1 replicas"),
-        (Rules(at_most={"rack": 1}), ": the first is r1, with 2"),
-        (Rules(spares={"rack": 2}), "2 of 2 racks keep fewer than 2 nodes free: the f"),
-        (Rules(spares={"rack": 2}), ": the first is r1, with 1"),
-        (Rules(spares={"hall": 2}), "the topology has no such tier"),
-        (Rules(at_most={"hall": 2}), "the topology has no such tier"),
-    ],
-)
-def test_broken_rules(rules: Rules, expected: str) -> None:
+@pytest.mark.parametrize(*table("placement/rules.yaml", "broken_rules"))
+def test_broken_rules(rules: dict, expected: str) -> None:
     """A broken rule is named with its first offender."""
-    found = violations(PLACEMENT, MACHINE, under(rules))
+    ruled = under(testing.job(dp=8, weights={"dp": 1}, rules=rules).rules)
+    found = violations(PLACEMENT, MACHINE, ruled)
     assert len(found) == 1
     assert expected in found[0]
 
