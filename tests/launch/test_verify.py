@@ -171,27 +171,20 @@ def test_orders_of_domains(
 PERMUTED = [("n3", 2), ("n3", 0), ("n3", 1), ("n1", 1), ("n1", 2), ("n1", 0)]
 
 
+def on_gpus(*gpus: int) -> list[Process]:
+    """As planned but for the GPU of each rank."""
+    planned = zip(as_planned(PERMUTED), gpus, strict=True)
+    return [replace(process, local_rank=gpu) for process, gpu in planned]
+
+
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
         (by_torchrun(PERMUTED, ["n3", "n1"], permuted=False), ["gpus-by-local-rank"]),
-        (
-            [
-                replace(p, local_rank=g)
-                for p, g in zip(as_planned(PERMUTED), (1, 0, 2, 0, 2, 1), strict=True)
-            ],
-            ["gpus-reversed"],
-        ),
-        ([replace(p, local_rank=0) for p in as_planned(PERMUTED)], ["one-gpu"]),
-        (
-            [
-                replace(p, local_rank=g)
-                for p, g in zip(as_planned(PERMUTED), (2, 1, 0, 1, 2, 0), strict=True)
-            ],
-            [],
-        ),
+        (on_gpus(1, 0, 2, 0, 2, 1), ["gpus-reversed"]),
+        (on_gpus(0, 0, 0, 0, 0, 0), ["one-gpu"]),
+        (on_gpus(2, 1, 0, 1, 2, 0), []),
     ],
-    ids=["local-rank", "reversed", "one", "none"],
 )
 def test_each_habit_about_gpus(run: list[Process], expected: list[str]) -> None:
     """Hosts right, GPUs wrong: the rule that gives every one of them, or none."""
