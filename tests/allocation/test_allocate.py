@@ -16,6 +16,7 @@ from placer.cost import JITTER
 from placer.emit.registry import requests
 from placer.job.rules import Rules
 from tests.allocation.machines import racks, training
+from tests.texts import table
 
 RACK = {"tp": "node", "cp": "rack", "pp": "rack"}
 FIVE = racks({"A": 18, "B": 18, "C": 16, "D": 10, "E": 6})
@@ -213,47 +214,23 @@ def test_granted_nodes_count_as_free():
     assert where(found) == {"one": {"A": 16}}
 
 
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ({"free": "Z1"}, 'free: the topology has no host "Z1"'),
-        ({"busy": "Z1"}, 'busy: the topology has no host "Z1"'),
-        ({"free": "A01", "busy": "A01"}, "excluded"),
-        ({"grade": "Z1"}, 'grade: the topology has no host "Z1"'),
-        ({"apart": "shelf"}, 'no tier "shelf"'),
-        ({"weights": {"two": 1.0}}, 'no job is called "two"'),
-        ({"weights": {"one": 0.0}}, "above 0"),
-        ({"tolerance": -0.1}, "tolerance"),
-        ({"objective": "beauty"}, 'no objective "beauty"'),
-    ],
-)
+@pytest.mark.parametrize(*table("allocation/tables.yaml", "wrong_arguments_are_named"))
 def test_wrong_arguments_are_named(argument, message):
     with pytest.raises(InputError, match=message):
         placer.allocate(FIVE, replica(), **argument)
+
+
+@pytest.mark.parametrize(*table("allocation/tables.yaml", "without_room"))
+def test_jobs_without_room_are_told_what_would_help(jobs, more, message):
+    """Who has none, how many nodes are missing, or how jobs would fit."""
+    with pytest.raises(InfeasibleError, match=message):
+        placer.allocate(FIVE, [replica(**keys) for keys in jobs], **more)
 
 
 def test_two_running_jobs_on_one_node_are_refused():
     plan = placer.allocate(FIVE, replica()).jobs[0].plan
     with pytest.raises(InputError, match="both have"):
         placer.allocate(FIVE, replica("new"), keep=[plan, plan])
-
-
-def test_too_few_free_nodes_are_an_answer():
-    with pytest.raises(InfeasibleError):
-        placer.allocate(FIVE, replica(), free="D[01-10],E[01-06]")
-
-
-def test_of_several_jobs_the_one_without_room_is_named():
-    """The others fit, and a job that is alone needs no name."""
-    with pytest.raises(InfeasibleError, match=r"^two: the job needs 384 GPUs"):
-        placer.allocate(FIVE, [replica(), replica("two", dp=6)])
-    with pytest.raises(InfeasibleError, match=r"^the job needs 384 GPUs"):
-        placer.allocate(FIVE, replica("two", dp=6))
-
-
-def test_what_is_free_is_not_what_is_usable():
-    with pytest.raises(InfeasibleError, match=r"needs \d+ GPUs, 4 are free"):
-        placer.allocate(FIVE, replica(), free="D01")
 
 
 def test_the_same_question_has_the_same_answer():
@@ -340,26 +317,6 @@ def test_no_request_asks_for_slices_that_the_nodes_do_not_have():
     assert sorted(job.nodes_by_domain.values()) == [6, 7]
     assert "slice" not in job.plan.request
     assert "ask for its nodes" in requests(job.plan, job.name)["slurm.sbatch"]
-
-
-@pytest.mark.parametrize(
-    ("jobs", "more", "hint"),
-    [
-        (["one", "two"], {"free": "A[01-18],D[01-10]"}, "free 4 more nodes at least"),
-        (["one", "two", "six"], {"busy": "C[01-16]"}, "leave out six"),
-    ],
-)
-def test_jobs_without_room_are_told_what_would_help(jobs, more, hint):
-    """Nodes are missing, or no rack is left: the answer says how many, and for whom."""
-    with pytest.raises(InfeasibleError, match=rf"hint: .*{hint}"):
-        placer.allocate(FIVE, [replica(name) for name in jobs], **more)
-
-
-def test_jobs_that_would_fit_in_shared_racks_are_told_so():
-    """Two jobs of eight nodes in one free rack, apart: sharing it is the way out."""
-    halves = [replica(name, pp=4) for name in ("one", "two")]
-    with pytest.raises(InfeasibleError, match="let jobs share a rack or leave out two"):
-        placer.allocate(FIVE, halves, free="A[01-18]", apart="rack")
 
 
 def test_the_answer_says_why_the_search_ended():

@@ -17,6 +17,7 @@ from placer.base.hostlist import expand
 from placer.cli import progress
 from placer.cli.allocate import file_names
 from tests.commands import refusal, run
+from tests.texts import table
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -104,17 +105,7 @@ def test_options_reach_the_search(job, tmp_path):
     assert [row["name"] for row in found["kept"]] == ["old"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "text"),
-    [
-        (["--free", "nowhere"], 2, "nowhere"),
-        (["--weight", "one"], 2, "is not a name and a number"),
-        (["--apart", "shelf"], 2, "shelf"),
-        (["--busy", "r[1-3]-n[1-4]"], 2, "every host is excluded"),
-        (["--move-price", "much"], 2, "much"),
-        (["-o", "-"], 2, "-o names a folder"),
-    ],
-)
+@pytest.mark.parametrize(*table("allocation/tables.yaml", "what_is_wrong_is_said"))
 def test_what_is_wrong_is_said(job, arguments, code, text):
     assert text in allocate("-j", job("one", 4), *arguments, code=code).output
 

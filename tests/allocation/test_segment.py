@@ -11,6 +11,7 @@ import pytest
 from placer.allocation.segment import advice, segment_of
 from placer.job.axes import Parallelism
 from tests.commands import data, run
+from tests.texts import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,24 +33,11 @@ torchrun --nproc_per_node 4 --nnodes 32 pretrain_gpt.py --num-layers 8 \\
 NODES = ("--nodes", "32", "--domain", "18")
 
 
-@pytest.mark.parametrize(
-    ("axes", "nodes", "segment", "keeps", "parts"),
-    [
-        (Parallelism(ep=32, dp=128), 32, 16, ("ep",), 0),
-        (Parallelism(tp=4, etp=1, cp=2, ep=16, dp=16), 38, 2, ("tp", "cp"), 8),
-        (Parallelism(tp=4, etp=1, cp=2, ep=16, dp=18), 36, 12, ("tp", "cp", "ep"), 0),
-        (Parallelism(ep=128, dp=256), 64, 16, (), 64),
-        (Parallelism(tp=4, etp=4, pp=4, dp=8), 32, 16, ("tp", "pp"), 0),
-        (Parallelism(tp=4, etp=4, pp=32, dp=2), 64, 16, ("tp",), 0),
-        (Parallelism(dp=8), 1, 1, (), 0),
-    ],
-)
-def test_segments_keep_groups(
-    axes: Parallelism, nodes: int, segment: int, keeps: tuple[str, ...], parts: int
-) -> None:
+@pytest.mark.parametrize(*table("allocation/tables.yaml", "segments_keep_groups"))
+def test_segments_keep_groups(sizes, nodes, segment, keeps, parts) -> None:
     """The largest segment of a domain that holds whole units of what it can keep."""
-    found = segment_of(axes, nodes, 4, 18)
-    assert (found.size, found.keeps, found.parts) == (segment, keeps, parts)
+    found = segment_of(Parallelism(**sizes), nodes, 4, 18)
+    assert (found.size, [*found.keeps], found.parts) == (segment, keeps, parts)
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -1,14 +1,19 @@
-"""Library calls on hosts with islands: a host is never taken for an island."""
+"""Hosts with islands: what is best is found, and no host is taken for an island."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import placer
 from placer import testing
+from placer.cost.step import StepModel
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.search import solve
 from placer.topology.read import parse_topology
 
 if TYPE_CHECKING:
@@ -19,14 +24,19 @@ MODEL = {"layers": 8, "hidden": 1024, "ffn": 512, "heads": 16, "vocab": 1000}
 EXPERTS = {"experts": 24, "top_k": 2, "expert_ffn": 128}
 
 
-def machine(*hosts: dict[str, Any], size: int = 2, **more: Any) -> Topology:
-    """Hosts ``h0``, ``h1`` ... of two islands, and what differs about each."""
-    members = {"members": more.pop("members")} if "members" in more else {}
+def machine(
+    *hosts: dict[str, Any],
+    size: int = 2,
+    island: dict[str, Any] | None = None,
+    node: dict[str, Any] | None = None,
+    **cluster: Any,
+) -> Topology:
+    """Hosts ``h0``, ``h1`` ... of two islands; what differs about hosts and tiers."""
+    inner = {"size": size, "bandwidth": 15e10, "scale_up": True}
     tiers = [
-        {"name": "island", "size": size, "bandwidth": 15e10, "scale_up": True}
-        | members,
-        {"name": "node", "size": 2, "bandwidth": 25e9},
-        {"name": "cluster", "bandwidth": 25e9, **more},
+        {"name": "island", **inner, **(island or {})},
+        {"name": "node", "size": 2, "bandwidth": 25e9, **(node or {})},
+        {"name": "cluster", "bandwidth": 25e9, **cluster},
     ]
     for t, tier in enumerate(tiers):
         tier["latency"] = 1e-6 * (1 + 2 * t)
@@ -78,7 +88,7 @@ def test_a_plan_stays_beside_itself(
     gpus: list[int], members: list[list[int]], launcher: str
 ) -> None:
     """Seats are found again by host and launcher's number, and lost ones only move."""
-    topology = machine({}, {"gpus": gpus}, {}, members=members)
+    topology = machine({}, {"gpus": gpus}, {}, island={"members": members})
     small = job({"dp": 7}, launcher=launcher)
     options = {"objective": "hop-cost", "time_limit": 5}
     plan = placer.place(topology, small, hosts=["h0", "h1"], **options).plan
@@ -140,3 +150,58 @@ def test_pins_that_cannot_hold_name_hosts() -> None:
     far = job({"dp": 8}, rules={"pin": [{"ranks": "0,7", "nodes": "h1"}]})
     with pytest.raises(placer.InfeasibleError, match="0-7 to h1: 8 ranks, 4 GPUs"):
         placer.place(topology, far)
+
+
+WIDE = {"hidden": 1024, "ffn": 4096, "heads": 12, "kv_heads": 12, "vocab": 32000}
+TRAINING = {
+    "sequence": 2048,
+    "micro_batches": 10,
+    "compute": {"micro_batch_time": "2ms"},
+    "weights": {"tp": 8, "pp": 2, "dp": 1},
+}
+SLOW = {"island": {"bandwidth": 450e9, "scale_up": False}, "node": {"bandwidth": 50e9}}
+
+
+def test_the_order_of_unlike_islands_counts() -> None:
+    """Hosts of islands 2 + 1 and 1 + 2 are not the same to a launch in order."""
+    topology = machine({"gpus": [2, 1]}, {"gpus": [1, 2]}, **SLOW, bandwidth=10e9)
+    long = testing.job(pp=5, model={"layers": 10, **WIDE}, **TRAINING)
+    best = StepModel(topology, long).step(np.array([4, 5, 0, 1, 2])).step_time_s
+    bound = placer.place(topology, long, objective="time").bound
+    assert bound["lower_bound"] <= best
+    assert bound["status"] != "optimal" or bound["value"] <= best * (1 + 1e-9)
+
+
+def test_hosts_to_avoid_are_counted_whole() -> None:
+    """Two islands of a host to avoid are no worse than one."""
+    pair = testing.job(tp=2, weights={"tp": 8}, rules={"avoid": ["h0"]})
+    hosts = {"gpus": [1, 1]}, {"gpus": [1, 0]}
+    topology = machine(*hosts, size=1, **SLOW, bandwidth=10e9)
+    result = placer.place(topology, pair, objective="hop-cost")
+    assert result.plan.node_of_rank.tolist() == [0, 0]
+    assert result.plan.nodes == ("h0",)
+
+
+def test_tensor_groups_go_inside_islands() -> None:
+    """Islands need not be consecutive GPUs: the launch takes them one by one."""
+    own = {"members": [[0, 2, 3, 5], [1, 4, 6, 7]]}
+    topology = machine(*[{}] * 8, size=4, island=own)
+    model = {"layers": 2, **WIDE, "heads": 16, "kv_heads": 16}
+    sizes = {"tp": 4, "dp": 16, "require": {"tp": "island"}}
+    plan = placer.place(topology, testing.job(model=model, **sizes, **TRAINING)).plan
+    assert plan.score["crossings"]["tp"] == {"island": 16}
+    assert plan.gpu_of_rank[:8].tolist() == [0, 2, 3, 5, 1, 4, 6, 7]
+
+
+def test_groups_are_cut_where_hosts_end() -> None:
+    """Ten groups of 3 on three hosts of 2 x 4 and one of 7: two are cut."""
+    fast = {"bandwidth": 450e9, "scale_up": True}
+    hosts = [{}, {"gpus": [3, 4]}, {}, {}]
+    topology = machine(*hosts, size=4, island=fast, node=fast, bandwidth=50e9)
+    work = {"sequence": 1024, "compute": {"micro_batch_time": 0.05}}
+    groups = testing.job(tp=3, dp=10, model={"layers": 4, **WIDE}, **work)
+    problem = Problem.of(topology, groups, "time").with_params(enough_gap=0.01)
+    gpus = solve(problem, Budget(60.0)).placement.gpu_of_rank
+    assert problem.allows(gpus)
+    hosts_of = problem.machine.host_of_gpu[gpus].reshape(-1, 3)
+    assert (hosts_of != hosts_of[:, :1]).any(axis=1).sum() == 2

@@ -18,6 +18,7 @@ from placer.report.summary import summarise
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import Bound
 from placer.topology.model import Topology
+from tests.texts import table
 
 ROOT = Path(__file__).resolve().parents[2]
 USUAL = {"given-order", "sorted-hosts", "megatron-default", "replica-major"}
@@ -105,25 +106,7 @@ def test_the_stricter_rule_holds(topology: Topology, job: Job) -> None:
         placer.place(topology, strict, require={"pp": "node"})
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"time_limit": -1.0},
-        {"time_limit": float("nan")},
-        {"time_limit": float("inf")},
-        {"seed": -1},
-        {"workers": 0},
-        {"objective": "luck"},
-        {"hosts": []},
-        {"hosts": ["n1", "n1"]},
-        {"hosts": ["elsewhere"]},
-        {"hosts": "n[1-"},
-        {"exclude": ["elsewhere"]},
-        {"require": {"tp": "galaxy"}},
-        {"require": {"xp": "node"}},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(*table("api/tables.yaml", "bad_arguments"))
 def test_bad_arguments(topology: Topology, job: Job, options: dict[str, Any]) -> None:
     """What does not fit the machine or the job is an InputError that says so."""
     with pytest.raises(placer.InputError) as caught:

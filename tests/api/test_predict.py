@@ -16,7 +16,7 @@ from placer.placement.launcher_orders import LAUNCHERS, slurm_key
 from placer.topology.model import Topology
 from placer.topology.read import parse_topology
 from tests.commands import data, run
-from tests.texts import file_text
+from tests.texts import file_text, table
 
 
 def machine_text(rows: Sequence[tuple[str, str]], gpus: int = 1) -> str:
@@ -47,51 +47,14 @@ def order(
     return " ".join(plan.host_of_rank)
 
 
-def test_slurm_sorts_numbers_or_keeps_its_table() -> None:
-    """Slurm test_150_4.py: by name 11 12 101 102, else as registered; never as text."""
-    rows = [("r", f"node{k}") for k in (102, 12, 101, 11)]
-    assert order("slurm", rows) == "node11 node12 node101 node102"
-    assert order("slurm-node-table", rows) == "node102 node12 node101 node11"
-    asked = ["node11", "node12", "node101", "node102"]
-    assert order("slurm-node-table", rows, asked) == "node102 node12 node101 node11"
-
-
-def test_c10d_sorts_text() -> None:
-    """pytorch issue 191190: node66 node7 node70 node8, and what was wanted instead."""
-    rows = [("r", f"node{k}") for k in (7, 66, 8, 70)]
-    assert order("torchrun-c10d", rows) == "node66 node7 node70 node8"
-    assert order("torchrun-natural", rows) == "node7 node8 node66 node70"
-    assert order("torchrun-static", rows) == "node7 node66 node8 node70"
-
-
-def test_cluster_toolkit_keeps_groups_together() -> None:
-    """cluster-toolkit test_topology.py: groups by their first host, hosts as given."""
-    rows = [(g, f"n-{k}") for g, k in zip("yzxxyg", (0, 1, 2, 3, 4, 10), strict=True)]
-    assert order("cluster-toolkit", rows) == "n-0 n-4 n-1 n-2 n-3 n-10"
-    one = [("z", f"n-{k}") for k in (0, 1, 2, 3, 4, 10)]
-    assert order("cluster-toolkit", one) == "n-0 n-1 n-2 n-3 n-4 n-10"
-
-
-def test_slurm_finishes_a_block() -> None:
-    """Slurm test_150_3.py: blocks of odd and even nodes are taken one after another."""
-    rows = [("b1" if k % 2 else "b2", f"n{k}") for k in range(1, 9)]
-    expected = "n1 n3 n5 n7 n2 n4 n6 n8"
-    assert order("slurm-26.05", rows) == expected
-    assert order("slurm-node-rank", rows) == expected
-    given_order = ["n8", "n7", "n2", "n1"]
-    assert order("slurm-26.05", rows, given_order) == "n1 n7 n2 n8"
-
-
-def test_rules_differ_where_they_should() -> None:
-    """Hosts 2 and 10 in racks r10 (first) and r9: every rule gives its own order."""
-    rows = [("r10", "h2"), ("r9", "h10"), ("r10", "h1"), ("r9", "h3")]
-    assert order("kueue", rows) == "h1 h2 h10 h3"
-    assert order("slurm-26.05", rows) == "h1 h2 h3 h10"
-    assert order("cluster-toolkit", rows) == "h2 h1 h10 h3"
-    assert order("torchrun-c10d", rows) == "h1 h10 h2 h3"
-    assert order("slurm", rows) == "h1 h2 h3 h10"
-    for given_order in ("openmpi", "hydra", "deepspeed"):
-        assert order(given_order, rows) == "h2 h10 h1 h3"
+@pytest.mark.parametrize(*table("api/tables.yaml", "published_orders"))
+def test_published_orders(
+    nodes: str, hosts: str | None, orders: dict[str, str]
+) -> None:
+    """Hosts by rank as each launcher orders them, given in this order or another."""
+    rows = [(node.split("/")[0], node.split("/")[1]) for node in nodes.split()]
+    for launcher, expected in orders.items():
+        assert order(launcher, rows, hosts and hosts.split()) == expected, launcher
 
 
 @given(st.permutations([("r1", "n1"), ("r2", "n2"), ("r1", "n10"), ("r2", "n3")]))
@@ -102,23 +65,7 @@ def test_every_launcher_uses_every_host_once(rows: list[tuple[str, str]]) -> Non
         assert sorted(found) == sorted(host for _, host in rows)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("n2", "n10"),
-        ("r2n10", "r10n2"),
-        ("n09", "n10"),
-        ("n010", "n09"),
-        ("n09", "n1"),
-        ("n01", "n010"),
-        ("n0", "n00"),
-        ("n", "n1"),
-        ("n-2", "n1"),
-        ("n1.b", "n1a"),
-        ("n1", "na"),
-        ("N9", "n1"),
-    ],
-)
+@pytest.mark.parametrize(*table("api/tables.yaml", "slurm_order"))
 def test_slurm_order(first: str, second: str) -> None:
     """Numbers by value, those with a leading 0 as text before the others."""
     assert slurm_key(first) < slurm_key(second)

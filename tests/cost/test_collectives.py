@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 from placer.cost.communicators import CollectiveCost, Communicators
-from placer.cost.custom import group_time
 from placer.cost.exchange import all_to_all_cost
 from placer.cost.fabric import Fabric
 from placer.cost.fair_share import Crossings, fair_pace
-from placer.cost.network import PlacedNetwork
 from placer.cost.rings import build_rings
-from placer.job.model import Collectives
-from placer.job.traffic import Group
 from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
 
@@ -99,16 +95,6 @@ def test_costs_by_hand(name: str) -> None:
     found = call()
     assert found.seconds == pytest.approx(seconds)
     assert found.bytes_by_tier.tolist() == pytest.approx(sent)
-
-
-def test_hops_of_a_relay_add_up() -> None:
-    """A message over two racks and back: one NVLink hop and two over the fabric."""
-    network = PlacedNetwork(Fabric.of(racks()), np.arange(32))
-    group = Group("mine", "relay", S, 2.0, False, ((0, 1, 4, 2), (8, 9, 10, 11)))
-    found = group_time(network, group, Collectives("ring"))
-    assert found.seconds == pytest.approx(2 * (S / NVLINK + IN + 2 * (S / NIC + OUT)))
-    assert found.traffic is not None
-    assert found.traffic.bytes_by_tier.tolist() == [2 * 4 * S, 2 * 2 * S]
 
 
 RAILS = np.arange(32).reshape(8, 4).T

@@ -15,27 +15,15 @@ from placer.placement.placement import Placement
 from placer.topology.read import read_topology
 from tests.solve import oracle
 from tests.solve.random_cases import random_job, random_machine
+from tests.texts import table
 
 
-@pytest.mark.parametrize(
-    ("axes", "axis", "of", "edges"),
-    [
-        # Four members make a ring, two a single edge, and pipelines stay open.
-        (Parallelism(tp=4, cp=2, pp=3), "tp", {0, 1, 2, 3}, "01 03 12 23"),
-        (Parallelism(tp=4, cp=2, pp=3), "cp", {0, 4}, "04"),
-        (Parallelism(tp=1, cp=2, pp=3), "pp", {0, 2, 4}, "02 24"),
-        # Experts are joined pair by pair, their replicas by a ring over ``edp``.
-        (Parallelism(ep=3, dp=9), "ep", {0, 1, 2}, "01 02 12"),
-        (Parallelism(ep=3, dp=9), "edp", {1, 4, 7}, "14 17 47"),
-    ],
-)
-def test_edges_of_a_group(
-    axes: Parallelism, axis: str, of: set[int], edges: str
-) -> None:
+@pytest.mark.parametrize(*table("cost/hops.yaml", "edges_of_a_group"))
+def test_edges_of_a_group(sizes, axis, of, edges) -> None:
     """Those between members of one group, by hand."""
-    job = Job(name="j", parallelism=axes, weights={axis: 1})
+    job = Job(name="j", parallelism=Parallelism(**sizes), weights={axis: 1})
     ((_, _, every),) = hop_edges(job)
-    pairs = [sorted(pair) for pair in every.tolist() if of.issuperset(pair)]
+    pairs = [sorted(pair) for pair in every.tolist() if set(pair) <= {*of}]
     assert sorted(f"{one}{other}" for one, other in pairs) == edges.split()
 
 

@@ -1,4 +1,4 @@
-"""`tune`: the best of all legal degrees that fit, and the same on any engine."""
+"""`tune`: the best of all legal degrees, on any engine, and what it refuses."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from placer.job.rules import Pin, Rules
 from placer.workers.pool import Pool
 from tests.commands import data, refusal, run
 from tests.degrees.cases import job, machine
+from tests.texts import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,3 +181,67 @@ def test_a_model_alone_needs_a_batch_and_no_way_to_cut_it(tmp_path: Path) -> Non
     assert "micro_batch" not in told
     told = run(*command, "--global-batch", 4).output
     assert "--global-batch-size 4" in told.replace("\n  ", " ")
+
+
+JOB = """\
+format: placer/job
+version: 1
+name: small
+parallelism: {tp: 2, dp: 4}
+model: {layers: 4, hidden: 512, ffn: 1024, heads: 8, kv_heads: 8, vocab: 32000}
+sequence: 1024
+micro_batches: MICRO
+compute: {tflops_per_gpu: 400}
+"""
+
+
+def said(folder: Path, *options: str, micro: str = "4", code: int = 2) -> str:
+    """What stands on stderr, in one line."""
+    file = folder / "job.yaml"
+    file.write_text(JOB.replace("MICRO", micro))
+    command = ("tune", "-q", "-t", "node:2 gpu:4", "-j", file, "--memory", "80GB")
+    return " ".join(refusal(*command, *options, code=code).split())
+
+
+@pytest.mark.parametrize(*table("degrees/tune.yaml", "what_cannot_be_answered"))
+def test_what_cannot_be_answered(tmp_path, options, micro, code, told, silent):
+    """Every problem is said, and what to do; what would follow from it is not."""
+    text = said(tmp_path, *options, micro=micro, code=code)
+    assert all(words in text for words in told)
+    assert not silent or silent not in text
+
+
+def test_no_gpus_at_all() -> None:
+    """A number below one is none, however many GPUs there are."""
+    with pytest.raises(InputError, match="gpus: expected at least 1, got 0"):
+        placer.tune("dgx-h100-4x8", "quickstart", gpus=0)
+
+
+def test_one_mode_can_stand_alone() -> None:
+    """As one size can; a text is no list of letters."""
+    few: dict[str, Any] = {"gpus": 8, "tp": 8, "pp": 1, "cp": 1, "micro_batch": 1}
+    found = placer.tune(
+        "dgx-h100-4x8", "quickstart", recompute="none", sharding="zero1", **few
+    )
+    assert {(row["recompute"], row["sharding"]) for row in found.rows} == {
+        ("none", "zero1")
+    }
+
+
+SCRIPT = (
+    "torchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+    "--seq-length 1024 --max-position-embeddings 1024 --vocab-size 32000 "
+    "--micro-batch-size 1 --global-batch-size 4\n"
+)
+
+
+def test_a_batch_that_gpus_do_not_share_is_shared_by_fewer(tmp_path: Path) -> None:
+    """Other degrees share it: eight GPUs train four samples with tp 2 or more."""
+    file = tmp_path / "train.sh"
+    file.write_text(SCRIPT)
+    command = ("tune", "-t", "node:2 gpu:4", "-j", f"megatron:{file}", "--top", 1)
+    limits = ("--gpus", 8, "--memory", "80GB", "--tflops", 300)
+    done = run(*command, *limits, "--format", "json")
+    found = json.loads(done.stdout)
+    assert (found["global_batch"], found["rows"][0]["gpus"]) == (4, 8)
+    assert "its own degrees are those on 4 GPUs" in done.stderr

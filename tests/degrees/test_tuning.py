@@ -30,6 +30,7 @@ from placer.report.tune_table import tune_text
 from placer.report.tune_words import ties, verdict, why_not
 from placer.workers.cluster import Cluster
 from tests.degrees.cases import GB, job, machine
+from tests.texts import table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -282,17 +283,7 @@ def test_the_chosen_job_is_a_job(own: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"ep": [2]}, "ep: the model has no experts"),
-        ({"etp": [1, 3]}, "etp: the model has no experts"),
-        ({"recompute": ["moe_act+mlp"]}, "moe_act: the model has no experts"),
-        ({"recompute": ["mla_up_proj"]}, "the model has no latent attention"),
-        (
-            {"recompute": ["layernorm"], "framework": "torchtitan"},
-            'no recompute of torchtitan "layernorm"',
-        ),
-    ],
+    *table("degrees/tuning.yaml", "nothing_that_is_asked_for_is_passed_over")
 )
 def test_nothing_that_is_asked_for_is_passed_over(
     asked: dict[str, Any], message: str
@@ -303,15 +294,7 @@ def test_nothing_that_is_asked_for_is_passed_over(
 
 
 @pytest.mark.parametrize(
-    ("changes", "hides"),
-    [
-        ({}, True),
-        ({"pp": 2, "vp": 2}, True),
-        ({"pp": 2}, False),
-        ({"recompute": "full"}, False),
-        ({"recompute": "layernorm+moe"}, False),
-        ({"recompute": "layernorm+moe_act"}, True),
-    ],
+    *table("degrees/tuning.yaml", "exchanges_of_experts_hide_where_megatron_lets_them")
 )
 def test_exchanges_of_experts_hide_where_megatron_lets_them(
     changes: dict[str, Any], hides: bool

@@ -1,15 +1,18 @@
-"""A GPU's memory by part: closed forms, and how it answers to what a job says."""
+"""A GPU's memory by part: closed forms, schedules, and how it answers to a job."""
 
+import random
 from dataclasses import replace
+from itertools import product
 
+import numpy as np
 import pytest
 
+from placer.cost.footprint.activations import most_held
 from placer.cost.footprint.layer import LayerActivations
 from placer.cost.footprint.stages import PARTS, footprint, footprints, memory_score
-from placer.cost.volumes import volumes
 from placer.job.models import layer_parameters, total_parameters
-from placer.job.read import read_job
-from tests.footprint.cases import EXPERTS, SMALL, job_of
+from tests.footprint.cases import EXPERTS, SMALL, job_of, played
+from tests.texts import table
 from validation.memory_page import FIGURES, figure_values
 
 GPT = SMALL | {"kv_heads": 16, "gated": False}
@@ -67,41 +70,7 @@ def test_products_in_fp8_keep_their_inputs_in_fp8() -> None:
     assert found == pytest.approx(27.5)
 
 
-def test_shards_hold_the_model_together() -> None:
-    """Over all tensor, expert and pipeline ranks: every parameter, replicas counted."""
-    job = job_of(EXPERTS, parallelism={"tp": 2, "pp": 4, "dp": 4, "ep": 4, "etp": 1})
-    model = job.model
-    assert model is not None
-    stages = footprints(job)
-    states = sum(stage.parameters for stage in stages) / 2
-    routed = 14 * 16 * 3 * 1024 * 512
-    norms = 16 * 2 * 1024 + 14 * 1024 * 16 + 1024
-    whole = total_parameters(model)
-    expected = (whole - routed - norms) / 2 + norms + routed / 4
-    assert states == pytest.approx(expected, rel=1e-12)
-
-
-def test_parameters_are_those_that_the_step_time_sends() -> None:
-    """But for norms, router and padding, the cost model counts the same."""
-    job = read_job("llama3.1-405b-mlperf-v6")
-    sizes = volumes(job)
-    sent = sizes.dense_parameters(8, 8).sum(axis=1)
-    held = [stage.parameters / 2 for stage in footprints(job)]
-    assert held == pytest.approx(sent.tolist(), rel=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("sharding", "keys", "kept", "shared"),
-    [
-        ("ddp", {}, 18, 0),
-        ("zero1", {}, 6, 12),
-        ("zero2", {}, 2, 16),
-        ("zero3", {"parameter_bytes": 2, "optimizer_bytes": 12}, 0, 18),
-        ("zero3", {"parameter_bytes": 4}, 0, 16),
-        ("zero1", {"parameter_bytes": 4}, 8, 8),
-        ("zero1", {"optimizer_bytes": 8}, 6, 8),
-    ],
-)
+@pytest.mark.parametrize(*table("footprint.yaml", "bytes_of_a_parameter"))
 def test_bytes_of_a_parameter(sharding, keys, kept, shared) -> None:
     """FP32 gradients; D counts context ranks. Gathered units are left out."""
     job = job_of(
@@ -184,13 +153,6 @@ def test_full_recomputation_keeps_inputs_and_one_layer_at_work() -> None:
         assert found.activations == pytest.approx(2 * kept + at_work)
 
 
-def test_every_second_product_is_kept_by_operator() -> None:
-    """torchtitan's list for a gated layer: query, value, a half of the gate, output."""
-    job = job_of(memory={"recompute": "op"})
-    wide = 1024 + 1024 + 1024 + 256 + 4096 + 1024
-    assert layer_of(job).kept == 2048 * (2 * wide + 4 * 16)
-
-
 def test_sequence_parallelism_shares_out_norms_and_dropout() -> None:
     """What tensor parallelism alone keeps whole: 10 of the paper's 34."""
     axes = {"tp": 4}
@@ -258,3 +220,51 @@ def test_torch_pipelines_keep_what_stages_pass_on() -> None:
     message = 16 * 2 * 1024 * 2048
     added = [k.activations - p.activations for k, p in zip(keeping, plain, strict=True)]
     assert added == [message, 2 * message, 2 * message, message + 16 * 2 * 2048 * 32768]
+
+
+def test_the_formula_is_the_schedule_played_on_random_pipelines() -> None:
+    """Whatever the chunks hold, stage, groups and micro-batches."""
+    rng = random.Random(1)
+    for _ in range(300):
+        pp, vp = rng.randint(2, 6), rng.randint(1, 5)
+        group = rng.choice((pp, pp, pp + 1, 2 * pp)) if vp > 1 else pp
+        groups = rng.randint(1, 9)
+        rest = rng.choice((0, 0, pp)) if group > pp else 0
+        micro_batches = groups * group + rest
+        if vp == 1:
+            micro_batches = rng.randint(1, 12)
+        job = job_of(
+            parallelism={"pp": pp, "vp": vp},
+            model=None if pp * vp <= 18 else SMALL_AND_DEEP,
+            micro_batches=micro_batches,
+            memory={"micro_batch_group": group} if vp > 1 else {},
+        )
+        weights = [rng.randint(0, 3) for _ in range(vp)]
+        for stage in range(pp):
+            found = most_held(job, stage, np.array(weights, dtype=np.float64))
+            expected = played(weights, stage, pp, micro_batches, group)
+            assert found == expected, (pp, vp, micro_batches, group, stage, weights)
+
+
+SMALL_AND_DEEP = {
+    "layers": 64,
+    "hidden": 256,
+    "ffn": 512,
+    "heads": 4,
+    "kv_heads": 4,
+    "vocab": 1024,
+}
+
+
+@pytest.mark.parametrize(("pp", "vp"), [*product((2, 4, 8), (2, 3))])
+def test_overlapped_expert_traffic_holds_one_chunk_more(pp: int, vp: int) -> None:
+    """One forward more is scheduled ahead, so that its traffic has work beside it."""
+    model = SMALL_AND_DEEP | {"experts": 8, "top_k": 2, "moe_layers": 64}
+    axes = {"pp": pp, "vp": vp, "dp": 2, "ep": 2}
+    weights = np.ones(vp)
+    plain = job_of(model, parallelism=axes, micro_batches=64)
+    hidden = job_of(model, parallelism=axes, micro_batches=64, overlap={"ep": True})
+    for stage in range(pp):
+        expected = played(list(weights), stage, pp, 64, pp, extra=1)
+        assert most_held(hidden, stage, weights) == expected
+        assert expected == most_held(plain, stage, weights) + 1

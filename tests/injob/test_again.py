@@ -16,6 +16,7 @@ from placer.injob.bounded import LateError
 from placer.injob.nodes import machine_of
 from placer.injob.work import job_of
 from tests.injob.stand_ins import line
+from tests.texts import table
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -137,21 +138,12 @@ def test_nodes_that_contradict_each_other() -> None:
     assert any("left out Slurm's switches" in note for note in told)
 
 
-@pytest.mark.parametrize(
-    ("words", "sizes"),
-    [
-        ("--tensor-model-parallel-size 4 --pipeline-model-parallel-size=2", (4, 2, 4)),
-        ("--parallelism.tensor_parallel_degree=8 --x", (8, 1, 4)),
-        ("trainer.tensor_model_parallel_size=2", (2, 1, 16)),
-        ("--tensor-model-parallel-size 5", (1, 1, 32)),
-        ("python train.py", (1, 1, 32)),
-    ],
-)
+@pytest.mark.parametrize(*table("injob/tables.yaml", "degrees_of_a_command"))
 def test_degrees_of_a_command(words: str, sizes: tuple[int, ...]) -> None:
     """The degrees of its words make a job; those that do not divide make none."""
     machine = machine_of("".join(line(f"n{k}") for k in range(8)), str)
     axes = job_of(["srun", *words.split()], machine, 32, str, {}).parallelism
-    assert (axes.tp, axes.pp, axes.dp) == sizes
+    assert [axes.tp, axes.pp, axes.dp] == sizes
 
 
 def racks(*sizes: int) -> Topology:
@@ -161,15 +153,7 @@ def racks(*sizes: int) -> Topology:
     return machine_of("".join(lines), str)
 
 
-@pytest.mark.parametrize(
-    ("words", "environ"),
-    [
-        ("python train.py", {"TOPOLOGY_DOMAIN_MULTIPLE": "8"}),
-        ("bash -c 'export TOPOLOGY_DOMAIN_MULTIPLE=8; python train.py'", {}),
-        ("python train.py --topology_domain_multiple=8", {}),
-        ("python train.py", {"TORCHREC_RESOLVED_POD_SIZE": "8"}),
-    ],
-)
+@pytest.mark.parametrize(*table("injob/tables.yaml", "pods_of_torchrec"))
 def test_pods_of_torchrec(words: str, environ: dict[str, str]) -> None:
     """Each of consecutive ranks in one NVLink domain, which may hold several."""
     machine, told = racks(8, 16), list[str]()

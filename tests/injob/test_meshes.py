@@ -11,6 +11,7 @@ from placer.injob import meshes
 from placer.injob.bounded import needed
 from placer.injob.meshes import mesh_in_order, mesh_job
 from tests.injob.at_once import Words, at_once, on_hosts
+from tests.texts import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,16 +95,7 @@ def test_a_mesh_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "a mesh of 2 x 2 for 2 devices" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("shape", "names", "sizes", "order"),
-    [
-        ((2, 8, 4), ("pp", "dp", "tp"), {"pp": 2, "dp": 8, "tp": 4}, "tp-dp-pp"),
-        ((2, 8), ("dp_replicate", "fsdp"), {"dp": 2, "tp": 8}, "tp-dp"),
-        ((2, 1, 4), ("a", "b", "c"), {"cp": 2, "tp": 4}, "tp-cp"),
-        ((4, 2), ("tp", "tp"), {"cp": 4, "tp": 2}, "tp-cp"),
-        ((1,), ("dp",), {}, "tp-cp"),
-    ],
-)
+@pytest.mark.parametrize(*table("injob/tables.yaml", "dimensions_are_axes"))
 def test_dimensions_are_axes(
     shape: Sequence[int], names: Sequence[str], sizes: dict[str, int], order: str
 ) -> None:

@@ -11,14 +11,13 @@ import pytest
 from placer.base.errors import InputError
 from placer.base.units import parse_count
 from placer.cost.work import forward_share
-from placer.documents import parse_document
 from placer.job.adapters import Adapters, trained_parameters
 from placer.job.model import Compute
 from placer.job.models import attention_flops, read_model
-from placer.job.read import decode_job
 from placer.job.work import fill, micro_batch_time, sample_work
 from placer.report.machine_text import facts
 from tests.footprint.cases import job_of
+from tests.texts import table
 
 
 def test_llama_8b_by_hand() -> None:
@@ -31,31 +30,11 @@ def test_llama_8b_by_hand() -> None:
     assert facts(job)["adapters"] == "rank 32, 83.89 M of 8.03 B parameters"
 
 
-@pytest.mark.parametrize(
-    ("adapters", "message"),
-    [
-        ({}, "adapters: says nothing of what is trained"),
-        ({"rank": 0}, "adapters.rank: 0 is not between 1"),
-        ({"parameters": 0}, "adapters.parameters: 0 is not from 1"),
-        ({"parameters": "9B"}, "9,000,000,000 is not from 1 to the model's"),
-        ({"rank": 10**6}, "adapters.rank: adapters on all matrices would have"),
-        ({"rank": 8, "experts": False}, "adapters.experts: the model has no experts"),
-        ({"rank": 8, "ranks": 9}, "adapters: unknown key"),
-        ({"parameters": "84 parsecs"}, 'unknown unit "parsecs"'),
-    ],
-)
+@pytest.mark.parametrize(*table("job/job.yaml", "adapters"))
 def test_what_is_refused(adapters, message: str) -> None:
     """What no adapters can be is told at its key."""
     with pytest.raises(InputError, match=re.escape(message)):
         job_of(adapters=adapters)
-
-
-def test_adapters_need_a_model() -> None:
-    """A job of weights alone has nothing beside which adapters could stand."""
-    text = """{format: placer/job, version: 1, name: bare, parallelism: {dp: 2},
-        weights: {dp: 1}, adapters: {rank: 8}}"""
-    with pytest.raises(InputError, match="adapters: needs a model"):
-        decode_job(parse_document(text, "job.yaml"))
 
 
 def test_counts_have_units() -> None:

@@ -1,18 +1,35 @@
-"""Rank groups: Megatron-LM's own example, small cases by hand, a nested-loop oracle.
+"""Rank groups and orders: Megatron-LM's own example, by hand, and by nested loops.
 
 The 16-GPU example is the docstring of ``initialize_model_parallel`` in Megatron-LM's
 ``core/parallel_state.py``.
 """
 
-from itertools import permutations, product
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from placer.job.axes import AXES, Parallelism
+from placer.base.errors import InputError
+from placer.documents import parse_document
+from placer.job.axes import (
+    AXES,
+    MEGATRON_DEFAULT_ORDER,
+    REPLICA_MAJOR_ORDER,
+    Parallelism,
+)
+from placer.job.model import Job
+from placer.job.orders import as_planned, framework_orders, how_to_number, same_groups
+from placer.job.read import decode_job
 from placer.job.read_axes import pipeline_groups_agree
+from placer.job.resize import reordered
+from placer.job.write import to_document
+from tests.solve import oracle
 
 
 def groups(parallelism, axis):
@@ -28,61 +45,21 @@ def test_megatron_docstring_example_of_16_ranks():
     assert groups(job, "dp") == dp
 
 
-EIGHT = [[i] for i in range(8)]
-FOURS = [[0, 1, 2, 3], [4, 5, 6, 7]]
-FAR = [[0, 4], [1, 5], [2, 6], [3, 7]]
-
-
-@pytest.mark.parametrize(
-    ("etp", "ep", "of_etp", "of_ep", "of_edp"),
-    [
-        (1, 4, EIGHT, FOURS, FAR),  # experts without tensor parallelism
-        (2, 2, [[0, 1], [2, 3], [4, 5], [6, 7]], [[0, 2], [1, 3], [4, 6], [5, 7]], FAR),
-        (4, 2, FOURS, FAR, EIGHT),  # experts with a wider tensor size
-    ],
-)
-def test_expert_groups_by_hand(etp, ep, of_etp, of_ep, of_edp):
-    """Experts number the ranks of tp x cp x dp by their own etp, ep and edp."""
-    job = Parallelism(tp=2, dp=4, ep=ep, etp=etp)
-    assert groups(job, "etp") == of_etp
-    assert groups(job, "ep") == of_ep
-    assert groups(job, "edp") == of_edp
-
-
-sizes = st.integers(1, 4)
-
-
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(sizes, sizes, sizes, sizes, st.sampled_from(list(permutations(AXES))))
-def test_dense_groups_agree_with_nested_loops(tp, cp, pp, dp, order):
-    """Counting ranks in nested loops, outermost axis first, gives the same groups."""
-    size = {"tp": tp, "cp": cp, "ep": 1, "pp": pp, "dp": dp}
-    job = Parallelism(tp=tp, cp=cp, pp=pp, dp=dp, etp=tp, order=order)
-    outermost_first = order[::-1]
-    points = [
-        dict(zip(outermost_first, point, strict=True))
-        for point in product(*(range(size[axis]) for axis in outermost_first))
-    ]
-    for axis in ("tp", "cp", "pp", "dp"):
-        expected = {}
-        for rank, at in enumerate(points):
-            rest = tuple(at[other] for other in AXES if other != axis)
-            expected.setdefault(rest, []).append(rank)
-        assert sorted(groups(job, axis)) == sorted(expected.values())
-
-
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     st.sampled_from([1, 2, 4]),
     st.sampled_from([1, 2]),
-    st.sampled_from([2, 4, 8]),
+    st.sampled_from([1, 2, 3, 4, 8]),
     st.sampled_from([1, 2, 3]),
-    st.sampled_from([1, 2]),
-    st.sampled_from([1, 2]),
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from([1, 2, 4]),
     st.sampled_from(list(permutations(AXES))),
 )
-def test_groups_of_every_axis_partition_the_ranks(tp, cp, dp, pp, ep, etp, order):
-    """Every rank is in one group of each axis, and groups have the axis' size."""
+def test_groups_are_those_of_plain_loops(tp, cp, dp, pp, ep, etp, order):
+    """Ranks that differ on an axis alone are a group, experts by numbers of their own.
+
+    Every rank is in one group of each axis, and groups have the axis' size.
+    """
     assume((tp * cp * dp) % (ep * etp) == 0)
     job = Parallelism(tp=tp, cp=cp, dp=dp, pp=pp, ep=ep, etp=etp, order=order)
     assume((ep == 1 and etp == tp) or pipeline_groups_agree(job))
@@ -91,3 +68,122 @@ def test_groups_of_every_axis_partition_the_ranks(tp, cp, dp, pp, ep, etp, order
         assert (np.diff(rows, axis=1) > 0).all()
         size = cp * dp if axis == "dp_cp" else job.size(axis)
         assert rows.shape == (job.world_size // size, size)
+        if axis != "dp_cp":
+            known = oracle.groups_of(Job("j", job), axis)
+            assert sorted(rows.tolist()) == sorted(known)
+
+
+TEXT = """\
+format: placer/job
+version: 1
+name: j
+parallelism: {tp: 2, pp: 2, dp: 2, order: ORDER}
+weights: {pp: 1}
+"""
+
+
+def job_of(order: str, more: str = "") -> Job:
+    text = TEXT.replace("ORDER", order) + more
+    return decode_job(parse_document(text, "job.yaml"))
+
+
+def test_orders_of_megatron() -> None:
+    """Both orders for dense models; pp last where experts lie across stages."""
+    both = [MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER]
+    assert framework_orders(Parallelism(tp=4, cp=2, pp=2, dp=2, etp=4)) == both
+    # etp x ep = tp x cp: the same ranks lie inside a stage on either side.
+    assert framework_orders(Parallelism(tp=4, cp=2, pp=2, dp=2, ep=8, etp=1)) == both
+    assert framework_orders(Parallelism(ep=4, pp=2, dp=4)) == both[:1]
+    assert how_to_number(both[1]).endswith("--use-tp-pp-dp-mapping")
+    assert how_to_number(("dp", "tp", "cp", "ep", "pp")) == ""
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        Parallelism(tp=2, cp=2, pp=2, dp=3, etp=2),
+        Parallelism(cp=2, pp=2, dp=2),
+        Parallelism(tp=2, pp=2, dp=4, etp=2),
+        Parallelism(tp=2, cp=2, ep=4, pp=2, dp=2, etp=1),
+        Parallelism(ep=2, pp=3, dp=4),
+    ],
+    ids=str,
+)
+def test_same_groups_are_the_same(axes: Parallelism) -> None:
+    """Where two orders count as alike, every group has the same members in a row.
+
+    Ranks are matched by their dense coordinates.
+    """
+    orders = [
+        order
+        for order in permutations(("tp", "cp", "ep", "pp", "dp"))
+        if pipeline_groups_agree(replace(axes, order=order))
+    ]
+    first = replace(axes, order=orders[0])
+    alike = 0
+    for order in orders:
+        if not same_groups(axes, orders[0], order):
+            continue
+        alike += 1
+        number = first.numbers_in(order)
+        second = replace(axes, order=order)
+        for axis, members in first.ranks_of_group.items():
+            mine = {tuple(row) for row in number[members].tolist()}
+            assert mine == {tuple(row) for row in second.ranks_of_group[axis].tolist()}
+    assert 1 < alike <= len(orders)
+
+
+def test_auto_leaves_the_order_open() -> None:
+    """The job says so, stands in for Megatron's default, and survives a round trip."""
+    job = job_of("auto")
+    assert job.parallelism.auto_order
+    assert job.parallelism.order == MEGATRON_DEFAULT_ORDER
+    document = to_document(job)
+    assert document["parallelism"]["order"] == "auto"
+    again = decode_job(parse_document(json.dumps(document), "job.json"))
+    assert again.sha256 == job.sha256
+    assert job.sha256 != job_of("tp-cp-ep-dp-pp").sha256
+
+
+def test_a_plan_names_the_order() -> None:
+    """Only an open order takes the plan's, and the digest stays the file's."""
+    job, fixed = job_of("auto"), job_of("tp-cp-ep-dp-pp")
+    planned = as_planned(job, "tp-cp-ep-pp-dp")
+    assert planned.parallelism.order == REPLICA_MAJOR_ORDER
+    assert planned.sha256 == job.sha256
+    assert as_planned(job, "") is job
+    assert as_planned(fixed, "tp-cp-ep-pp-dp") is fixed
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "groups: [{name: g, collective: all_reduce, bytes: 1MB, ranks: [[0, 3]]}]\n",
+        'rules: {pin: [{ranks: "0-1", nodes: n1}]}\n',
+    ],
+    ids=["groups", "pins"],
+)
+def test_auto_needs_ranks_without_names(more: str) -> None:
+    """Groups and pins by rank number refuse auto, at the place of the order."""
+    job_of("tp-cp-ep-dp-pp", more)
+    with pytest.raises(InputError) as caught:
+        job_of("auto", more)
+    (problem,) = caught.value.problems
+    assert (problem.line, problem.key) == (4, "parallelism.order")
+    assert "by number" in problem.message
+    assert "write the order" in problem.hint
+
+
+def test_groups_of_everyone_follow_the_order() -> None:
+    """A group of all ranks names nobody in particular."""
+    more = "groups: [{name: g, collective: all_reduce, bytes: 1MB, ranks: all}]\n"
+    assert not job_of("auto", more).names_ranks
+
+
+def test_reordered_is_the_file_with_another_order() -> None:
+    """The same job, digest included, as if its file said so."""
+    job = job_of("tp-cp-ep-dp-pp")
+    for order in ("auto", "tp-cp-ep-pp-dp"):
+        assert reordered(job, order).sha256 == job_of(order).sha256
+    with pytest.raises(InputError, match="order: unknown axis"):
+        reordered(job, "tp-xp")

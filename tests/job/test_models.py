@@ -66,12 +66,6 @@ def small(**fields):
     return Model(**(shape | fields))
 
 
-def test_dense_layer_by_hand():
-    """Width 8: query and output 64 each, key and value 32 each, 3 x 128, norms 16."""
-    assert layer_parameters(small()) == 64 + 64 + 32 + 32 + 3 * 128 + 16
-    assert layer_parameters(small(gated=False)) == 192 + 2 * 128 + 16
-
-
 def test_moe_layer_by_hand():
     """Router 8 x 6, six routed and one shared expert of 3 x 8 x 5."""
     model = small(experts=6, top_k=2, shared_experts=1, expert_ffn=5, moe_layers=3)

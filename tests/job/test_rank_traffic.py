@@ -10,6 +10,7 @@ from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.read import decode_job, read_job
 from placer.job.write import to_document
+from tests.texts import table
 
 JOB = """\
 format: placer/job
@@ -104,21 +105,7 @@ def test_files_that_say_nothing_good(job, content, name, said):
         job(content, name)
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        ("traffic: {file: none.csv}", "none.csv: cannot be read"),
-        ("traffic: {file: t.csv, from: [0]}", "contradicts file"),
-        ("traffic: {from: [0], to: [1]}", '"bytes" is missing'),
-        ("traffic: {from: [0], to: [1, 2], bytes: [1]}", "differ in length"),
-        ("traffic: {from: [0], to: [4], bytes: [1]}", "4 is not between 0 and 3"),
-        ("traffic: {from: [0], to: [1], bytes: [-1]}", "negative|not from 0"),
-        ("traffic: {from: [0], to: [1], bytes: [1], more: 1}", "unknown key"),
-        ("traffic: 7", "expected a mapping"),
-        ("groups: {file: none.yaml}", "none.yaml: cannot be read"),
-        ("groups: {path: none.yaml}", '"file" is missing'),
-    ],
-)
+@pytest.mark.parametrize(*table("job/job.yaml", "traffic"))
 def test_keys_that_are_wrong(tmp_path, lines, said):
     """Each is told."""
     (tmp_path / "job.yaml").write_text(f"{JOB}{lines}\n")

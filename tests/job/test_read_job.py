@@ -8,20 +8,18 @@ import io
 import json
 import sys
 from dataclasses import asdict
+from operator import attrgetter
 
 import pytest
 
 from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.axes import Parallelism
-from placer.job.model import Collectives, Compute, ExpertParallel
+from placer.job.model import Compute
 from placer.job.models import Model
 from placer.job.parallel import (
-    ContextParallel,
     DataParallel,
-    EndStages,
     Overlap,
-    TensorParallel,
 )
 from placer.job.read import decode_job, read_job
 from placer.job.read_axes import pipeline_groups_agree
@@ -125,13 +123,7 @@ def parallelism_of(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "order"),
-    [
-        ("{tp: 2, pp: 2, dp: 2}", "tp-cp-ep-dp-pp"),
-        ("{tp: 2, pp: 2, dp: 2, order: tp-cp-pp-dp}", "tp-cp-ep-pp-dp"),
-        ("{tp: 2, pp: 2, dp: 2, order: tp-pp-dp}", "tp-cp-ep-pp-dp"),
-        ("{tp: 2, pp: 2, dp: 2, order: dp-pp-tp-cp-ep}", "dp-pp-tp-cp-ep"),
-    ],
+    *table("job/read_job.yaml", "order_may_leave_out_axes_of_size_one")
 )
 def test_order_may_leave_out_axes_of_size_one(text, order):
     """Without an order it is Megatron's; axes of size 1 find their usual place."""
@@ -147,25 +139,7 @@ def test_pipeline_groups_of_dense_and_expert_layers(fields, order, agree):
     assert pipeline_groups_agree(parallelism) is agree
 
 
-def test_fsdp_is_zero3_and_hsdp_has_its_shard_size():
-    """``fsdp`` is another word for ``zero3``."""
-    text = HEAD + "parallelism: {dp: 8}\nweights: {dp: 1}\ndata_parallel: "
-    assert job_of(text + "{sharding: fsdp}").data_parallel.sharding == "zero3"
-    hsdp = job_of(text + "{sharding: hsdp, shard_size: 4}").data_parallel
-    assert (hsdp.sharding, hsdp.shard_size) == ("hsdp", 4)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "dp", "sharding", "shard_size"),
-    [
-        ("dp_replicate: 2, dp_shard: 4", 8, "hsdp", 4),
-        ("dp_replicate: 2, dp_shard: 4, cp: 2", 8, "hsdp", 8),
-        ("dp_replicate: 3, cp: 2", 3, "hsdp", 2),
-        ("dp_shard: 4, cp: 2", 4, "zero3", 0),
-        ("dp_replicate: 1, dp_shard: 4, dp: 4", 4, "zero3", 0),
-        ("dp_replicate: 4", 4, "ddp", 0),
-    ],
-)
+@pytest.mark.parametrize(*table("job/read_job.yaml", "degrees_of_torchtitan"))
 def test_degrees_of_torchtitan(sizes, dp, sharding, shard_size):
     """Replicas and shards make dp, and say how far parameters are sharded."""
     job = job_of(HEAD + f"parallelism: {{{sizes}}}\nweights: {{dp: 1}}\n")
@@ -175,40 +149,11 @@ def test_degrees_of_torchtitan(sizes, dp, sharding, shard_size):
     assert asdict(job_of(json.dumps(to_document(job)))) == asdict(job)
 
 
-OPTIONS = """\
-collectives: {all_reduce: tree, gather: ring}
-tensor_parallel: {sequence: false}
-context_parallel: {communication: all_gather}
-expert_parallel: {imbalance: 1.25, dispatch: deduplicated}
-stages: {embedding: 1, loss: 1}
-"""
-
-
-def test_how_axes_communicate():
-    """Every optional section of a file arrives in the job."""
-    job = job_of(FULL + OPTIONS)
-    assert job.collectives == Collectives("tree")
-    assert job.tensor_parallel == TensorParallel(sequence=False)
-    assert job.context_parallel == ContextParallel("all_gather")
-    assert job.expert_parallel == ExpertParallel(1.25, "deduplicated")
-    assert job.stages == EndStages(1.0, 1.0)
-
-
-@pytest.mark.parametrize("own", ["gather: pat", "all_reduce: hierarchical"])
-def test_algorithms_that_nothing_was_compared_with_are_refused(own):
-    """The error names those that there are."""
-    with pytest.raises(InputError, match="ring"):
-        job_of(FULL + f"collectives: {{{own}}}\n")
-
-
-def test_nothing_said_is_the_usual():
-    """Without these sections collectives are NCCL's, with sequence parallelism."""
-    job = job_of(FULL)
-    assert job.collectives == Collectives("auto")
-    assert job.tensor_parallel == TensorParallel(sequence=True)
-    assert job.context_parallel == ContextParallel("p2p")
-    assert job.expert_parallel == ExpertParallel(1.0, "flat")
-    assert job.stages == EndStages(0.0, 0.0)
+@pytest.mark.parametrize(*table("job/read_job.yaml", "what_is_said_arrives"))
+def test_what_is_said_arrives(text, found):
+    """Every optional section of a file, and the usual where nothing is said."""
+    job = job_of(FULL.replace("data_parallel:", "# ") + text)
+    assert {key: attrgetter(key)(job) for key in found} == found
 
 
 def test_a_model_with_experts_may_have_no_layer_of_them():
@@ -217,15 +162,6 @@ def test_a_model_with_experts_may_have_no_layer_of_them():
     job = job_of(changed("llama3.1-405b", shape + ", moe_layers: 0}"))
     assert job.model.moe_layers == 0
     assert job_of(json.dumps(to_document(job))).sha256 == job.sha256
-
-
-def test_only_full_shards_keep_their_parameters():
-    """``keep_parameters`` is for shardings that would gather in every micro-batch."""
-    text = HEAD + "parallelism: {dp: 8}\nweights: {dp: 1}\ndata_parallel: "
-    each = job_of(text + "{sharding: zero3}").data_parallel
-    kept = job_of(text + "{sharding: zero3, keep_parameters: true}").data_parallel
-    assert (each.gathers_each, kept.gathers_each) == (True, False)
-    assert not job_of(text + "{sharding: zero1}").data_parallel.gathers_each
 
 
 COLUMNS, BAD = table(
@@ -361,16 +297,7 @@ def test_groups_or_traffic_stand_instead_of_axes(rest):
     assert "rank 6 is above 5" in problem.message
 
 
-@pytest.mark.parametrize(
-    "rest",
-    [
-        "parallelism: {dp: ^x}\ntraffic: {from: [0], to: [1], bytes: [3]}\n",
-        "parallelism: {dp: 1}\nsequence: 8\nmodel: gpt3-175b\n"
-        "compute: {micro_batch_time: ^3 parsecs}\n",
-        "parallelism: {dp: 1}\nsequence: 8\nmodel: gpt3-175b\n"
-        "compute: {tflops_per_gpu: ^x}\n",
-    ],
-)
+@pytest.mark.parametrize(*table("job/read_job.yaml", "a_wrong_value_is_told_once"))
 def test_a_wrong_value_is_told_once(rest):
     """Nothing else is said of what would follow from it."""
     before = HEAD + rest[: rest.index("^")]

@@ -12,6 +12,7 @@ from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.job.rules import Pin, Rules, parse_ranks, ranks_text
+from tests.texts import table
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -59,38 +60,12 @@ def test_rules_are_part_of_the_digest() -> None:
     assert job_of("rules: {spares: {rack: 1}}\n").sha256 != plain.sha256
 
 
-@pytest.mark.parametrize(
-    ("rules", "expected"),
-    [
-        ("{pin: [{ranks: 16, nodes: n1}]}", "6:23: rules.pin[0].ranks: rank 16 is"),
-        ("{pin: [{ranks: 3-1, nodes: n1}]}", "the range 3-1 runs backwards"),
-        ("{pin: [{ranks: '1,1', nodes: n1}]}", "rank 1 comes twice"),
-        ("{pin: [{ranks: one, nodes: n1}]}", '"one" is not a list of ranks'),
-        ("{pin: [{ranks: [1], nodes: n1}]}", "expected ranks, got a list"),
-        ("{pin: [{ranks: 1}]}", 'the key "nodes" is missing'),
-        ("{pin: [{ranks: 1, nodes: []}]}", "names no node"),
-        ("{pin: [{ranks: 1, nodes: 'n['}]}", "rules.pin[0].nodes"),
-        ("{pin: [{ranks: 1, nodes: a}, {ranks: 0-3, nodes: b}]}", "also to a"),
-        ("{at_most: {rack: 0}}", "rules.at_most.rack: 0 is not between 1"),
-        ("{spares: {rack: x}}", "rules.spares.rack: expected an integer"),
-        ("{pins: []}", 'unknown key "pins"'),
-    ],
-)
+@pytest.mark.parametrize(*table("job/job.yaml", "rules"))
 def test_problems_have_a_place(rules: str, expected: str) -> None:
     """What is wrong is said with line, column and key."""
     found = problems_of(f"rules: {rules}\n")
     assert any(expected in text for text in found), found
     assert all(text.startswith("job.yaml:6:") for text in found)
-
-
-def test_all_problems_at_once() -> None:
-    """Problems of several rules are reported together."""
-    found = problems_of(
-        "rules:\n"
-        "  pin: [{ranks: 99, nodes: n1}, {ranks: 2, nodes: a}, {ranks: 2, nodes: b}]\n"
-        "  spares: {rack: -1}\n"
-    )
-    assert len(found) >= 2
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))

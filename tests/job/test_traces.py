@@ -10,6 +10,7 @@ import pytest
 import placer
 from placer.base.errors import InputError
 from placer.job.read import read_job
+from tests.texts import table
 
 WORLD = 4
 ALL = [0, 1, 2, 3]
@@ -108,14 +109,7 @@ def test_messages_are_flows_of_a_step(read):
 
 
 @pytest.mark.parametrize(
-    ("name", "taken", "given", "collective", "size"),
-    [
-        ("allreduce", 100, 100, "all_reduce", 400.0),
-        ("_allgather_base", 100, 400, "all_gather", 1600.0),
-        ("all_gather", 100, 400, "all_gather", 1600.0),
-        ("_reduce_scatter_base", 400, 100, "reduce_scatter", 1600.0),
-        ("all_to_all", 400, 400, "all_to_all", 1600.0),
-    ],
+    *table("job/traces.yaml", "collectives_are_groups_of_a_ranks_whole_buffer")
 )
 def test_collectives_are_groups_of_a_ranks_whole_buffer(
     read, name, taken, given, collective, size
@@ -280,11 +274,9 @@ def test_traces_that_leave_something_open_are_refused(read, traces, keys, said):
     assert said in refused(read, traces, keys)
 
 
-def test_a_model_beside_traces_would_count_twice(read):
+def test_what_does_not_go_with_traces(tmp_path, read):
+    """A model would count twice, and flows of a file have no steps."""
     assert "count twice" in refused(read, everywhere(REDUCE), job="model: llama3-8b\n")
-
-
-def test_steps_belong_to_traces(tmp_path, read):
     (tmp_path / "t.csv").write_text("0,1,5\n")
     with pytest.raises(InputError, match="belongs to traces"):
         read([], ", steps: 2", file="t.csv")

@@ -15,6 +15,7 @@ from placer.job.parallel import EndStages, TensorParallel
 from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.job.work import micro_batch_time, product_efficiency, sample_work
+from tests.texts import table
 
 
 def llama(**compute: float) -> Job:
@@ -24,16 +25,7 @@ def llama(**compute: float) -> Job:
 
 # GPT-3 175B, one sample of 2,048 tokens: queries, keys and values have 3 h^2, outputs
 # h^2, up and down 4 h^2 each.
-@pytest.mark.parametrize(
-    ("tp", "size", "least", "efficiency"),
-    [
-        (1, 1, 618.5, 0.95),
-        (8, 1, 77.3, 0.9490),
-        (32, 1, 19.3, 0.9333),
-        (128, 1, 4.83, 0.8879),
-        (128, 4, 19.3, 0.9333),
-    ],
-)
+@pytest.mark.parametrize(*table("job/work.yaml", "small_products_are_less_efficient"))
 def test_small_products_are_less_efficient(
     tp: int, size: int, least: float, efficiency: float
 ) -> None:
@@ -84,16 +76,7 @@ def in_layers(job: Job) -> float:
 
 
 # The output layer is 0.608 of a layer: 2.10e9 parameters' FLOPs of 3.19e9 and scores.
-@pytest.mark.parametrize(
-    ("stages", "chunks", "ends", "slowest"),
-    [
-        (1, 1, (0, 0), 126.608),
-        (2, 1, (0, 0), 63.608),  # the last: 63 layers and the output layer
-        (8, 8, (1, 1), 16),  # those between the ends: 15, 16 ... 16, 15.600
-        (8, 1, (0, 0), 16),  # 126 = 6 x 16 + 2 x 15
-        (4, 2, (0, 2), 32),  # 128 / 4; the last 32 - 2 + 0.608
-    ],
-)
+@pytest.mark.parametrize(*table("job/work.yaml", "the_slowest_stage_sets_the_pace"))
 def test_the_slowest_stage_sets_the_pace(
     stages: int, chunks: int, ends: tuple[float, float], slowest: float
 ) -> None:

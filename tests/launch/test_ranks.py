@@ -22,6 +22,7 @@ from placer.launch.jax_mesh import mesh_array, mesh_axes
 from placer.placement.plan import Plan
 from placer.placement.plan_file import write_plan
 from tests.emit.readback import FREE, Seat, plan_of, seatings
+from tests.texts import table
 
 
 def environment(host: str, **more: str | int) -> dict[str, str]:
@@ -83,21 +84,7 @@ def test_emitted_environment_is_kept() -> None:
     assert rank_of_this_process(whole, agent) == 0
 
 
-@pytest.mark.parametrize(
-    ("env", "message"),
-    [
-        (environment("z", LOCAL_RANK=0, RANK=0), "host 'z' is not in the plan"),
-        (environment("n3"), "nothing says which of 2 processes"),
-        (
-            environment("n3", RANK=0, LOCAL_RANK=2),
-            "process 2 of n3: GPUs the plan uses there: 2",
-        ),
-        (
-            environment("n3", SLURM_PROCID=0, SLURM_LOCALID=1, CUDA_VISIBLE_DEVICES=0),
-            "this process sees one GPU, 0",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("launch/ranks.yaml", "refusals"))
 def test_refusals(env: dict[str, str], message: str) -> None:
     """A process the plan does not know never gets a rank."""
     with pytest.raises(InputError, match=message):

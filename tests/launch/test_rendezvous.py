@@ -1,6 +1,5 @@
 """torchrun's rendezvous backend, on a stand-in for torchrun's static rendezvous."""
 
-import json
 import sys
 import tomllib
 from importlib import import_module
@@ -14,6 +13,7 @@ from placer.base.errors import InputError
 from placer.emit import emit
 from placer.launch.rendezvous import handler, read_node_map
 from tests.emit.readback import CONTIGUOUS, plan_of
+from tests.texts import table
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = "torch.distributed.elastic.rendezvous.static_tcp_rendezvous"
@@ -80,17 +80,7 @@ def test_what_does_not_fit_is_an_error(
         ask(node_map)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "not JSON"),
-        ("[]", "not a node map"),
-        ('{"format": "placer/plan"}', "not a node map"),
-        ('{"format": "placer/node-map", "version": 2}', "not of version 1"),
-        ('{"format": "placer/node-map", "version": 1}', "objects with a host"),
-        (json.dumps({"format": "placer/node-map", "version": 1, "nodes": [3]}), "host"),
-    ],
-)
+@pytest.mark.parametrize(*table("launch/rendezvous.yaml", "bad_maps"))
 def test_bad_maps(tmp_path: Path, text: str, message: str) -> None:
     """A file that is no node map is refused by name."""
     path = tmp_path / "nodes.json"

@@ -30,6 +30,7 @@ from tests.launch.jobs import (
     hosts_of,
     number_key,
 )
+from tests.texts import table
 
 # Numbers of mixed width, so that text and number order differ; neither is the plan's.
 MIXED = [(host, gpu) for host in ("n9", "n10", "n8", "n100") for gpu in (0, 1)]
@@ -153,18 +154,7 @@ def test_mpirun_puts_its_own_host_first(
 TREE = {"rack": ("b", "a", "b", "a2"), "block": ("y", "y", "y", "x")}
 
 
-@pytest.mark.parametrize(
-    ("order", "launcher", "expected"),
-    [
-        (["n4", "n2", "n1", "n3"], "torchrun", ["label-order"]),
-        (["n4", "n2", "n1", "n3"], "slurm", ["slurm-topology"]),
-        (["n2", "n1", "n3", "n4"], "slurm", ["slurm-topology"]),
-        (["n2", "n1", "n3", "n4"], "torchrun", []),
-        (["n2", "n3", "n1", "n4"], "slurm", []),
-        (["n2", "n4", "n1", "n3"], "slurm", []),
-        (["n1", "n2", "n3", "n4"], "slurm", ["slurm-block"]),
-    ],
-)
+@pytest.mark.parametrize(*table("launch/verify.yaml", "orders_of_domains"))
 def test_orders_of_domains(
     order: list[str], launcher: str, expected: list[str]
 ) -> None:
@@ -181,27 +171,20 @@ def test_orders_of_domains(
 PERMUTED = [("n3", 2), ("n3", 0), ("n3", 1), ("n1", 1), ("n1", 2), ("n1", 0)]
 
 
+def on_gpus(*gpus: int) -> list[Process]:
+    """As planned but for the GPU of each rank."""
+    planned = zip(as_planned(PERMUTED), gpus, strict=True)
+    return [replace(process, local_rank=gpu) for process, gpu in planned]
+
+
 @pytest.mark.parametrize(
     ("run", "expected"),
     [
         (by_torchrun(PERMUTED, ["n3", "n1"], permuted=False), ["gpus-by-local-rank"]),
-        (
-            [
-                replace(p, local_rank=g)
-                for p, g in zip(as_planned(PERMUTED), (1, 0, 2, 0, 2, 1), strict=True)
-            ],
-            ["gpus-reversed"],
-        ),
-        ([replace(p, local_rank=0) for p in as_planned(PERMUTED)], ["one-gpu"]),
-        (
-            [
-                replace(p, local_rank=g)
-                for p, g in zip(as_planned(PERMUTED), (2, 1, 0, 1, 2, 0), strict=True)
-            ],
-            [],
-        ),
+        (on_gpus(1, 0, 2, 0, 2, 1), ["gpus-reversed"]),
+        (on_gpus(0, 0, 0, 0, 0, 0), ["one-gpu"]),
+        (on_gpus(2, 1, 0, 1, 2, 0), []),
     ],
-    ids=["local-rank", "reversed", "one", "none"],
 )
 def test_each_habit_about_gpus(run: list[Process], expected: list[str]) -> None:
     """Hosts right, GPUs wrong: the rule that gives every one of them, or none."""
@@ -250,21 +233,7 @@ def devices(visible: Sequence[str | None]) -> list[Process]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("visible", "holds", "unknown"),
-    [
-        ([None, None], True, 0),
-        (["0,1", "0,1"], True, 0),
-        (["1,0", "1,0"], False, 0),
-        (["4,6", "4,6"], True, 0),
-        (["6,4", "6,4"], False, 0),
-        (["0", "1"], True, 0),
-        (["1", "0"], False, 0),
-        (["4", "6"], True, 0),
-        (["0", "0"], True, 2),
-        (["GPU-a,GPU-b", "GPU-a,GPU-b"], True, 2),
-    ],
-)
+@pytest.mark.parametrize(*table("launch/verify.yaml", "what_devices_tell"))
 def test_what_devices_tell(visible: list[str], holds: bool, unknown: int) -> None:
     """GPU k is device k or the k-th given; what cannot be told is only counted."""
     found = compared([("a", 0), ("a", 1)], devices(visible))

@@ -33,17 +33,6 @@ def test_given_order_fills_host_after_host() -> None:
     assert placement.gpu_of_rank.tolist() == [0, 1, 2, 3, 4, 5]
 
 
-def test_sorted_hosts_sorts_names_as_text() -> None:
-    """torchrun's c10d order of node7 node66 node8 node70 is 66, 7, 70, 8.
-
-    The numbers of a name are text to it (pytorch/pytorch issue 191190).
-    """
-    topology = hosts(["node7", "node66", "node8", "node70"], [1, 1, 1, 1])
-    placement = baseline("sorted-hosts", topology, Job("j", Parallelism(dp=4)))
-    names = [topology.node_names[g] for g in placement.gpu_of_rank]
-    assert names == ["node66", "node7", "node70", "node8"]
-
-
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize(
     ("name", "order"),

@@ -91,17 +91,6 @@ def test_unknown_gpus() -> None:
 OTHER = ("dp", "tp", "cp", "ep", "pp")
 
 
-def test_an_open_order_is_the_plans() -> None:
-    """A job that leaves its order open gets that of the plan; others keep their own."""
-    _, job = tiny()
-    plan = tiny_plan()
-    opened = replace(
-        job, parallelism=replace(job.parallelism, order=OTHER, auto_order=True)
-    )
-    assert planned_job(opened, plan).parallelism.order == job.parallelism.order
-    assert planned_job(job, plan) is job
-
-
 def test_other_jobs_are_refused() -> None:
     """A job of another size or another order is refused with both."""
     _, job = tiny()

@@ -1,63 +1,36 @@
 """The checker against a second, naive one, and against each violation in turn."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from placer import read_topology, testing
 from placer.api.check import check
 from placer.base.errors import CheckError
+from placer.job.axes import Parallelism
 from placer.job.model import Job
+from placer.job.rules import Pin, Rules
 from placer.job.traffic import Group
 from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.testing.strategies import placed, tiny, tiny_plan
 from placer.topology.model import Topology
+from tests.solve.oracle import groups_of
+from tests.texts import table
+
+if TYPE_CHECKING:
+    from placer.placement.plan import Plan
 
 Case = tuple[Topology, Job, Placement]
-EXPERT = {"etp": "tp", "ep": "ep", "edp": "dp"}
-
-
-def coordinates(job: Job, axis: str) -> list[dict[str, int]]:
-    """Coordinates of every rank, counted up like an odometer, first axis fastest."""
-    p = job.parallelism
-    sizes = {"tp": p.tp, "cp": p.cp, "ep": 1, "pp": p.pp, "dp": p.dp}
-    if axis in EXPERT and has_expert_grid(job):
-        edp = p.tp * p.cp * p.dp // p.ep // p.etp
-        sizes = {"tp": p.etp, "cp": 1, "ep": p.ep, "pp": p.pp, "dp": edp}
-    now = dict.fromkeys(p.order, 0)
-    found = []
-    for _ in range(p.world_size):
-        found.append(dict(now))
-        for digit in p.order:
-            now[digit] = (now[digit] + 1) % sizes[digit]
-            if now[digit]:
-                break
-    return found
-
-
-def has_expert_grid(job: Job) -> bool:
-    """Whether experts have a numbering of their own; else they lie as the rest does."""
-    return job.parallelism.ep > 1 or job.parallelism.etp != job.parallelism.tp
-
-
-def naive_groups(job: Job, axis: str) -> list[list[int]]:
-    if axis == "mine":
-        return [list(ranks) for ranks in job.groups[0].ranks]
-    along = {EXPERT.get(axis, axis)}
-    if axis == "edp" and not has_expert_grid(job):
-        along.add("cp")
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for rank, at in enumerate(coordinates(job, axis)):
-        key = tuple(at[a] for a in sorted(at) if a not in along)
-        groups.setdefault(key, []).append(rank)
-    return list(groups.values())
 
 
 def naive(topology: Topology, job: Job, placement: Placement) -> set[str]:
@@ -72,7 +45,7 @@ def naive(topology: Topology, job: Job, placement: Placement) -> set[str]:
     for axis, tier in job.require.items():
         t = [one.name for one in topology.tiers].index(tier)
         bad = 0
-        for group in naive_groups(job, axis):
+        for group in groups_of(job, axis):
             bad += len({topology.domain_of_node[t, seat[r][0]] for r in group}) > 1
         if bad:
             found.add(f"{bad} {axis}")
@@ -103,33 +76,22 @@ def kinds(sentences: list[str]) -> set[str]:
     return found
 
 
-@given(placed())
-def test_agrees_with_a_naive_checker(case: Case) -> None:
-    """Placement and plan break exactly the rules that plain loops find broken."""
+@given(placed(), st.data())
+def test_agrees_with_a_naive_checker(case: Case, data: st.DataObject) -> None:
+    """Placement and plan break exactly the rules that plain loops find broken.
+
+    Two ranks sent to one GPU are found whatever else is wrong.
+    """
     topology, job, placement = case
     expected = naive(topology, job, placement)
     assert kinds(violations(placement, topology, job)) == expected
     plan = build_plan(topology, job, placement)
     assert kinds(violations(plan, topology, job)) == expected
-
-
-@given(placed(), st.data())
-def test_agrees_on_doubled_gpus(case: Case, data: st.DataObject) -> None:
-    """Two ranks sent to one GPU are found whatever else is wrong."""
-    topology, job, placement = case
-    rank = st.integers(0, job.world_size - 1)
-    gpus = placement.gpu_of_rank.copy()
+    rank, gpus = st.integers(0, job.world_size - 1), placement.gpu_of_rank.copy()
     gpus[data.draw(rank)] = gpus[data.draw(rank)]
     crowded = Placement(gpus)
     expected = naive(topology, job, crowded)
     assert kinds(violations(crowded, topology, job)) == expected
-
-
-def test_a_right_plan_holds() -> None:
-    """A plan that keeps every promise has no violations."""
-    topology, job = tiny()
-    check(tiny_plan(), topology, job)
-    check(Placement(np.arange(16)), topology, job)
 
 
 def test_ranks_in_parts_that_nothing_joins() -> None:
@@ -141,131 +103,38 @@ def test_ranks_in_parts_that_nothing_joins() -> None:
     assert found == ["ranks lie in 2 domains of block, which nothing joins: b0 and b1"]
 
 
-def changed(rank: int, node: int, gpu: int) -> Plan:
-    plan = tiny_plan()
-    nodes, gpus = plan.node_of_rank.copy(), plan.gpu_of_rank.copy()
-    nodes[rank], gpus[rank] = node, gpu
-    return replace(plan, node_of_rank=nodes, gpu_of_rank=gpus)
+def tiny_but(change: dict) -> Plan:
+    """The tiny plan with a rank elsewhere, two ranks swapped or other sections."""
+    tiny = tiny_plan()
+    at, nodes, gpus = np.arange(16), tiny.node_of_rank.copy(), tiny.gpu_of_rank.copy()
+    if "rank" in change:
+        nodes[5], gpus[5] = change.pop("rank")
+    if swapped := change.pop("swapped", None):
+        at[swapped] = swapped[::-1]
+    ranks = {"node_of_rank": nodes[at], "gpu_of_rank": gpus[at]}
+    ranks |= {key: np.array(change.pop(key)) for key in ranks if key in change}
+    job = tiny.job | change.pop("job", {})
+    return replace(tiny, job=job, **ranks, **change)
 
 
-def swapped(first: int, second: int) -> Plan:
-    plan = tiny_plan()
-    at = np.arange(16)
-    at[[first, second]] = at[[second, first]]
-    return replace(
-        plan, node_of_rank=plan.node_of_rank[at], gpu_of_rank=plan.gpu_of_rank[at]
-    )
-
-
-TINY = tiny_plan()
-STRANGE = ("x", *TINY.nodes[1:])
-
-
-def with_job(**changes: object) -> Plan:
-    return replace(TINY, job=TINY.job | changes)
-
-
-@pytest.mark.parametrize(
-    ("plan", "wanted"),
-    [
-        (
-            changed(5, 0, 0),
-            "1 GPU holds more than one rank: the first is GPU 0 of n000",
-        ),
-        (changed(5, 2, 2), "1 of 16 ranks uses a GPU that the node does not have"),
-        (changed(5, 8, 0), "1 of 16 ranks points outside the list of nodes"),
-        (changed(5, -1, 0), "1 of 16 ranks points outside the list of nodes"),
-        (changed(5, 2, -1), "1 of 16 ranks uses a GPU that the node does not have"),
-        (
-            replace(
-                TINY, node_of_rank=np.arange(15) // 2, gpu_of_rank=np.arange(15) % 2
-            ),
-            "the plan places 15 ranks, the job has 16",
-        ),
-        (
-            swapped(0, 1),
-            "1 of 8 nodes hands out GPUs in another order than ranks: "
-            "the first is n000 (rank 0 on GPU 1, rank 1 on GPU 0)",
-        ),
-        (
-            swapped(1, 15),
-            "2 of 8 nodes do not hold consecutive ranks: "
-            "the first is n000 (ranks 0, 15)",
-        ),
-        (
-            swapped(1, 15),
-            "2 of 8 tp groups leave their node: the first is tp group 0 (ranks 0, 1)",
-        ),
-        (replace(TINY, nodes=("n000",) * 8), "node n000 is listed 8 times"),
-        (
-            replace(TINY, nodes=STRANGE),
-            "1 of 8 nodes is not in the topology: the first is x",
-        ),
-        (
-            replace(TINY, nodes=STRANGE),
-            "2 of 16 ranks have no usable node: the first is rank 0",
-        ),
-        (
-            replace(TINY, topology={"name": "other", "sha256": "0"}),
-            "the plan was made for another topology",
-        ),
-        (with_job(sha256="0"), "the plan was made for another job"),
-        (
-            with_job(order="tp-cp-ep-dp-pp"),
-            "the plan numbers ranks by tp-cp-ep-dp-pp, the job by tp-cp-ep-pp-dp",
-        ),
-        (with_job(parallelism={"tp": 4}), "the plan says tp 4, the job says tp 2"),
-        (
-            replace(TINY, domains={"rack": ("r1",) + ("r0",) * 7}),
-            "7 of 8 nodes have another rack in the topology: the first is n000 (r1",
-        ),
-        (replace(TINY, domains={"rack": ("r0",)}), "8 nodes have 1 rack domains"),
-        (
-            replace(TINY, domains={"hall": ("h",) * 8}),
-            "the plan has domains of tier hall, the topology no such tier",
-        ),
-        (
-            replace(TINY, gpu_of_rank=np.zeros(3, dtype=np.int64)),
-            "16 ranks have a node, 3 have a GPU",
-        ),
-    ],
-)
-def test_each_violation_is_named(plan: Plan, wanted: str) -> None:
+@pytest.mark.parametrize(*table("placement/check.yaml", "each_violation_is_named"))
+def test_each_violation_is_named(change: dict, wanted: str) -> None:
     """One broken promise gives a sentence with its count and first offender."""
     topology, job = tiny()
+    plan = tiny_but(dict(change))
     assert any(text.startswith(wanted) for text in violations(plan, topology, job))
     with pytest.raises(CheckError, match=re.escape(wanted)):
         check(plan, topology, job)
 
 
-@pytest.mark.parametrize(
-    ("change", "wanted"),
-    [
-        ({"require": {"pp": "node"}}, "8 of 8 pp groups leave their node"),
-        (
-            {"require": {"dp": "rack"}},
-            "4 of 4 dp groups leave their rack: "
-            "the first is dp group 0 (ranks 0, 4, 8, 12)",
-        ),
-        ({"require": {"pp": "hall"}}, "pp must stay in one hall, the topology has no"),
-        ({"require": {"xy": "rack"}}, "xy must stay in one rack, the job has no such"),
-        (
-            {
-                "require": {"mine": "block"},
-                "groups": (
-                    Group("other", "send_recv", 1, 1, False, ((0, 15),)),
-                    Group("mine", "send_recv", 1, 1, False, ((0, 1, 2), (3, 9))),
-                ),
-            },
-            "1 of 2 mine groups leaves its block: "
-            "the first is mine group 1 (ranks 3, 9)",
-        ),
-    ],
-)
-def test_each_requirement_is_named(change: dict, wanted: str) -> None:
+@pytest.mark.parametrize(*table("placement/check.yaml", "each_requirement_is_named"))
+def test_each_requirement_is_named(require: dict, wanted: str) -> None:
     """A requirement that does not hold names axis, tier, count and first group."""
     topology, job = tiny()
-    found = violations(tiny_plan(), topology, replace(job, **change))
+    groups = (("other", ((0, 15),)), ("mine", ((0, 1, 2), (3, 9))))
+    own = tuple(Group(name, "send_recv", 1, 1, False, rows) for name, rows in groups)
+    ruled = replace(job, require=require, groups=own)
+    found = violations(tiny_plan(), topology, ruled)
     assert [text for text in found if text.startswith(wanted)]
     assert len(found) == 1
 
@@ -293,4 +162,92 @@ def test_gpus_must_exist(gpu: int) -> None:
     assert violations(Placement(gpus), topology, job) == [
         "1 of 16 ranks uses a GPU that the topology does not have: "
         f"the first is rank 7 (index {gpu})"
+    ]
+
+
+# Two racks of three nodes of two GPUs; four replicas of two ranks, one a node.
+MACHINE = read_topology("rack:2 node:3 gpu:2")
+JOB = Job(
+    "job",
+    Parallelism(tp=2, dp=4, order=("tp", "cp", "ep", "pp", "dp")),
+    weights={"tp": 1.0},
+)
+NODES = np.array([0, 0, 1, 1, 3, 3, 4, 4])  # racks 1 1 2 2, nodes 3 and 6 are free
+PLACEMENT = Placement.on_nodes(MACHINE, NODES)
+
+
+def under(rules: Rules) -> Job:
+    return replace(JOB, rules=rules)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules((Pin((0, 1), ("r1-n1",)), Pin((7,), ("r2-n2", "r2-n3")))),
+        Rules(at_most={"rack": 2, "node": 1, "cluster": 4}),
+        Rules(spares={"rack": 1, "cluster": 2}),
+    ],
+)
+def test_kept_rules(rules: Rules) -> None:
+    """A placement that keeps its rules passes, bare and as a plan."""
+    job = under(rules)
+    assert violations(PLACEMENT, MACHINE, job) == []
+    assert violations(build_plan(MACHINE, job, PLACEMENT), MACHINE, job) == []
+
+
+@pytest.mark.parametrize(*table("placement/rules.yaml", "broken_rules"))
+def test_broken_rules(rules: dict, expected: str) -> None:
+    """A broken rule is named with its first offender."""
+    ruled = under(testing.job(dp=8, weights={"dp": 1}, rules=rules).rules)
+    found = violations(PLACEMENT, MACHINE, ruled)
+    assert len(found) == 1
+    assert expected in found[0]
+
+
+def test_replicas_follow_the_rank_order() -> None:
+    """With dp innermost the ranks of a replica lie apart, and are found apart."""
+    order = ("dp", "tp", "cp", "ep", "pp")
+    axes = Parallelism(tp=2, dp=4, order=order)
+    job = replace(JOB, parallelism=axes, rules=Rules(at_most={"node": 1}))
+    found = violations(PLACEMENT, MACHINE, job)
+    assert found == [
+        "4 of 4 nodes hold ranks of more than 1 replicas: the first is r1-n1, with 2"
+    ]
+
+
+def test_a_plan_keeps_the_rules_it_was_made_under() -> None:
+    """Rules that were added to the job's are in the plan and are checked."""
+    plan = build_plan(MACHINE, under(Rules(at_most={"rack": 2})), PLACEMENT)
+    assert violations(plan, MACHINE, JOB) == []
+    stricter = replace(plan, rules={"at_most": {"rack": 1}})
+    assert any(
+        "more than 1 replicas" in text for text in violations(stricter, MACHINE, JOB)
+    )
+    more = replace(plan, bound={"require": {"dp": "rack"}})
+    assert any("dp groups leave" in text for text in violations(more, MACHINE, JOB))
+
+
+def test_a_plan_names_its_spares() -> None:
+    """The spare nodes of a plan are free nodes of the allocation, and are checked."""
+    job = under(Rules(spares={"rack": 1}))
+    plan = build_plan(MACHINE, job, PLACEMENT)
+    assert plan.rules["spare_nodes"] == ["r1-n3", "r2-n3"]
+    for kept, expected in (
+        (["r1-n3"], "1 of 2 racks keeps fewer than 1 nodes free"),
+        (["r1-n3", "r2-n3", "r1-n1"], "node r1-n1 is said to be kept free, but holds"),
+        (["r1-n3", "r2-n3", "zz"], "node zz is said to be kept free, but is no usable"),
+    ):
+        other = replace(plan, rules={**plan.rules, "spare_nodes": kept})
+        assert any(expected in text for text in violations(other, MACHINE, job)), kept
+
+
+def test_a_plan_names_the_avoided_hosts_it_uses() -> None:
+    """A plan says which hosts to avoid it uses, and the checker counts them again."""
+    job = under(Rules(avoid=("r1-n1", "r1-n3")))
+    plan = build_plan(MACHINE, job, PLACEMENT)
+    assert plan.rules["avoided_nodes"] == ["r1-n1"]
+    assert violations(plan, MACHINE, job) == []
+    silent = replace(plan, rules={**plan.rules, "avoided_nodes": []})
+    assert violations(silent, MACHINE, job) == [
+        "the plan says that 0 of 2 hosts to avoid are used, 1 are: r1-n1 differs"
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -113,3 +113,20 @@ def least(
         (cost(topology, job, nodes) for nodes in distinct(topology, placements)),
         default=float("inf"),
     )
+
+
+def symmetries(topology: Topology) -> list[tuple[int, ...]]:
+    """All ways to exchange nodes that leave the machine as it is."""
+    kind = list(
+        zip(topology.gpus_of_node.tolist(), topology.bandwidth_factor, strict=True)
+    )
+    rows, nodes = topology.domain_of_node.tolist(), range(topology.num_nodes)
+    return [
+        to
+        for to in permutations(nodes)
+        if all(kind[node] == kind[to[node]] for node in nodes)
+        and all(
+            len({(row[node], row[to[node]]) for node in nodes}) == len(set(row))
+            for row in rows
+        )
+    ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from placer.solve import search
 from placer.solve.problem.compiled import Problem
+from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 
@@ -34,8 +35,10 @@ def solve(
     return search.solve(problem, Budget(time_limit, stop), progress)
 
 
-def known(problem: Problem, start: np.ndarray) -> Incumbent:
-    """The incumbent of a search that knows one placement."""
-    incumbent = Incumbent(problem, Budget(60.0))
-    incumbent.offer("start", start)
+def known(
+    problem: Problem, start: np.ndarray | None = None, budget: Budget | None = None
+) -> Incumbent:
+    """The incumbent of a search that knows one placement, or the usual orders."""
+    incumbent = Incumbent(problem, budget or Budget(60.0))
+    incumbent.offer_all(starts(problem) if start is None else [("start", start)])
     return incumbent

@@ -1,27 +1,190 @@
-"""An open order: the chosen one is the best of those a framework offers."""
+"""Open orders, and what another order or launcher saves, against every placement."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from placer.base.errors import InfeasibleError
-from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.job.orders import framework_orders, in_order
+from placer.job.parallel import ElementBytes, Overlap
+from placer.job.traffic import Group
 from placer.placement.check import violations
+from placer.solve import advice
+from placer.solve.advice import advise
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
+from placer.topology.model import Tier, Topology
 from tests.solve import oracle
-from tests.solve.test_advice import job_of, random_case, two_tiers
+from tests.solve.random_cases import machine_of
+from tests.solve.solving import solve
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.run.solution import Progress, Solution
-    from placer.topology.model import Topology
+DEFAULT, MAJOR = "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"
+FLAG = "Megatron-LM: --use-tp-pp-dp-mapping"
+
+
+def two_tiers(gpus: list[int], scale_up: bool = True) -> Topology:
+    """Nodes under one cluster whose links are nine times as long, ten times slower."""
+    tiers = [
+        Tier("node", 1e9, 0.0, scale_up, 1.0, 1.0, 1.0),
+        Tier("cluster", 1e8, 0.0, False, 1.0, 1.0, 9.0),
+    ]
+    return machine_of(gpus, [[0] * len(gpus)], tiers)
+
+
+def job_of(order: str, weights: dict[str, float], **sizes: int) -> Job:
+    axes = Parallelism(**sizes, etp=sizes.get("tp", 1), order=tuple(order.split("-")))
+    return Job("job", axes, weights=weights)
+
+
+def advice_of(topology: Topology, job: Job) -> dict:
+    found = advise(Problem.of(topology, job), solve(topology, job), Budget(60.0))
+    assert found is not None
+    return found
+
+
+def test_another_order_saves_a_known_hop_cost() -> None:
+    """Pipelines inside nodes rather than across them: 16 x 9 - 16 less.
+
+    Two nodes of four, pp 4 and dp 2. By default a node holds two stages of both
+    replicas: 2 of 6 pipeline edges cross (4 x 10 + 2 x 10 x 9), and 4 dp edges do not
+    (4 x 1), 224 in all. Replica by replica all pipeline edges are inside (60) and the
+    dp edges cross (4 x 9), 96 in all.
+    """
+    topology = two_tiers([4, 4])
+    found = advice_of(topology, job_of(DEFAULT, {"pp": 10, "dp": 1}, pp=4, dp=2))
+    assert found["status"] == "searched"
+    order, free = found["savings"]
+    assert order == {
+        "change": "order",
+        "to": MAJOR,
+        "how": FLAG,
+        "value": 96,
+        "saves": 128,
+    }
+    assert free == {"change": "launcher", "to": "free", "value": 96, "saves": 128}
+
+
+def test_another_order_saves_a_known_time() -> None:
+    """Two messages of 2 MB at 1 GB/s rather than 0.1 GB/s: 36 ms.
+
+    One micro-batch through two stages: a message forward, one back, nothing hidden.
+    Gradients weigh nothing.
+    """
+    topology = two_tiers([2, 2])
+    job = Job(
+        "job",
+        Parallelism(pp=2, dp=2),
+        model=Model("m", 2, 1000, 1000, 10, 10, 1000),
+        sequence=1000,
+        bytes=ElementBytes(2.0, 1e-12, 1e-12),
+        overlap=Overlap(pp=False),
+        compute=Compute(micro_batch_time=0.1),
+    )
+    found = advice_of(topology, job)
+    order, free = found["savings"]
+    assert (order["to"], free["to"]) == (MAJOR, "free")
+    assert order["saves"] == pytest.approx(0.036, rel=1e-9)
+    assert free["saves"] == pytest.approx(0.036, rel=1e-9)
+
+
+def test_a_free_launch_needs_no_advice() -> None:
+    """Ranks of a free launch can be anywhere already."""
+    job = replace(job_of(MAJOR, {"cp": 1, "pp": 10}, cp=2, pp=2), launcher="free")
+    assert advice_of(two_tiers([2, 2]), job) == {}
+
+
+def test_orders_are_not_advised_where_ranks_are_named() -> None:
+    """Groups of rank numbers mean other ranks in another order."""
+    group = Group("mine", "all_reduce", 1e6, 1.0, False, ((0, 4), (1, 5)))
+    job = replace(job_of(DEFAULT, {"pp": 10}, pp=4, dp=2), groups=(group,))
+    found = advice_of(two_tiers([4, 4]), job)
+    assert found["status"] == "proved" or found["tried"] == ["free"]
+
+
+def test_megatron_refuses_the_other_order_for_experts() -> None:
+    """With experts on other ranks than dense layers pp must come last."""
+    job = Job(
+        "job", Parallelism(ep=4, pp=2, dp=4), weights={"pp": 10, "ep": 1, "dp": 1}
+    )
+    found = advice_of(two_tiers([4, 4]), job)
+    assert all(entry["change"] != "order" for entry in found.get("savings", []))
+
+
+def test_no_time_no_advice() -> None:
+    """When time is up before the other launches were tried, nothing is said of them."""
+    topology = two_tiers([4, 4])
+    job = job_of(DEFAULT, {"pp": 10, "dp": 1}, pp=4, dp=2)
+    budget = Budget(60.0, lambda: True)
+    assert advise(Problem.of(topology, job), solve(topology, job), budget) is None
+
+
+def test_large_jobs_are_only_compared_with_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Beyond so many ranks no launch is tried, but a proof still counts."""
+    topology = two_tiers([4, 4])
+    weights = {"pp": 10.0, "dp": 1.0}
+    job = job_of(DEFAULT, weights, pp=4, dp=2)
+    monkeypatch.setattr(advice, "MOST_RANKS", 7)
+    found = advice_of(topology, job)
+    assert found == {"status": "not-computed", "most_ranks": 7}
+    found = advice_of(topology, job_of(MAJOR, weights, pp=4, dp=2))
+    assert found["status"] == "proved"
+
+
+def random_case(rng: random.Random) -> tuple[Topology, Job]:
+    """Up to three nodes and eight ranks of two or three axes."""
+    sizes = dict(
+        zip(
+            rng.sample(["tp", "cp", "pp", "dp"], 3),
+            (2, 2, rng.choice((1, 2))),
+            strict=True,
+        )
+    )
+    weights = {axis: float(rng.choice((1, 2, 5, 20))) for axis in sizes}
+    order = rng.choice((DEFAULT, MAJOR, "tp-dp-cp-ep-pp"))
+    job = job_of(order, weights, **sizes)
+    gpus = [rng.choice((1, 2, 2, 3, 4)) for _ in range(rng.choice((2, 3)))]
+    gpus[0] += max(0, job.world_size - sum(gpus))
+    return two_tiers(gpus), job
+
+
+def least_hops(topology: Topology, job: Job) -> float:
+    """By the plain-loop oracle."""
+    legal = oracle.legal_placements(topology, job)
+    return oracle.least(topology, job, "hop-cost", legal)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_advice_against_every_placement(seed: int) -> None:
+    """Every saving is one that a launch really has, and "proved" means that none has.
+
+    All placements of every launch are priced by the plain-loop oracle.
+    """
+    topology, job = random_case(random.Random(seed))
+    solution = solve(topology, job)
+    found = advise(Problem.of(topology, job), solution, Budget(60.0))
+    assert found is not None
+    least = {
+        DEFAULT: least_hops(topology, in_order(job, MEGATRON_DEFAULT_ORDER)),
+        MAJOR: least_hops(topology, in_order(job, REPLICA_MAJOR_ORDER)),
+        "free": least_hops(topology, replace(job, launcher="free")),
+    }
+    assert found["lower_bound"] <= min(least.values()) + 1e-9
+    if found["status"] == "proved":
+        assert solution.value <= min(least.values()) + 1e-9
+        return
+    for entry in found["savings"]:
+        assert entry["value"] == pytest.approx(solution.value - entry["saves"])
+        assert entry["saves"] > 0
+        assert entry["value"] >= least[entry["to"]] - 1e-9
 
 
 def opened(job: Job) -> Job:
@@ -29,11 +192,9 @@ def opened(job: Job) -> Job:
     return replace(job, parallelism=axes)
 
 
-def chosen_order(
-    topology: Topology, job: Job, progress: Progress | None = None
-) -> tuple[Job, Solution]:
+def chosen_order(topology, job):
     """The job in the order chosen for it, and its placement."""
-    problem, found = solve_orders(Problem.of(topology, job), Budget(60.0), progress)
+    problem, found = solve_orders(Problem.of(topology, job), Budget(60.0))
     return problem.job, found
 
 
@@ -44,12 +205,8 @@ def test_best_of_all_orders(seed: int) -> None:
     job = opened(job)
     chosen, found = chosen_order(topology, job)
     least = min(
-        oracle.least(
-            topology, ordered, "hop-cost", oracle.legal_placements(topology, ordered)
-        )
-        for ordered in (
-            in_order(job, order) for order in framework_orders(job.parallelism)
-        )
+        least_hops(topology, in_order(job, order))
+        for order in framework_orders(job.parallelism)
     )
     assert found.lower_bound <= least + 1e-9 <= found.value + 2e-9
     assert violations(found.placement, topology, chosen) == []

@@ -12,6 +12,7 @@ from placer.solve.bounds import certificate
 from placer.solve.construct.traffic.apart import apart
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
+from tests.marks import slow
 from tests.solve.solving import known, solve
 from tests.solve.test_workloads import machine_of, workload_of
 
@@ -114,35 +115,55 @@ def test_senders_that_all_receivers_need_are_shared_out_and_that_is_proved(shape
     assert gap(machine, roles, {}, "free", enough=1e-3) < 1e-3
 
 
-def test_weights_of_a_trainer_on_all_gpus_are_placed_best():
-    """Six of eight GPUs near each rollout, whose group is then on eight hosts."""
-    result = placer.place("hgx-h200-32x8", "rl-weights-qwen3")
-    assert result.bound["status"] == "optimal"
+def reduced(role):
+    """The role with an all-reduce of each of its jobs."""
+    own = {"collective": "all_reduce", "bytes": "512KiB", "per_step": 188}
+    role["job"]["groups"] = [own | {"name": "generate", "ranks": "all"}]
+    return role
 
 
-def test_components_are_laid_as_is_best_for_groups_across_them():
-    """Rollouts have ranks in several components of ten."""
-    machine = machine_of([3, 11, 13], 4, "900GB/s")
-    trainer, rollout = role("a", 64, sharding="zero3", tp=8), role("b", 16, 2, tp=8)
-    reduced = {"collective": "all_reduce", "bytes": "512KiB", "per_step": 188}
-    rollout["job"]["groups"] = [reduced | {"name": "generate", "ranks": "all"}]
-    sent = {"from": "a", "to": "b", "bytes": "120GB"}
-    problem = Problem.of(machine, workload_of([trainer, rollout], [sent]), None, 0)
-    found = search.solve(problem, Budget(60.0))
+BACK = {"from": "b", "to": "a", "bytes": "1GB", "pattern": "all_to_all"}
+PARTED = [role("a", 4, tp=4), role("b", 64, 8, tp=8)]
+# Racks, GPUs of a node, roles, their transfers and the launch; seconds, and the share
+# that they may be off.
+BY_HAND = {
     # Each rack has a component and its partners, so rollouts reduce across racks.
-    assert found.value == pytest.approx(0.0224, rel=1e-2)
+    "rollouts with ranks in several components of ten": (
+        [3, 11, 13], 4,
+        [role("a", 64, sharding="zero3", tp=8), reduced(role("b", 16, 2, tp=8))],
+        [{"bytes": "120GB"}], "free", 0.0224, 1e-2,
+    ),
+    "weights to rollouts on racks, and little back from all to all": (
+        [3] * 5, 8, [role("a", 36, tp=2, pp=6), role("b", 54, 9, tp=2, pp=3)],
+        [{}, BACK], "free", 0.02222, 1e-3,
+    ),
+    # Two of four components leave 6 of 16 ranks in the small rack.
+    "components in uneven parts where racks are full": (
+        [13, 3], 4, [role("a", 32, tp=4, pp=8), role("b", 32, 4, tp=8)],
+        [{}], "free", 5 * 1.25e9 / 50e9, 1e-3,
+    ),
+    # Nodes of four hold two ranks for each of two senders, or one for each of four.
+    "two senders beside four nodes": (
+        [5, 5, 5, 3], 4, PARTED, [{}], "node-contiguous", (16 - 8) * 10e9 / 50e9, 1e-3
+    ),
+    "no nodes to spare for two senders": (
+        [5, 5, 4, 3], 4, PARTED, [{}], "node-contiguous", (16 - 4) * 10e9 / 50e9, 1e-3
+    ),
+}  # fmt: skip
+SOON, *LATER = BY_HAND
 
 
-@pytest.mark.slow
-def test_light_messages_from_all_to_all_do_not_hide_who_sends_much():
-    """Weights go to rollouts on racks, and little comes back from every rank."""
-    machine = machine_of([3] * 5, 8, "900GB/s")
-    roles = [role("a", 36, tp=2, pp=6), role("b", 54, 9, tp=2, pp=3)]
-    weights = {"from": "a", "to": "b", "bytes": "80GB"}
-    back = {"from": "b", "to": "a", "bytes": "1GB", "pattern": "all_to_all"}
-    problem = Problem.of(machine, workload_of(roles, [weights, back]), None, 0)
-    found = search.solve(problem, Budget(60.0))
-    assert found.value == pytest.approx(0.02222, rel=1e-3)
+@pytest.mark.parametrize("name", [SOON, *slow(LATER)])
+def test_what_is_found_takes_as_long_as_by_hand(name):
+    racks, gpus, roles, sent, launcher, seconds, off = BY_HAND[name]
+    ends = {"from": "a", "to": "b", "bytes": "80GB"}
+    job = workload_of(
+        roles, [ends | each for each in sent], launcher={"ranks": launcher}
+    )
+    found = solve(machine_of(racks, gpus, "900GB/s"), job)
+    assert found.value == pytest.approx(seconds, rel=off)
+    if "uneven" in name:
+        assert found.lower_bound == pytest.approx(found.value, rel=1e-3)
 
 
 @pytest.mark.slow
@@ -151,6 +172,12 @@ def test_components_that_no_rack_holds_beside_others_are_split_evenly():
     machine = machine_of([13, 7, 7], 4, "900GB/s")
     roles = [role("a", 32, sharding="zero3", tp=2), role("b", 32, 4, tp=8)]
     assert gap(machine, roles, {}, "free") <= WITHIN
+
+
+def test_weights_of_a_trainer_on_all_gpus_are_placed_best():
+    """Six of eight GPUs near each rollout, whose group is then on eight hosts."""
+    result = placer.place("hgx-h200-32x8", "rl-weights-qwen3")
+    assert result.bound["status"] == "optimal"
 
 
 @pytest.mark.slow
@@ -180,43 +207,10 @@ def test_components_of_transfers_are_kept_whole_whatever_gradients_join():
     roles = [{"name": "a", "job": trainer}, role("b", 8, 2, tp=4)]
     sent = {"from": "a", "to": "b", "bytes": "8GB"}
     job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
-    problem = Problem.of(machine, job, None, 0)
-    found = search.solve(problem, Budget(60.0))
+    found = solve(machine, job)
     rack = machine.domain_of_gpu[1][found.placement.gpu_of_rank]
     near = rack[job.traffic.senders] == rack[job.traffic.receivers]
     assert near.all()
-
-
-@pytest.mark.slow
-def test_components_are_cut_in_uneven_parts_where_racks_are_full():
-    """Racks of 13 and 3 nodes: two of four components leave 6 of 16 ranks in one."""
-    machine = machine_of([13, 3], 4, "900GB/s")
-    roles = [role("a", 32, tp=4, pp=8), role("b", 32, 4, tp=8)]
-    job = workload_of(roles, [{"from": "a", "to": "b", "bytes": "80GB"}])
-    found = solve(machine, job)
-    assert found.value == pytest.approx(5 * 1.25e9 / 50e9, rel=1e-3)
-    assert found.lower_bound == pytest.approx(found.value, rel=1e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("racks", "near"),
-    [
-        pytest.param([5, 5, 5, 3], 8, id="two senders beside four nodes"),
-        pytest.param([5, 5, 4, 3], 4, id="none to spare for nodes of two"),
-    ],
-)
-def test_senders_are_parted_where_nodes_are_left_for_that(racks, near):
-    """Nodes of four hold two ranks for each of two senders, or one for each of four."""
-    roles = [role("a", 4, tp=4), role("b", 64, 8, tp=8)]
-    job = workload_of(
-        roles,
-        [{"from": "a", "to": "b", "bytes": "80GB"}],
-        launcher={"ranks": "node-contiguous"},
-    )
-    problem = Problem.of(machine_of(racks, 4, "900GB/s"), job, "time", 0)
-    found = search.solve(problem, Budget(60.0))
-    assert found.value == pytest.approx((16 - near) * 10e9 / 50e9, rel=1e-3)
 
 
 def case_of(title, gpus):

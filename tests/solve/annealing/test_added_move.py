@@ -9,6 +9,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
+
+from tests.texts import data
 
 ROOT = Path(__file__).resolve().parents[3]
 NATIVE = "placer/solve/annealing/native"
@@ -30,33 +33,7 @@ for job in json.loads(sys.argv[2]):
     found.append(plan.to_dict()["solver"].get("moves", {}))
 print(json.dumps([placer.__file__, found]))
 """
-MACHINE = {
-    "format": "placer/topology",
-    "version": 1,
-    "name": "odd",
-    "tiers": [
-        {"name": "node", "size": 4, "bandwidth": "450GB/s", "latency": "2us",
-         "scale_up": True, "distance": 1},
-        {"name": "rack", "bandwidth": "50GB/s", "latency": "5us", "distance": 4},
-        {"name": "cluster", "bandwidth": "50GB/s", "latency": "8us", "distance": 9},
-    ],
-    "nodes": [
-        {"names": f"r{rack}-n[1-{nodes}]", "rack": f"r{rack}"}
-        for rack, nodes in enumerate((7, 5, 6, 4, 5))
-    ],
-}  # fmt: skip
-HOPS = {
-    "parallelism": {"tp": 2, "pp": 6, "dp": 8},
-    "weights": {"tp": 90, "pp": 9, "dp": 8},
-}
-STEP = {
-    "parallelism": {"tp": 2, "pp": 4, "cp": 2, "dp": 6},
-    "model": "llama3.1-8b",
-    "sequence": 4096,
-    "micro_batches": 8,
-    "bytes": {"activation": 2, "gradient": 2},
-    "compute": {"micro_batch_time": "500us"},
-}
+MACHINE, *WORK = yaml.safe_load(data("solve/odd_racks.yaml")).values()
 
 
 def jobs() -> list[dict[str, object]]:
@@ -64,7 +41,7 @@ def jobs() -> list[dict[str, object]]:
     head = {"format": "placer/job", "version": 1, "name": "job"}
     return [
         {**head, **job, "launcher": {"ranks": ranks}}
-        for job in (HOPS, STEP)
+        for job in WORK
         for ranks in ("free", "node-contiguous")
     ]
 

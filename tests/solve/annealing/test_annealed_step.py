@@ -6,14 +6,12 @@ import random
 from dataclasses import replace
 from functools import cache
 from itertools import count
-from typing import Any
 
 import numpy as np
 import pytest
 
 import placer
-from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job
+from placer.job.model import Compute
 from placer.solve.annealing.annealed_step import annealed_step
 from placer.solve.annealing.units import Units
 from placer.solve.bounds.certificate import lower_bound
@@ -22,15 +20,11 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
-from placer.solve.score.evaluator import compiled
 from placer.solve.score.kernel import is_built
 from placer.solve.search import solve
-from placer.topology.model import Tier
 from tests.marks import slow
 from tests.solve.construct.test_whole_groups import job, machine, uneven_experts
 from tests.solve.machines import MODEL, fragmented, matching_job
-from tests.solve.oracle import hop_costs, legal_placements
-from tests.solve.random_cases import machine_of
 from tests.solve.solving import known
 from tests.solve.test_communicators import job_of as own_job
 
@@ -52,9 +46,7 @@ def problem_of(number: int) -> Problem:
 
 def begun(problem: Problem, workers: int = 1) -> Incumbent:
     """A search that knows the orders alone."""
-    incumbent = Incumbent(problem, Budget(1e6, workers=workers))
-    incumbent.offer_all(starts(problem))
-    return incumbent
+    return known(problem, budget=Budget(1e6, workers=workers))
 
 
 @pytest.mark.slow
@@ -121,34 +113,6 @@ def test_threads_change_nothing() -> None:
     assert np.array_equal(*found)
 
 
-def test_a_walk_ends_in_time() -> None:
-    """With no time left nothing is annealed, and the search knows that it was cut."""
-    problem = problem_of(0)
-    incumbent = Incumbent(problem, Budget(0.0))
-    for name, placed in starts(problem):
-        incumbent.offer(name, placed)
-    annealed_step(problem, incumbent, incumbent.budget)
-    assert incumbent.cut_short
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_no_more_is_compiled_than_is_walked_at_a_time(
-    workers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a large job what is compiled takes longer to make than a walk."""
-    made: list[object] = []
-
-    def noted(*args: Any) -> Any:
-        made.append(args)
-        return compiled(*args)
-
-    monkeypatch.setattr("placer.solve.annealing.walks.compiled", noted)
-    problem = problem_of(0).with_params(races=2)
-    incumbent = begun(problem, workers)
-    annealed_step(problem, incumbent, incumbent.budget)
-    assert len(made) == workers
-
-
 def test_time_may_end_between_two_races() -> None:
     """Then no start of the next one is looked at; what was found is kept."""
     rng = np.random.default_rng(3)
@@ -164,22 +128,3 @@ def test_time_may_end_between_two_races() -> None:
     annealed_step(problem, walked[0], walked[0].budget)
     assert walked[0].moves.tried
     assert walked[0].solution().is_cut_short
-
-
-@pytest.mark.parametrize("seed", [0, 1, *slow(range(2, 12))])
-def test_small_uneven_machines_are_solved(seed: int) -> None:
-    """By hop cost: on machines small enough to try all homes, the least is found."""
-    sizes = np.random.default_rng(seed).integers(1, 5, 4)
-    sizes[0] += max(0, 8 - int(sizes.sum()))
-    tiers = [
-        Tier(name, 1e9, 1e-6, name == "node", 1.0, 1.0, distance)
-        for name, distance in (("node", 1.0), ("rack", 5.0), ("cluster", 7.0))
-    ]
-    topology = machine_of(sizes.tolist(), [[0, 0, 1, 1], [0] * 4], tiers)
-    weights = {"pp": 5.0, "dp": 9.0}
-    pairs = Job("pairs", Parallelism(pp=2, dp=4), weights=weights, launcher="free")
-    hops = hop_costs(topology, pairs, np.array(legal_placements(topology, pairs)))
-    problem = Problem.of(topology, pairs, "hop-cost")
-    found = known(problem, np.arange(8))
-    annealed_step(problem, found, found.budget)
-    assert found.value == hops.min()

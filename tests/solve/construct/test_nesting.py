@@ -15,18 +15,15 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.placement import Placement
 from placer.solve.construct.fills.nesting import nestings, sequence_of
-from placer.solve.problem.axes import box_of, digits_of
+from placer.solve.problem.axes import digits_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.tree.fill import fill
 from placer.topology.model import Tier, Topology
-from tests.solve.oracle import coordinates
 from tests.solve.random_cases import machine_of, random_axes
 from tests.solve.solving import solve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-WORLDS = (8, 12, 16, 24, 36, 48, 64)
 
 
 def regular(fanouts: Sequence[int], distances: Sequence[float]) -> Topology:
@@ -42,72 +39,6 @@ def regular(fanouts: Sequence[int], distances: Sequence[float]) -> Topology:
         for t, d in enumerate(distances)
     ]
     return machine_of([gpus] * nodes, rows, tiers)
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_digits_cut_every_axis(seed: int) -> None:
-    """Ranks agree on an axis exactly when they agree on all digits of that axis."""
-    rng = random.Random(seed)
-    axes = random_axes(rng, rng.choice(WORLDS))
-    digits = digits_of(axes)
-    if digits is None:
-        return
-    assert [d.stride * d.size for d in digits[:-1]] == [d.stride for d in digits[1:]]
-    assert np.prod([d.size for d in digits]) == axes.world_size
-    at = [coordinates(axes, rank) for rank in range(axes.world_size)]
-    expert = ("etp", "ep", "edp") if axes.ep > 1 or axes.etp != axes.tp else ()
-    for axis in ("tp", "cp", "pp", "dp", *expert):
-        mine = [d for d in digits if axis in (d.dense, d.expert)]
-        values: dict[int, set[tuple[int, ...]]] = {}
-        for rank in range(axes.world_size):
-            digit_values = tuple(rank // d.stride % d.size for d in mine)
-            values.setdefault(at[rank][axis], set()).add(digit_values)
-        assert all(len(found) == 1 for found in values.values())
-        assert len(set.union(*values.values())) == len(values)
-
-
-def test_axes_without_a_common_grid_have_no_digits() -> None:
-    """Boundaries at 2 and 3 cannot both be strides of one grid."""
-    order = ("tp", "cp", "ep", "dp", "pp")
-    assert digits_of(Parallelism(tp=2, dp=3, ep=2, etp=3, order=order)) is None
-
-
-@pytest.mark.parametrize("seed", range(33))
-def test_sequences_are_permutations_whose_stretches_are_boxes(seed: int) -> None:
-    """Every prefix of the factors is a box of ranks, repeated along the sequence."""
-    rng = random.Random(seed)
-    axes = random_axes(rng, rng.choice(WORLDS))
-    digits = digits_of(axes)
-    if digits is None:
-        return
-    factors: list[tuple[int, int]] = []
-    left = [digit.size for digit in digits]
-    while any(size > 1 for size in left):
-        index = rng.choice([i for i, size in enumerate(left) if size > 1])
-        factor = rng.choice(
-            [f for f in range(2, left[index] + 1) if not left[index] % f]
-        )
-        factors.append((index, factor))
-        left[index] //= factor
-    sequence = sequence_of(digits, factors, axes.world_size)
-    assert sorted(sequence.tolist()) == list(range(axes.world_size))
-    size, widths = 1, [1] * len(digits)
-    for index, factor in factors:
-        size *= factor
-        widths[index] *= factor
-        label = np.empty(axes.world_size, dtype=np.int64)
-        label[sequence] = np.arange(axes.world_size) // size
-        assert box_of(digits, label) == tuple(widths)
-
-
-def test_parts_that_are_no_boxes() -> None:
-    """Sets that are unequal, misaligned or scattered have no box."""
-    digits = digits_of(Parallelism(tp=6))
-    assert digits is not None
-    assert box_of(digits, np.array([0, 0, 1, 1, 2, 2])) == (2,)
-    assert box_of(digits, np.array([0, 0, 0, 0, 1, 1])) is None
-    assert box_of(digits, np.array([0, 0, 1, 2, 2, 1])) is None
-    assert box_of(digits, np.array([0, 1, 0, 1, 0, 1])) is None
 
 
 def machine_and_job(rng: random.Random) -> tuple[Topology, Job]:

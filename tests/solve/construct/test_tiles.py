@@ -1,20 +1,34 @@
-"""Domains are filled with tiles of the graph of what ranks send each other."""
+"""Graphs of what ranks send each other are cut into tiles and boxes."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import networkx as nx
 import numpy as np
 import pytest
 
 import placer
-from benchmarks.traffic_graphs import geometric, ring_of_rings
+from benchmarks.traffic_graphs import (
+    Graph,
+    geometric,
+    of_networkx,
+    ring_of_rings,
+    stencil,
+    weighted_stencil,
+)
 from placer.documents import document_of
+from placer.solve.construct.traffic.boxes import boxed
 from placer.solve.construct.traffic.tiled import tiled
-from placer.solve.construct.traffic.tiles import QUICK, SWEEPS, Sweep, tiles
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import Flows, bundled
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
-from placer.topology.model import Topology
 from placer.topology.read import decode_topology
 from tests.solve.test_communicators import job_of
+
+if TYPE_CHECKING:
+    from placer.topology.model import Topology
 
 
 def grid(*shape: int) -> Flows:
@@ -43,27 +57,6 @@ def placed(flows: Flows, machine: Topology) -> float:
     return incumbent.value
 
 
-@pytest.mark.parametrize("sweep", SWEEPS)
-def test_a_grid_is_cut_into_squares(sweep: Sweep) -> None:
-    """20 x 20 cells by four: no cell has more than two neighbours in other tiles."""
-    flows = grid(20, 20)
-    none = np.zeros((0, 100), dtype=np.int64)
-    tile = tiles(flows, 400, [4] * 100, none, sweep, lambda: False)
-    assert tile is not None
-    cut = flows.edges[tile[flows.edges[:, 0]] != tile[flows.edges[:, 1]]]
-    assert np.bincount(cut.ravel()).max() == 2
-
-
-@pytest.mark.parametrize("sweep", [*QUICK, *SWEEPS])
-def test_tiles_have_the_sizes_asked_for(sweep: Sweep) -> None:
-    """Sizes that divide nothing, on a graph in pieces."""
-    apart = Flows(np.array([[0, 1], [2, 3], [3, 4]]), np.array([1.0, 3.0, 2.0]))
-    sizes, outside = [3, 1, 4], np.array([[0, 0, 1]])
-    tile = tiles(apart, 8, sizes, outside, sweep, lambda: False)
-    assert tile is not None
-    assert np.bincount(tile).tolist() == sizes
-
-
 @pytest.mark.parametrize(
     ("shape", "machine", "flows_out"),
     [
@@ -82,21 +75,7 @@ def test_stencils_take_as_long_as_by_hand(shape, machine, flows_out) -> None:
 
 def test_tiles_of_tiles_spare_thin_uplinks() -> None:
     """16 x 16 cells in racks of 32, uplinks of a fifth: racks hold 4 x 8 cells."""
-    tier = {"bandwidth": "50GB/s", "latency": "0us"}
-    content = {
-        "format": "placer/topology",
-        "version": 1,
-        "name": "thin",
-        "tiers": [
-            {"name": "node", "size": 4, "scale_up": True}
-            | tier
-            | {"bandwidth": "400GB/s"},
-            {"name": "rack"} | tier,
-            {"name": "cluster", "oversubscription": 5} | tier,
-        ],
-        "layout": "cluster:1 rack:8 node:8",
-    }
-    machine = decode_topology(document_of(content, "t"))
+    machine = machine_of([8] * 8, 4, 5)
     # Every rack at the edge of the grid: eight cells, four and eight, twice four.
     assert placed(grid(16, 16), machine) == pytest.approx(20 * 1e7 / (32 * 50e9 / 5))
 
@@ -129,3 +108,86 @@ def test_graphs_of_many_ranks_are_tiled_too() -> None:
     slowest = machine.tiers[-1]
     each = 1e7 / slowest.bandwidth / slowest.efficiency
     assert placed(flows, machine) < 12.5 * each
+
+
+def machine_of(racks: list[int], gpus: int, oversubscription: float) -> object:
+    """Racks of so many nodes each."""
+    fast = {"bandwidth": "450GB/s", "latency": "0us", "scale_up": True}
+    outer = {"latency": "0us", "oversubscription": oversubscription}
+    nodes = [
+        {"names": f"r{number}t[01-{count:02}]", "rack": f"r{number}"}
+        for number, count in enumerate(racks)
+    ]
+    content = {
+        "format": "placer/topology",
+        "version": 1,
+        "name": "own",
+        "tiers": [
+            {"name": "node", "size": gpus, **fast},
+            {"name": "rack", "bandwidth": "50GB/s", "latency": "0us"},
+            {"name": "cluster", "bandwidth": "50GB/s", **outer},
+        ],
+        "nodes": nodes,
+    }
+    return decode_topology(document_of(content, "own"))
+
+
+def in_boxes(graph: Graph, machine: object) -> Incumbent:
+    """What boxes alone find, ranks numbered at random."""
+    senders, receivers, size = graph
+    ranks = int(max(senders.max(), receivers.max())) + 1
+    who = np.random.default_rng(1).permutation(ranks)
+    ends = {"from": who[senders].tolist(), "to": who[receivers].tolist()}
+    job = job_of(ranks, traffic={**ends, "bytes": size.tolist()})
+    problem, budget = Problem.of(machine, job), Budget(60.0)
+    incumbent = Incumbent(problem, budget)
+    boxed(problem, incumbent, budget)
+    return incumbent
+
+
+def test_an_odd_torus_fills_racks_with_columns() -> None:
+    """7 x 9 x 6, twice as much along the 9: at most 72 units leave 9 x 2 x 2 ranks."""
+    graph = weighted_stencil((7, 9, 6), (1, 2, 1), periodic=True)
+    found = in_boxes(graph, machine_of([5] * 11, 8, 4))
+    unit = float(np.min(graph[2]))
+    assert found.value == pytest.approx(72 * unit / (5 * 8 * 50e9 / 4))
+
+
+def test_odd_sides_get_thin_boxes_at_the_border() -> None:
+    """21 x 17 on uneven racks: one light and one heavy neighbour elsewhere."""
+    graph = weighted_stencil((21, 17), (1, 3))
+    found = in_boxes(graph, machine_of([9, 6, 7, 6, 6, 5, 5, 5] * 2, 4, 1))
+    assert found.value == pytest.approx(float(np.unique(graph[2]).sum()) / 50e9)
+
+
+def test_missing_corners_do_no_harm() -> None:
+    """12 x 12 without three corners, in squares."""
+    grid = nx.grid_2d_graph(12, 12)
+    grid.remove_nodes_from([(0, 0), (11, 11), (0, 11)])
+    graph = of_networkx(nx.convert_node_labels_to_integers(grid))
+    found = in_boxes(graph, machine_of([9] * 4, 4, 1))
+    assert found.value == pytest.approx(2 * float(graph[2][0]) / 50e9)
+
+
+def test_a_long_strip_is_cut_too() -> None:
+    """1,000 x 2: far more cuts inside each other than Python has calls."""
+    found = in_boxes(stencil(1000, 2), machine_of([8] * 40, 8, 1))
+    assert found.gpu_of_rank is None or found.value > 0
+
+
+def test_nothing_is_made_for_hops() -> None:
+    """The objective is another one."""
+    senders, receivers, size = (one.tolist() for one in stencil(4, 4))
+    ends = {"from": senders, "to": receivers, "bytes": size}
+    job = job_of(16, traffic=ends, weights={"dp": 1})
+    problem, budget = Problem.of(machine_of([4], 8, 1), job, "hop-cost"), Budget(9.0)
+    incumbent = Incumbent(problem, budget)
+    boxed(problem, incumbent, budget)
+    assert incumbent.gpu_of_rank is None
+
+
+def test_other_graphs_have_no_boxes() -> None:
+    """A tree, and a random graph."""
+    for graph in (nx.random_labeled_tree(60, seed=1), nx.gnp_random_graph(60, 0.1, 1)):
+        found = in_boxes(of_networkx(graph), machine_of([8], 8, 1))
+        assert found.gpu_of_rank is None

@@ -7,18 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer import place
+from placer import place, testing
 from placer.base.errors import InfeasibleError
-from placer.documents import parse_document
+from placer.documents import document_of
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.job.read import decode_job
 from placer.job.rules import Pin, Rules
 from placer.solve.diagnose.conflict import _least
 from placer.solve.diagnose.counts import broken_counts
-from placer.topology.read import parse_topology, read_topology
+from placer.topology.read import decode_topology, read_topology
 from tests.solve.rules.rules_oracle import allowed_placements, ruled_case
 from tests.solve.solving import solve
+from tests.texts import table
 
 
 @pytest.mark.parametrize("count", range(12))
@@ -73,55 +73,14 @@ def test_named_rules_are_in_conflict(first: int, objective: str) -> None:
         assert "no placement was found" not in str(caught.value)
 
 
-def test_a_pin_is_named_in_words() -> None:
-    """A pin reads as its ranks and its hosts."""
-    assert str(Pin((0, 1, 2, 5), ("n1", "n2"))) == "ranks 0-2,5 on n[1-2]"
-    assert str(Pin((3,), ("n1",))) == "rank 3 on n1"
-
-
-def test_rules_that_each_stand_in_the_way_are_all_named() -> None:
-    """Giving up one budget does not help while the other cannot be kept either."""
-    text = """{format: placer/topology, version: 1, name: two, tiers: [
-        {name: node, size: 4, bandwidth: 1GB/s, latency: 1us, scale_up: true},
-        {name: cluster, bandwidth: 1GB/s, latency: 1us}], nodes: [{names: "a,b"}],
-        budgets: [{hosts: a, gpus: 3}, {hosts: b, gpus: 2}]}"""
-    job = """{format: placer/job, version: 1, name: ring, parallelism: {dp: 8},
-        weights: {dp: 1}}"""
+@pytest.mark.parametrize(*table("solve/infeasible.yaml", "rules_in_conflict"))
+def test_rules_in_conflict_are_told_by_number(machine, job, told) -> None:
+    """Every one that stands in the way, with what it allows and what is asked."""
+    if isinstance(machine, dict):
+        machine = decode_topology(document_of(machine, "machine.yaml"))
     with pytest.raises(InfeasibleError) as caught:
-        place(parse_topology(text, "two.yaml"), decode_job(parse_document(job, "j")))
-    assert "this rule cannot be kept: at most 3 GPUs on a" in str(caught.value)
-    assert "this rule cannot be kept: at most 2 GPUs on b" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("pins", "expected"),
-    [
-        ({0: ["c"], 2: ["d"]}, "2 replicas are pinned to c,d, which may hold 1"),
-        ({0: ["a"], 1: ["a"]}, "2 ranks are pinned to a, which may hold 1"),
-        ({0: ["b"], 1: ["b"], 2: ["b"]}, "ranks 0-2 are pinned to b: 3 ranks, 2 GPUs"),
-    ],
-)
-def test_pins_are_counted_against_every_rule(
-    pins: dict[int, list[str]], expected: str
-) -> None:
-    """Pinned ranks too many for a rack, a budget or GPUs are told by number."""
-    text = """{format: placer/topology, version: 1, name: four, tiers: [
-        {name: node, size: 2, bandwidth: 1GB/s, latency: 1us, scale_up: true},
-        {name: rack, bandwidth: 1GB/s, latency: 1us},
-        {name: cluster, bandwidth: 1GB/s, latency: 1us}],
-        nodes: [{names: "a,b", rack: x}, {names: "c,d", rack: y}],
-        budgets: [{hosts: a, gpus: 1}]}"""
-    job = """{format: placer/job, version: 1, name: ring, parallelism: {tp: 2, dp: 2},
-        weights: {dp: 1}, launcher: {ranks: free}}"""
-    pin = tuple(Pin((rank,), tuple(hosts)) for rank, hosts in pins.items())
-    rules = Rules(pin=pin, at_most={"rack": 1})
-    with pytest.raises(InfeasibleError) as caught:
-        place(
-            parse_topology(text, "four.yaml"),
-            decode_job(parse_document(job, "j")),
-            rules=rules,
-        )
-    assert expected in str(caught.value)
+        place(machine, testing.job("ring", weights={"dp": 1}, **job))
+    assert all(words in str(caught.value) for words in told), str(caught.value)
 
 
 def test_pins_to_hosts_that_a_part_of_a_machine_lacks() -> None:
@@ -131,28 +90,3 @@ def test_pins_to_hosts_that_a_part_of_a_machine_lacks() -> None:
     job = Job("ring", Parallelism(dp=4), weights={"dp": 1.0}, rules=rules)
     found = list(broken_counts(machine.by_island.select(np.array([0])), job))
     assert found == ["ranks 1 are pinned to hosts that are not there: 1 ranks, 0 GPUs"]
-
-
-@pytest.mark.parametrize("between", [{}, {1: (0, 1)}, {1: (1,)}])
-def test_ranks_between_two_of_a_host_are_on_it(
-    between: dict[int, tuple[int, ...]],
-) -> None:
-    """A launch in order has them there, whatever hosts they are pinned to besides."""
-    machine = read_topology("node:2 gpu:3")
-    pin = tuple(
-        Pin((rank,), tuple(machine.node_names[node] for node in nodes))
-        for rank, nodes in {0: (0,), 3: (0,), **between}.items()
-    )
-    job = Job("ring", Parallelism(dp=6), weights={"dp": 1.0}, rules=Rules(pin=pin))
-    where = f"pins bring consecutive ranks 0-3 to {machine.node_names[0]}"
-    assert [*broken_counts(machine.by_island, job)] == [f"{where}: 4 ranks, 3 GPUs"]
-
-
-def test_replicas_that_domains_may_not_hold_are_no_lack_of_gpus() -> None:
-    """Two replicas, one allowed: the line counts ranks, since eight GPUs are there."""
-    machine = read_topology("node:4 gpu:2")
-    rules = Rules(at_most={"cluster": 1})
-    axes = Parallelism(tp=2, dp=2)
-    job = Job("ring", axes, weights={"dp": 1.0}, rules=rules)
-    found = [*broken_counts(machine.by_island, job)]
-    assert found == ["there is room for 2 of the 4 ranks: 2 ranks too many"]

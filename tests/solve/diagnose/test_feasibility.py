@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from placer import testing
 from placer.base.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.traffic import Group
 from placer.solve.diagnose.conflict import smallest_relaxation
-from placer.solve.problem.launch import (
-    feasible_colocations,
-    forced_block,
-    launch_blocks,
-)
+from placer.solve.problem.launch import forced_block
 from tests.solve.oracle import free_placements
 from tests.solve.random_cases import machine_of, random_case, random_tiers
 from tests.solve.solving import solve
+from tests.texts import table
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -73,59 +71,18 @@ def test_relaxation_fits_and_is_the_smallest(seed: int) -> None:
         assert given_up[tuple(found.require.items())] == min(given_up.values())
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_feasible_means_a_placement_exists(seed: int) -> None:
-    """A free launch has feasible sets exactly when some placement is legal."""
-    topology, job = random_case(seed, "time")
-    job = replace(job, launcher="free")
-    assert bool(feasible_colocations(topology, job)) == fits(topology, job)
+@pytest.mark.parametrize(*table("solve/infeasible.yaml", "what_does_not_fit"))
+def test_what_does_not_fit_is_counted(sizes, degrees, require, told):
+    """Level by level: what is needed, what fits, and what helps.
 
-
-def test_too_many_ranks() -> None:
-    """More ranks than GPUs: both counts, the nodes left out and a job that fits."""
+    Three nodes more must not be used.
+    """
     topology = replace(
-        racks((4, 4), (4,)), unavailable={"x1": "xid 79", "x2": "xid 79", "x3": "fan"}
+        racks(*sizes), unavailable={"x1": "xid 79", "x2": "xid 79", "x3": "fan"}
     )
-    job = job_of(parallelism=Parallelism(tp=4, dp=5))
-    text = message_of(topology, job)
-    assert "20 GPUs" in text
-    assert "12 usable" in text
-    assert "1 x fan, 2 x xid 79" in text
-    assert "dp 3 would fit instead of dp 5" in text
-
-
-def test_parts_that_do_not_fit_are_counted() -> None:
-    """The message names axis, tier, sets needed, sets that fit, and what helps."""
-    topology = racks((4, 4), (4, 2))
-    job = job_of(parallelism=Parallelism(tp=7, dp=2), require={"tp": "rack"})
-    text = message_of(topology, job)
-    assert "tp groups tie 7 ranks together in one rack" in text
-    assert "2 such parts are needed, 1 fit" in text
-    assert "roomiest rack can take 8 ranks" in text
-    assert "it fits with tp=cluster instead of tp=rack" in text
-
-
-def test_nested_requirements_are_counted_level_by_level() -> None:
-    """Each level that lacks sets has a line of its own."""
-    topology = racks((3, 3, 3), (2, 2, 2))
-    axes = Parallelism(tp=4, cp=2, dp=2, order=("tp", "cp", "ep", "pp", "dp"))
-    job = job_of(
-        parallelism=axes, require={"tp": "rack", "cp": "rack"}, weights={"tp": 1.0}
-    )
-    text = message_of(topology, replace(job, parallelism=replace(axes, dp=1, cp=3)))
-    assert "tie 12 ranks together in one rack" in text
-    assert "1 such parts are needed, 0 fit" in text
-
-
-def test_requirements_that_hold_are_not_blamed() -> None:
-    """There is room for every tp group: what does not fit comes first."""
-    topology = racks((2, 2, 2), (2, 2))
-    axes = Parallelism(tp=2, cp=3, dp=1, order=("tp", "cp", "ep", "pp", "dp"))
-    job = job_of(parallelism=axes, require={"tp": "node", "cp": "rack"})
-    text = message_of(topology, replace(job, parallelism=replace(axes, cp=5)))
-    missing, holds, _ = text.splitlines()
-    assert missing.startswith("tp x cp groups tie 10 ranks together in one rack")
-    assert holds.startswith("this holds: tp groups tie 2 ranks together in one node")
+    given = {"weights": {"tp": 1, "dp": 1}, "require": require, **degrees}
+    job = testing.job(launcher="free", **given)
+    assert message_of(topology, job) == told
 
 
 def test_a_launcher_that_stands_in_the_way_is_named() -> None:
@@ -150,23 +107,6 @@ def test_nodes_of_several_sizes_hold_ranks_in_order() -> None:
     last = machine.tiers[-1].name
     assert f"it fits with tp={last} instead of tp=node" in message_of(machine, job)
     assert solve(machine, replace(job, require={"tp": last})).value > 0
-
-
-@pytest.mark.parametrize("seed", range(33))
-def test_launch_blocks(seed: int) -> None:
-    """Blocks are the divisors of the world that enough nodes hold, largest first."""
-    rng = random.Random(seed)
-    gpus = [rng.randint(1, 8) for _ in range(rng.randint(1, 6))]
-    topology = machine_of(gpus, [[0] * len(gpus)], random_tiers(rng, 2))
-    world = rng.randint(1, sum(gpus))
-    job = Job("j", Parallelism(dp=world))
-    expected = [
-        block
-        for block in range(world, 0, -1)
-        if world % block == 0 and sum(g >= block for g in gpus) >= world // block
-    ]
-    assert launch_blocks(topology, job) == expected
-    assert launch_blocks(topology, replace(job, launcher="free")) == [1]
 
 
 def test_a_block_is_forced_only_without_spare_gpus() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from itertools import count, permutations
+from itertools import count
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -26,34 +26,13 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.tree.symmetry import Symmetry
 from placer.topology.read import parse_topology, read_topology
-from tests.solve.oracle import consecutive_placements, free_placements
+from tests.solve.oracle import consecutive_placements, free_placements, symmetries
 from tests.solve.random_cases import random_case
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 ENOUGH = 10**6
-
-
-def symmetries(topology: Topology) -> list[tuple[int, ...]]:
-    """All ways to exchange nodes that leave the machine as it is."""
-    gpus = topology.gpus_of_node.tolist()
-    factor = topology.bandwidth_factor.tolist()
-    rows = topology.domain_of_node.tolist()
-    kept = []
-    for image in permutations(range(topology.num_nodes)):
-        same_nodes = all(
-            (gpus[n], factor[n]) == (gpus[image[n]], factor[image[n]]) for n in image
-        )
-        same_tree = all(
-            (row[a] == row[b]) == (row[image[a]] == row[image[b]])
-            for row in rows
-            for a in image
-            for b in image
-        )
-        if same_nodes and same_tree:
-            kept.append(image)
-    return kept
 
 
 def orbits(
@@ -139,18 +118,6 @@ def test_listing_under_rules_ends_with_its_time() -> None:
     asked = count()
     soon = Budget(inf, lambda: next(asked) > walked)
     assert listed_under_rules(problem, soon, many) is None
-
-
-def test_a_walk_that_is_given_up_says_so() -> None:
-    """With too few steps the walk ends early and is not complete."""
-    topology, job = random_case(3, "hop-cost", "large")
-    job = replace(job, launcher="free", require={})
-    whole = enumeration(topology, job, ENOUGH)
-    everything = sum(1 for _ in whole.units())
-    short = enumeration(topology, job, 20)
-    assert sum(1 for _ in short.units()) < everything
-    assert whole.complete
-    assert not short.complete
 
 
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])

@@ -134,17 +134,3 @@ def test_the_rest_keeps_rules() -> None:
     avoided = placed(topology, 3, Rules(avoid=("n8",)))
     assert "n8" not in avoided
     assert len({topology.node_names.index(host) // 4 for host in avoided}) == 1
-
-
-def test_what_a_rest_is_worth() -> None:
-    """Racks of 2, 18, 0, 10 and 6 free nodes, by hand.
-
-    Jobs of 16 fill 16, of 8 24, of 4 16 + 8 + 4 = 28 and of 1 36 nodes:
-    .4 x 16 + .3 x 24 + .2 x 28 + .1 x 36 = 22.8.
-    """
-    topology = racks([[[1] * n for n in (18, 18, 16, 10, 6)]])
-    used = np.zeros(topology.num_nodes, dtype=bool)
-    used[[*range(16), *range(36, 52)]] = True
-    filled, *_ = Rest(topology).left(used)[1:]
-    assert filled == 228
-    assert Rest(topology).left(used)[4] == 2**2 + 18**2 + 10**2 + 6**2

@@ -14,7 +14,6 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import Previous, PreviousPlan
 from placer.solve.problem.compiled import Problem
-from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.settle import settled
 from placer.solve.run.solution import Solution
 from tests.solve.rearrange.test_align import machine
@@ -45,16 +44,6 @@ def even(racks: int, nodes: int) -> Topology:
     return replace(topology, tiers=tiers)
 
 
-def test_a_scattered_baseline_is_tidied_up() -> None:
-    """Where a baseline is optimal but in two racks, a nesting in one is taken."""
-    problem = Problem.of(even(2, 2), JOB)
-    found = settled(problem, solved(problem, [0, 1, 4, 5], "given-order"), None)
-    rack = problem.machine.domain_of_gpu[1][found.placement.gpu_of_rank]
-    assert len(set(rack.tolist())) == 1
-    assert found.method == "given-order, tidied"
-    assert found.value == found.lower_bound
-
-
 def test_the_previous_placement_is_tried() -> None:
     """Where it costs as much and no exchange leads to it, it is the result."""
     topology, before = even(2, 2), [0, 3, 2, 1]
@@ -74,13 +63,3 @@ def test_hosts_to_avoid_are_not_used_to_keep_ranks() -> None:
     previous = seats(topology, [4, 5, 6, 7])
     assert settled(problem, solution, previous) is not solution
     assert settled(ruled, solution, previous) is solution
-
-
-def test_replicas_change_places_where_domains_cannot() -> None:
-    """Ranks of one node that were there in another order are put back."""
-    topology = machine([("b0", [2]), ("b1", [2, 1])])
-    problem = Problem.of(topology, JOB)
-    previous = seats(topology, [2, 3, 0, 1])
-    first, *others = aligned(problem, np.array([0, 1, 2, 3]), previous)
-    assert previous.kept(first) < 4
-    assert max(previous.kept(found) for found in others) == 4

@@ -1,82 +1,38 @@
-"""The pieces of a repair: covers, rooms, seats, and moves at a price."""
+"""The pieces of a repair: covers, rooms, seats, moves at a price, and walks."""
 
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import replace
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+import placer
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
+from placer.solve.annealing import annealed_step
 from placer.solve.problem.compiled import Problem
-from placer.solve.rearrange.failure import least_cover
 from placer.solve.rearrange.mended import mended
+from placer.solve.replace.homeward import Homeward
 from placer.solve.replace.search import Terms, replaced
 from placer.solve.run.budget import Budget
+from placer.solve.score import evaluator
+from placer.testing import job, racks
+from tests.solve.random_cases import random_job, random_machine
 from tests.solve.rearrange.test_align import failure, machine
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
+
 MAJOR = ("tp", "cp", "ep", "pp", "dp")
-
-
-def test_least_cover_against_all_subsets() -> None:
-    """No choice of items whose sizes reach the need costs less."""
-    rng = random.Random(1)
-    for _ in range(200):
-        count = rng.randint(1, 6)
-        size = np.array([rng.choice((1, 2, 3)) for _ in range(count)])
-        price = np.array([rng.randint(0, 5) for _ in range(count)])
-        need = rng.randint(-1, int(size.sum()))
-        best = min(
-            int(price[list(chosen)].sum()) if chosen else 0
-            for n in range(count + 1)
-            for chosen in combinations(range(count), n)
-            if (size[list(chosen)].sum() if chosen else 0) >= need
-        )
-        assert least_cover(size, price, need) == best
-
-
-def test_seats_of_a_plan_on_what_is_left() -> None:
-    """Known domains keep their numbers, lost nodes and racks have new ones."""
-    topology = machine([("b0", [2, 2]), ("b1", [2])])
-    job = Job("j", Parallelism(tp=2, dp=3, etp=2), weights={"dp": 1})
-    plan = build_plan(topology, job, Placement(np.arange(6)))
-    left = topology.select(np.array([1]))
-    before = PreviousPlan(plan, left).seats(job)
-    assert before.gpu_of_rank.tolist() == [-1, -1, 0, 1, -1, -1]
-    nodes, racks, blocks, all_of_it = before.domain.tolist()
-    assert nodes[2:4] == [0, 0]
-    assert len(set(nodes)) == 3
-    assert racks == [0, 0, 0, 0, 1, 1]
-    assert blocks == [0, 0, 0, 0, 1, 1]
-    assert all_of_it == [0] * 6
-
-
-def test_spare_in_the_rack_first() -> None:
-    """A lost tray's ranks go to a free tray of the rack, wherever others are free."""
-    topology = machine([("b0", [2, 2]), ("b0", [2, 2, 2]), ("b1", [2, 2])])
-    job = Job(
-        "j",
-        Parallelism(tp=2, pp=2, dp=2, etp=2, order=MAJOR),
-        weights={"tp": 9, "pp": 3},
-    )
-    seats = topology.first_gpu_of_node[[2, 3, 5, 6]]
-    plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
-    left = topology.select(np.array([0, 1, 2, 4, 5, 6]))
-    found = mended(failure(plan, left, job))
-    assert found is not None
-    names = [left.node_names[n] for n in left.node_of_gpu[found]]
-    assert names == [topology.node_names[n] for n in (2, 2, 4, 4, 5, 5, 6, 6)]
 
 
 @pytest.mark.parametrize("spares", [0, 1])
@@ -158,3 +114,47 @@ def test_pinned_ranks_do_not_move_for_others() -> None:
     node = left.node_of_gpu[found.chosen.gpu_of_rank]
     assert left.node_names[node[6]] == topology.node_names[3]
     assert found.chosen.moves <= 6
+
+
+def test_free_ranks_on_nodes_of_odd_sizes() -> None:
+    """tp groups in parts are no runs of nodes: walks over such corrupted memory."""
+    rng = random.Random(1043)
+    world = rng.choice((6, 8, 8, 12, 12, 16, 24))
+    gpus, nodes = world + rng.choice((4, 6, 8)), rng.choice((6, 8, 12))
+    machine = random_machine(rng, gpus, nodes, (1, 2, 3, 4))
+    work = replace(random_job(rng, world, machine, "hop-cost"), launcher="free")
+    at = np.array([1, 11, 2, 12, 3, 13, 4, 15, 5, 16, 6, 17])
+    previous = build_plan(machine, work, Placement(at))
+    left = machine.select(np.array([n for n in range(8) if n not in (6, 2)]))
+    problem = Problem.of(left, work, "hop-cost")
+    before = PreviousPlan(previous, left)
+    found = replaced(problem, before, Terms(1.0, None, 0.0), Budget(3.0))
+    assert problem.allows(found.chosen.gpu_of_rank)
+
+
+def test_without_the_compiled_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repair is the mended plan or a fresh one, and no error."""
+    machine = racks([3, 3])
+    weights = {"tp": 8, "dp": 1}
+    work = job(tp=2, dp=6, launcher="free", weights=weights)
+    plan = placer.place(machine, work, time_limit=1).plan
+    monkeypatch.setitem(sys.modules, "placer.solve.score._kernel", None)
+    for user in (annealed_step, evaluator):
+        monkeypatch.setattr(user, "is_built", lambda: False)
+    monkeypatch.setattr(Homeward, "walk", lambda *_: pytest.fail("nothing to walk on"))
+    failed = [plan.nodes[0]]
+    found = placer.replace(plan, machine, work, failed=failed, time_limit=1)
+    assert plan.nodes[0] not in found.plan.nodes
+
+
+def test_walks_that_the_clock_ended_are_told() -> None:
+    """The same limit may find another repair on another day."""
+    machine = racks([6, 6, 6])
+    weights = {"tp": 8, "cp": 3, "dp": 1}
+    work = job(tp=2, cp=2, dp=12, launcher="free", weights=weights)
+    plan = build_plan(machine, work, Placement(np.arange(48)))
+    left = machine.select(np.array([n for n in range(18) if n not in (0, 7, 9)]))
+    problem = Problem.of(left, work, "hop-cost")
+    terms, before = Terms(0.3, None, 150.0), PreviousPlan(plan, left)
+    found = replaced(problem, before, terms, Budget(0.0))
+    assert not found.solution.deterministic

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from placer import place, read_job, read_topology
+from placer import place, read_job, read_topology, testing
 from placer.base.errors import InfeasibleError
 from placer.job.axes import REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Job
@@ -21,6 +21,7 @@ from placer.solve.run import budget
 from placer.solve.run.budget import Budget
 from placer.testing import racks
 from tests.solve.solving import solve
+from tests.texts import table
 
 if TYPE_CHECKING:
     from placer.api.result import Result
@@ -42,21 +43,15 @@ def unruled() -> float:
     return float(place(MACHINE, JOB).bound["value"])
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        Rules((Pin((0, 1, 2, 3), ("b5-r3-n11",)),)),
-        Rules((Pin((0,), ("b8-r8-n18",)), Pin((64,), ("b8-r7-n01", "b8-r7-n02")))),
-        Rules((Pin((5,), ("b2-r1-n01",)), Pin((3839,), ("b7-r2-n09",)))),
-        Rules(at_most={"rack": 1, "block": 8}),
-        Rules(spares={"rack": 2, "block": 16}),
-        Rules(avoid=("b3-r3-n01", "b3-r3-n02", "b4-r4-n04")),
-        Rules((Pin((0,), ("b5-r3-n11",)),), ("b1-r1-n01",), {"rack": 1}, {"rack": 1}),
-    ],
-)
-def test_rules_that_cost_nothing(rules: Rules, unruled: float) -> None:
+def written(rules: dict) -> Rules:
+    """Rules as a job file has them."""
+    return testing.job(dp=3840, weights={"dp": 1}, rules=rules).rules
+
+
+@pytest.mark.parametrize(*table("solve/rules.yaml", "rules_that_cost_nothing"))
+def test_rules_that_cost_nothing(rules: dict, unruled: float) -> None:
     """On a regular machine these rules are kept at the price of none, and proved."""
-    found = place(MACHINE, JOB, rules=rules)
+    found = place(MACHINE, JOB, rules=written(rules))
     assert found.bound["value"] == pytest.approx(unruled, rel=1e-9)
     assert found.plan.rules.get("avoided_nodes", []) == []
 
@@ -84,38 +79,11 @@ def test_pins_to_a_rack_unlike_the_others() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rules", "expected"),
-    [
-        (
-            Rules(at_most={"block": 7}),
-            "there is room for 3,584 of the 3,840 ranks: 256 ranks too many; a block "
-            "may hold 448\n  hint: it fits with at most 8 a block",
-        ),
-        (
-            Rules(spares={"rack": 3}),
-            "there is room for 3,584 of the 3,840 ranks: 256 ranks too many; a rack "
-            "may hold 56, in sets of 8\n  hint: it fits with 2 spare nodes a rack",
-        ),
-        (
-            Rules((Pin(tuple(range(8)), ("b1-r1-n01",)),)),
-            "ranks 0-7 are pinned to b1-r1-n01: 8 ranks, 4 GPUs",
-        ),
-        (
-            Rules((Pin((0,), ("b1-r1-n01",)), Pin((4,), ("b1-r2-n01",)))),
-            "cp groups tie ranks 0 and 4 together in one rack, and they are pinned to "
-            "b1-r1-n01 and b1-r2-n01",
-        ),
-        (
-            Rules((Pin((0,), ("b1-r1-n01",)), Pin((64,), ("b1-r1-n02",)))),
-            "bring ranks 0-127 to rack b1-r1: 128 ranks, 72 GPUs",
-        ),
-    ],
-)
-def test_explains_what_cannot_be(rules: Rules, expected: str) -> None:
+@pytest.mark.parametrize(*table("solve/rules.yaml", "explains_what_cannot_be"))
+def test_explains_what_cannot_be(rules: dict, expected: str) -> None:
     """The error names the rules in conflict, the counts and what would fit."""
     with pytest.raises(InfeasibleError) as caught:
-        place(MACHINE, JOB, rules=rules)
+        place(MACHINE, JOB, rules=written(rules))
     assert expected in str(caught.value)
 
 

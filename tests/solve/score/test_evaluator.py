@@ -15,6 +15,7 @@ from placer.solve.score.evaluator import Compiled, compiled
 from placer.solve.score.kernel import is_built
 from placer.solve.score.slots import Slots
 from tests.cost.random_cases import random_case, unequal, with_adapters
+from tests.marks import slow
 from tests.solve.attack import drawn
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.test_workloads import machine_of, random_workload
@@ -85,14 +86,6 @@ def follows(
                 kernel.undo()
                 assert evaluator.value == before
     return evaluator
-
-
-def check_time(seed: int, changes: int) -> None:
-    machine, job = drawn_case(seed)
-    if not (job.model or job.groups):
-        return
-    problem = Problem.of(machine, job, "time")
-    follows(problem, ranks_alone(problem), np.random.default_rng(seed), changes)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -167,18 +160,17 @@ def test_workloads_after_random_changes_cost_what_the_scorer_says(seed: int) -> 
     assert not found.kernel.calls_scorer
 
 
-@pytest.mark.parametrize("first", range(0, 40, 8))
+@pytest.mark.parametrize("first", [*range(0, 40, 8), *slow(range(40, 240, 8))])
 def test_step_time_after_random_changes_is_the_scorers(first: int) -> None:
     """Experts, links, rails, speeds, thin uplinks, adapters and groups of one's own."""
     for seed in range(first, first + 8):
-        check_time(seed, 6)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(40, 240))
-def test_step_time_after_many_changes_is_the_scorers(seed: int) -> None:
-    """Ten thousand changes of two hundred machines and jobs."""
-    check_time(seed, 50)
+        machine, job = drawn_case(seed)
+        if job.model or job.groups:
+            problem, draw = (
+                Problem.of(machine, job, "time"),
+                np.random.default_rng(seed),
+            )
+            follows(problem, ranks_alone(problem), draw, 6 if first < 40 else 50)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -1,0 +1,158 @@
+"""Legal choices, their memory and least step, against what is written down again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from placer.cost.footprint.stages import footprint
+from placer.degrees.frameworks import FRAMEWORKS, in_framework
+from placer.degrees.least import Least
+from placer.degrees.space import Legal, Space
+from placer.job.adapters import Adapters
+from placer.job.parallel import ContextParallel, ExpertParallel
+from placer.solve.bounds.case import step_on_best_links
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.search import solve
+from tests.degrees.cases import job, machine
+from tests.degrees.legal_by_hand import legal
+from tests.degrees.memory_by_hand import ByHand
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
+
+
+GPUS = BATCH = 16
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_what_a_framework_accepts(name: str, seed: int) -> None:
+    """No legal choice is left out, none that it refuses is there, each is counted."""
+    work = in_framework(job(Random(seed)), name)
+    assert work.model is not None
+    space = Space((GPUS,), BATCH, framework=name)
+    accepted = Legal(work, work.model, space)
+    shapes = list(accepted.shapes())
+    found = [choice for shape in shapes for choice in accepted.variants(shape)]
+    assert sum(map(accepted.count, shapes)) == len(found)
+    assert set(found) == set(legal(name, work, GPUS, BATCH))
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_chunks_that_are_asked_for_need_stages(name: str) -> None:
+    """None without a pipeline, and none of DeepSpeed's, which does not interleave."""
+    work = in_framework(job(Random(0)), name)
+    assert work.model is not None
+    for pp in (1, 2):
+        space = Space((GPUS,), BATCH, framework=name, vp=(2,), pp=(pp,))
+        found = Legal(work, work.model, space)
+        assert bool([*found.shapes()]) == (pp == 2 and name != "deepspeed")
+        is_named = any("interleaving" in reason for reason in found.refused)
+        assert is_named or pp == 2
+
+
+def test_deepspeed_has_ulysses_alone() -> None:
+    """Whatever the job says, its context parallelism exchanges heads for tokens."""
+    changed = in_framework(job(Random(0)), "deepspeed")
+    assert changed.context_parallel.communication == "a2a"
+    assert not changed.overlap.cp
+    same = job(Random(0))
+    assert in_framework(same, "megatron") == same
+
+
+def varied(seed: int) -> Job:
+    """A small job: dense, or with experts or latent attention or both."""
+    random = Random(f"memory {seed}")
+    work = job(random)
+    assert work.model
+    shape = work.model
+    if random.random() < 0.4:
+        shape = replace(
+            shape,
+            kv_heads=shape.heads,
+            q_lora_rank=random.choice([0, 192]),
+            kv_lora_rank=128,
+            qk_head_dim=64,
+            rope_head_dim=32,
+            v_head_dim=64,
+            mtp_layers=random.choice([0, 1]),
+        )
+    if shape.experts:
+        dense = random.choice([0, 1])
+        shape = replace(
+            shape,
+            shared_experts=random.choice([0, 1]),
+            moe_layers=shape.layers - dense,
+        )
+    return replace(
+        work,
+        model=shape,
+        context_parallel=ContextParallel(random.choice(["p2p", "all_gather", "a2a"])),
+        expert_parallel=ExpertParallel(random.choice([1.0, 1.3])),
+    )
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("seed", range(6))
+def test_memory_is_what_published_formulas_say(framework: str, seed: int) -> None:
+    """Of any legal choice: both count the same bytes."""
+    work = in_framework(varied(seed), framework)
+    choices = list(legal(framework, work, 16, 16))
+    for choice in Random(seed).sample(choices, min(40, len(choices))):
+        needs = footprint(choice.applied(work))
+        assert needs
+        expected = ByHand(work, choice, framework).most()
+        assert needs.total == pytest.approx(expected, rel=1e-9), choice
+
+
+MACHINES = (
+    "node:16 gpu:1",
+    "node:4 gpu:4",
+    "rack:2 node:2 gpu:4",
+    "rack:3 node:2 gpu:4",
+    "node:5 gpu:4",
+    "node:3 gpu:8",
+    "rack:2 node:3 gpu:5",
+)
+ORDERS = (
+    "tp-cp-ep-dp-pp",
+    "tp-cp-ep-pp-dp",
+    "pp-tp-cp-ep-dp",
+    "dp-pp-cp-ep-tp",
+    "cp-ep-dp-tp-pp",
+    "cp-tp-ep-pp-dp",
+)
+
+
+@pytest.mark.parametrize("adapters", [None, Adapters(rank=64)], ids=["full", "lora"])
+@pytest.mark.parametrize("seed", range(14))
+def test_no_best_links_are_faster(seed: int, adapters: Adapters | None) -> None:
+    """Whatever the rank order, the launcher, the GPUs to spare, and what is trained."""
+    random = Random(f"least {seed}")
+    framework = random.choice([*FRAMEWORKS])
+    work = in_framework(varied(seed), framework)
+    order = tuple(random.choice(ORDERS).split("-"))
+    launcher = random.choice(["free", "node-contiguous"])
+    axes = replace(work.parallelism, order=order)
+    work = replace(work, parallelism=axes, launcher=launcher, adapters=adapters)
+    topology = machine(MACHINES[seed % len(MACHINES)])
+    assert work.model
+    least = Least(topology, work, work.model)
+    choices = list(legal(framework, work, 16, 16))
+    for choice in random.sample(choices, min(20, len(choices))):
+        changed = choice.applied(work)
+        problem = Problem.of(topology, changed, "time", 0)
+        assert least.busy_s(choice) <= least.work_s(choice)
+        assert least.work_s(choice) <= least.step_s(choice) * (1 + 1e-12)
+        cheap = least.step_s(choice) + least.sync.exposed_s(changed)
+        best = step_on_best_links(problem, problem.forced_block)
+        if least.sync.smallest_part(choice) < choice.ep:
+            # That not all groups can have their best links it does not know.
+            best = max(best, solve(problem, Budget(5.0)).value)
+        assert cheap <= best * (1 + 1e-9), choice
