@@ -15,15 +15,9 @@ from placer.api.checked_plan import OBJECTIVES
 from placer.api.inputs import JOBS, read_inputs
 from placer.api.options import limit_problems, seconds_of
 from placer.base.arguments import (
-    CALL,
-    DURATION,
-    FLAG,
-    HOSTS,
-    INTEGER,
     NOTHING,
     NUMBER,
     TEXT,
-    TEXT_BY_NAME,
     instance,
     mapping,
     sequence,
@@ -52,25 +46,10 @@ _DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
 
 @takes(
     jobs=JOBS,
-    free=HOSTS | NOTHING,
-    busy=HOSTS,
     keep=_PLANS,
     move=_PLANS,
-    move_price=DURATION,
-    weights=_WEIGHTS,
-    objective=TEXT | NOTHING,
-    require=TEXT_BY_NAME | NOTHING,
-    even=TEXT_BY_NAME | NOTHING,
     rules=instance(Rules) | NOTHING,
-    apart=TEXT | NOTHING,
-    tolerance=NUMBER,
     demand=_DEMAND | NOTHING,
-    grade=HOSTS | NOTHING,
-    requests=FLAG,
-    time_limit=DURATION,
-    seed=INTEGER,
-    stop=CALL,
-    progress=CALL,
 )
 def allocate(
     topology: TopologyLike,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from placer.api.claims import Claims, claims
 from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.api.options import limit_problems, seconds_of
-from placer.base.arguments import DURATION, FLAG, NOTHING, TEXT, instance, takes
+from placer.base.arguments import instance, takes
 from placer.base.errors import CheckError, InfeasibleError, InputError, refuse
 from placer.base.loading import load
 from placer.placement.check import violations
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from placer.placement.plan_like import PlanLike
 
 
-@takes(
-    plan=instance(Placement) | PLAN,
-    bound=FLAG,
-    copies=TEXT | NOTHING,
-    time_limit=DURATION,
-)
+@takes(plan=instance(Placement) | PLAN)
 def check(
     plan: PlanLike | Placement,
     topology: TopologyLike | None = None,

@@ -18,13 +18,9 @@ from placer.api.options import (
 )
 from placer.api.result import Result
 from placer.base.arguments import (
-    CALL,
-    DURATION,
-    HOSTS,
     INTEGER,
     NOTHING,
     TEXT,
-    TEXT_BY_NAME,
     instance,
     takes,
 )
@@ -73,21 +69,7 @@ class _Found(NamedTuple):
     best: Placement
 
 
-@takes(
-    hosts=HOSTS | NOTHING,
-    exclude=HOSTS,
-    objective=TEXT | NOTHING,
-    require=TEXT_BY_NAME | NOTHING,
-    even=TEXT_BY_NAME | NOTHING,
-    rules=instance(Rules) | NOTHING,
-    previous=PLAN | NOTHING,
-    time_limit=DURATION,
-    seed=INTEGER,
-    effort=TEXT | INTEGER,
-    workers=INTEGER | NOTHING,
-    progress=CALL | NOTHING,
-    stop=CALL,
-)
+@takes(rules=instance(Rules) | NOTHING, previous=PLAN | NOTHING, effort=TEXT | INTEGER)
 def place(
     topology: TopologyLike,
     job: JobLike,

@@ -16,13 +16,6 @@ from placer.api.judged import judged
 from placer.api.options import limit_problems, search_seconds, seconds_of
 from placer.api.result import Result
 from placer.base.arguments import (
-    CALL,
-    DURATION,
-    FLAG,
-    HOSTS,
-    INTEGER,
-    NOTHING,
-    NUMBER,
     takes,
 )
 from placer.base.errors import InfeasibleError, InputError, Problem, refuse
@@ -134,19 +127,7 @@ class _Task:
         return float(goal.value(placement.gpu_of_rank))
 
 
-@takes(
-    plan=PLAN,
-    failed=HOSTS,
-    added=HOSTS | NOTHING,
-    max_moves=INTEGER | NOTHING,
-    within=NUMBER,
-    shrink=FLAG,
-    force=FLAG,
-    time_limit=DURATION,
-    seed=INTEGER,
-    progress=CALL | NOTHING,
-    stop=CALL,
-)
+@takes(plan=PLAN)
 def replace(
     plan: PlanLike,
     topology: TopologyLike | None = None,

@@ -29,7 +29,7 @@ _TWO_NAMES = Kind(
 )
 
 
-@takes(plan=PLAN, before=PLAN | NOTHING, names=_TWO_NAMES, path=TEXT)
+@takes(plan=PLAN, before=PLAN | NOTHING, names=_TWO_NAMES)
 def report_html(
     plan: PlanLike,
     before: PlanLike | BaselineName | Literal["in-use"] | None = "in-use",

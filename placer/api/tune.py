@@ -12,16 +12,9 @@ from placer.api.inputs import read_inputs
 from placer.api.judged import judged
 from placer.api.options import limit_problems, seconds_of
 from placer.base.arguments import (
-    CALL,
-    DURATION,
-    HOSTS,
-    INTEGER,
-    INTEGERS,
     NOTHING,
-    NUMBER,
     TEXT,
     TEXTS,
-    Kind,
     takes,
 )
 from placer.base.errors import (
@@ -61,36 +54,12 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.workers.engine import Engine
 
-_SIZES = INTEGERS | INTEGER | NOTHING
+_MODES = TEXTS | TEXT | NOTHING
 # No GPU that trains has so few bytes.
 _LEAST_MEMORY = 1e6
-_ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
 
 
-@takes(
-    hosts=HOSTS | NOTHING,
-    exclude=HOSTS,
-    gpus=_SIZES,
-    global_batch=INTEGER | NOTHING,
-    memory=NUMBER | NOTHING,
-    framework=TEXT,
-    tp=_SIZES,
-    cp=_SIZES,
-    ep=_SIZES,
-    etp=_SIZES,
-    pp=_SIZES,
-    vp=_SIZES,
-    micro_batch=_SIZES,
-    recompute=TEXTS | TEXT | NOTHING,
-    sharding=TEXTS | TEXT | NOTHING,
-    top=INTEGER,
-    slack=NUMBER,
-    time_limit=DURATION,
-    seed=INTEGER,
-    engine=_ENGINE,
-    stop=CALL,
-    progress=CALL,
-)
+@takes(recompute=_MODES, sharding=_MODES)
 def tune(
     topology: TopologyLike,
     job: JobLike,

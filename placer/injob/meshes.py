@@ -21,11 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.api.options import seconds_of
 from placer.base.arguments import (
-    DURATION,
-    INTEGERS,
     NOTHING,
-    TEXT,
-    TEXTS,
     Kind,
     sequence,
     takes,
@@ -62,12 +58,7 @@ _NEAREST_FIRST = ("tp", "cp", "pp", "dp")
 _DEVICE = Kind("a device", lambda value: hasattr(value, "process_index"))
 
 
-@takes(
-    device_type=TEXT,
-    mesh_shape=INTEGERS,
-    mesh_dim_names=TEXTS | NOTHING,
-    time_limit=DURATION,
-)
+@takes()
 def torch_mesh(
     device_type: str,
     mesh_shape: Sequence[int],
@@ -144,12 +135,7 @@ def _own_group(dist: Any, mesh: Any, dim: int) -> Any:
     return own
 
 
-@takes(
-    axis_shapes=INTEGERS,
-    axis_names=TEXTS,
-    devices=sequence("a list of devices", _DEVICE) | NOTHING,
-    time_limit=DURATION,
-)
+@takes(devices=sequence("a list of devices", _DEVICE) | NOTHING)
 def jax_mesh(
     axis_shapes: Sequence[int],
     axis_names: Sequence[str],

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from placer.api.options import seconds_of
-from placer.base.arguments import DURATION, INTEGER, NOTHING, TEXT, instance, takes
+from placer.base.arguments import NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, PlacerError
 from placer.injob.again import LIMIT_S, placed_again
 from placer.injob.bounded import LateError, first_line, needed
@@ -17,11 +17,7 @@ from placer.job.model import Job
 _PROBES_S = 60.0
 
 
-@takes(
-    nodes=INTEGER | NOTHING,
-    job=instance(Job) | TEXT | NOTHING,
-    time_limit=DURATION,
-)
+@takes(job=instance(Job) | TEXT | NOTHING)
 def ray_nodes(
     nodes: int | None = None,
     *,

@@ -9,19 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.base.arguments import (
-    CALL,
-    DURATION,
-    HOSTS,
-    INTEGER,
-    INTEGERS,
-    NOTHING,
-    NUMBERS,
-    NUMBERS_BY_NAME,
-    TEXT,
-    Kind,
-    takes,
-)
+from placer.base.arguments import takes
 from placer.base.loading import answer_calls
 
 if TYPE_CHECKING:
@@ -31,31 +19,8 @@ if TYPE_CHECKING:
     from placer.sweep.result import Sweep
     from placer.workers.engine import Engine
 
-_SIZES = INTEGERS | NOTHING
-_ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
 
-
-@takes(
-    dp=_SIZES,
-    tp=_SIZES,
-    pp=_SIZES,
-    cp=_SIZES,
-    ep=_SIZES,
-    vp=_SIZES,
-    micro_batches=_SIZES,
-    gpus=_SIZES,
-    global_batch=_SIZES,
-    nic_rate=NUMBERS | NOTHING,
-    oversubscription=NUMBERS | NUMBERS_BY_NAME | NOTHING,
-    framework=TEXT,
-    hosts=HOSTS | NOTHING,
-    objective=TEXT | NOTHING,
-    time_limit=DURATION,
-    seed=INTEGER,
-    engine=_ENGINE,
-    progress=CALL,
-    stop=CALL,
-)
+@takes()
 def sweep(
     topology: TopologyLike,
     job: JobLike,
