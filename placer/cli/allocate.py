@@ -12,31 +12,12 @@ import click
 
 from placer.base.errors import read_all
 from placer.base.units import parse_duration
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import (
-    job_option,
-    rule_options,
-    rules_of_options,
-    source_options,
-    topology_option,
-)
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end, interrupts
-from placer.cli.options import (
-    by_name,
-    format_option,
-    objective_option,
-    option,
-    output_option,
-    quiet_option,
-    require_option,
-    seed_option,
-    share,
-    teller,
-    time_limit_option,
-)
+from placer.cli.options import by_name, option, share, teller
 from placer.cli.output import write_found, write_plan, write_text
 from placer.cli.progress import JobLines
 from placer.documents.files import make_folder
@@ -53,9 +34,9 @@ if TYPE_CHECKING:
 
 
 @command("placer allocate -t machine.yaml -j a.yaml -j b.yaml --busy @busy")
-@topology_option()
-@job_option("Each -j is one job, or a file of several.")
-@source_options
+@shared.topology()
+@shared.job("Each -j is one job, or a file of several.")
+@shared.sources
 @option(
     "--free",
     "H",
@@ -103,14 +84,14 @@ if TYPE_CHECKING:
     shell_complete=complete.files,
 )
 @option("--grade", "H", "Hosts that the job was granted: say how good they are.")
-@objective_option
-@require_option("those of every job")
-@rule_options
-@output_option("Folder for the plan of every job and requests for schedulers.")
-@seed_option
-@time_limit_option("the whole search")
-@format_option("text", "json", "csv")
-@quiet_option("No progress and notes.")
+@shared.objective
+@shared.require("those of every job")
+@shared.rules
+@shared.output("Folder for the plan of every job and requests for schedulers.")
+@shared.seed
+@shared.time_limit("the whole search")
+@shared.formats("text", "json", "csv")
+@shared.quiet("No progress and notes.")
 @click.pass_context
 def allocate(context: click.Context, /, **options: Any) -> None:
     """Choose the nodes of jobs among those that are free.
@@ -163,7 +144,7 @@ def _found(
         weights=options["weights"],
         objective=options["objective"],
         require=options["require"] | options["even"],
-        rules=rules_of_options(options),
+        rules=shared.rules_of_options(options),
         apart=options["apart"],
         tolerance=options["tolerance"],
         demand=options["demand"],

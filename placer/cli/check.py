@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.base.units import plural
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import Given, given_inputs
-from placer.cli.options import (
-    flag,
-    format_option,
-    option,
-    quiet_option,
-    time_limit_option,
-)
+from placer.cli.options import flag, option
 from placer.cli.output import write_line
-from placer.cli.placements import PLAN_HELP, placement_options, read_placement
+from placer.cli.placements import PLAN_HELP, read_placement
 
 if TYPE_CHECKING:
     from placer.api.claims import Claims
@@ -38,7 +32,7 @@ if TYPE_CHECKING:
     {PLAN_HELP}""",
 )
 @click.argument("plan", shell_complete=complete.placements)
-@placement_options
+@shared.placement
 @flag("--bound", "Also prove the lower bound again.")
 @option(
     "--copies",
@@ -46,9 +40,9 @@ if TYPE_CHECKING:
     "Also check that copies of checkpoints on ranks so far apart share no node "
     "and no rack: replication_jump, and replication_factor, of nvidia-resiliency-ext.",
 )
-@time_limit_option("the search that a bound may rest on")
-@format_option("text", "json")
-@quiet_option("Say nothing when all holds, and no notes.")
+@shared.time_limit("the search that a bound may rest on")
+@shared.formats("text", "json")
+@shared.quiet("Say nothing when all holds, and no notes.")
 @click.pass_context
 def check(context: click.Context, /, plan: str, **options: Any) -> None:
     """Check a plan."""

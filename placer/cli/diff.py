@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.look import look_of_stdout
-from placer.cli.options import OneOf, option, output_option, quiet_option, tell_new_name
+from placer.cli.options import OneOf, option, tell_new_name
 from placer.cli.output import write_text
-from placer.cli.placements import KINDS_HELP, placement_options, two_placements
+from placer.cli.placements import KINDS_HELP, two_placements
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -35,15 +35,15 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 )
 @click.argument("old", shell_complete=complete.placements)
 @click.argument("new", shell_complete=complete.placements)
-@placement_options
+@shared.placement
 @option(
     "--format format_name",
     "[text|json]",
     "What to write. Default: by the suffix of PATH, or text.",
     type=OneOf(["text", "json", "html"]),
 )
-@output_option("Write the report here; - is stdout, as without it.")
-@quiet_option("No notes.")
+@shared.output("Write the report here; - is stdout, as without it.")
+@shared.quiet("No notes.")
 @click.pass_context
 def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
     """Compare two placements."""

@@ -6,16 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
-from placer.cli.options import OneOf, option, output_option, quiet_option, tell_new_name
+from placer.cli.options import OneOf, option, tell_new_name
 from placer.cli.output import output_path, write_bytes, write_text
-from placer.cli.placements import (
-    PLAN_HELP,
-    placement_alone,
-    placement_options,
-    with_inputs,
-)
+from placer.cli.placements import PLAN_HELP, placement_alone, with_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,12 +64,12 @@ _FORMATS = ("svg", "png")
     "What to write. Default: by the suffix of PATH, or svg.",
     type=OneOf([*_FORMATS, "html"]),
 )
-@placement_options
-@output_option(
+@shared.placement
+@shared.output(
     "Write the picture here; - is stdout. Default: a file named after PLAN on a "
     "terminal, else stdout."
 )
-@quiet_option("No notes.")
+@shared.quiet("No notes.")
 def draw(plan: str, picture: str, **options: Any) -> None:
     """Draw a placement."""
     if picture != "map" and (options["colour"] or options["zoom"]):

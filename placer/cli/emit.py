@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli import output as outputs
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.interrupt import interrupts
-from placer.cli.options import OneOf, option, output_option, quiet_option
-from placer.cli.output import list_option, write_line, write_text, writing
-from placer.cli.placements import PLAN_HELP, placement_alone, placement_options
+from placer.cli.options import OneOf, option
+from placer.cli.output import write_line, write_text, writing
+from placer.cli.placements import PLAN_HELP, placement_alone
 from placer.emit.registry import FORMATS
 
 if TYPE_CHECKING:
@@ -45,15 +45,15 @@ def _formats() -> Iterator[str]:
     metavar="FORMAT",
     shell_complete=complete.formats,
 )
-@output_option("Write here and print the path. For formats of several files: a folder.")
+@shared.output("Write here and print the path. For formats of several files: a folder.")
 @option(
     "--role",
     "NAME[:INSTANCE]",
     "For a workload: only this role, or this instance, with ranks from 0.",
 )
-@list_option("List the formats and exit.", _formats)
-@placement_options
-@quiet_option("No notes.")
+@shared.listing("List the formats and exit.", _formats)
+@shared.placement
+@shared.quiet("No notes.")
 def emit(
     plan: str, format: FormatName, output: str | None, role: str | None, **options: Any
 ) -> None:

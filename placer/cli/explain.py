@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.look import look_of_stdout
-from placer.cli.options import format_option, option, quiet_option
+from placer.cli.options import option
 from placer.cli.output import write_answer
-from placer.cli.placements import PLAN_HELP, placement_options, with_inputs
+from placer.cli.placements import PLAN_HELP, with_inputs
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -56,9 +56,9 @@ def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
 @option(
     "--host about", "H", "Host or hosts, such as n[1-4]. Repeatable.", multiple=True
 )
-@placement_options
-@format_option("text", "json")
-@quiet_option("No notes.")
+@shared.placement
+@shared.formats("text", "json")
+@shared.quiet("No notes.")
 def explain(plan: str, **options: Any) -> None:
     """Say where ranks, groups or hosts are."""
     from placer.api.explain import explain as explained

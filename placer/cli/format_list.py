@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from placer.cli import shared
 from placer.cli.grouped import Command
-from placer.cli.options import format_option
 from placer.cli.output import write_line
 from placer.documents.presets import preset_names
 
@@ -34,7 +34,7 @@ def preset_list(
     """
 
     @click.command("list", cls=Command, help=f"List the presets with {sizes}.")
-    @format_option("text", "json")
+    @shared.formats("text", "json")
     def presets(format_name: str) -> None:
         rows = [row(name) for name in preset_names(folder)]
         if format_name == "json":
@@ -56,7 +56,7 @@ def format_list(what: str, room: Literal["machines", "jobs"]) -> click.Command:
     @click.command(
         "formats", cls=Command, help=f"List the formats that {what} can be read from."
     )
-    @format_option("text", "json")
+    @shared.formats("text", "json")
     def formats(format_name: str) -> None:
         registry = import_module(f"placer.formats.{room}.registry")
         rows: list[Format] = [*registry.FORMATS.values()]

@@ -9,9 +9,9 @@ import shlex
 import click
 
 from placer.base.errors import InputError
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import command
-from placer.cli.options import flag, format_option, option, quiet_option
+from placer.cli.options import flag, option
 from placer.cli.output import write_line
 from placer.documents.files import read_text, shown_name
 from placer.documents.files.writing import write_text
@@ -26,8 +26,8 @@ from placer.injob.cloud import CLOUDS
     "FILE",
     "Compare the reports in FILE (- is stdin); prefixes and other lines are ignored.",
 )
-@format_option("text", "json")
-@quiet_option("Say nothing when all holds, and no notes.")
+@shared.formats("text", "json")
+@shared.quiet("Say nothing when all holds, and no notes.")
 @click.pass_context
 def verify(
     context: click.Context,

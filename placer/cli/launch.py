@@ -14,25 +14,12 @@ import click
 from click.core import ParameterSource
 
 from placer.base.errors import InputError, refuse
+from placer.cli import shared
 from placer.cli.folder import from_folder, with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import (
-    SOURCE_OPTIONS,
-    job_option,
-    order_option,
-    source_options,
-    topology_option,
-)
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import interrupts
-from placer.cli.options import (
-    option,
-    output_option,
-    quiet_option,
-    seed_option,
-    teller,
-    time_limit_option,
-)
+from placer.cli.options import option, teller
 from placer.documents.files import write_text
 
 if TYPE_CHECKING:
@@ -49,7 +36,7 @@ _FOR_A_NEW_PLAN = (
     "oversubscription",
     "labels",
     "job",
-    *SOURCE_OPTIONS,
+    *shared.SOURCE_OPTIONS,
     "order",
 )
 
@@ -58,20 +45,20 @@ _FOR_A_NEW_PLAN = (
     "placer launch srun python train.py",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@topology_option()
-@job_option()
-@source_options
+@shared.topology()
+@shared.job()
+@shared.sources
 @option("--plan", "PLAN", "Run by this plan instead of making one.")
-@order_option
+@shared.order
 @option(
     "--hosts",
     "H",
     'Hosts of the job in launch order: "n[01-16]" or @FILE. Default: those of '
     "the Slurm allocation.",
 )
-@seed_option
-@time_limit_option("the search")
-@output_option(
+@shared.seed
+@shared.time_limit("the search")
+@shared.output(
     "Write the plan here, and the host file beside it. Default: placer-JOBID.json."
 )
 @option(
@@ -81,7 +68,7 @@ _FOR_A_NEW_PLAN = (
     "want, or one per rank. Default: what COMMAND, or a script that it names, starts.",
     default=None,
 )
-@quiet_option("No notes.")
+@shared.quiet("No notes.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def launch(**options: Any) -> None:
     """Plan for this Slurm allocation and run COMMAND by it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,6 @@ import click
 
 from placer.cli.interrupt import interrupts
 from placer.cli.look import look_of_stdout
-from placer.cli.options import (
-    Decorator,
-    format_option,
-    output_option,
-    quiet_option,
-    together,
-)
 from placer.documents import files
 
 if TYPE_CHECKING:
@@ -32,36 +25,6 @@ if TYPE_CHECKING:
     from placer.sweep.result import Sweep
 
     Found = Allocation | Sweep | Tuning
-
-
-def plan_output_options(quiet: str) -> Decorator:
-    """``-o``, ``--format`` and ``-q``, the last of which also means ``quiet``."""
-    return together(
-        output_option(
-            "Write the plan here (.json.gz and .json.zst compress it); - is stdout, "
-            "without a summary."
-        ),
-        format_option("text", "json"),
-        quiet_option(f"{quiet}; with -o PATH no summary either."),
-    )
-
-
-def list_option(help: str, lines: Callable[[], Iterable[str]]) -> Decorator:
-    """``--list``: the lines, and no more."""
-
-    def show(context: click.Context, _option: object, asked: bool) -> None:
-        if asked and not context.resilient_parsing:
-            write_line("\n".join(lines()))
-            context.exit()
-
-    return click.option(
-        "--list",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-        help=help,
-    )
 
 
 def write_made(

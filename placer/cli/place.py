@@ -6,31 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import (
-    first_host_first,
-    job_option,
-    order_option,
-    rule_options,
-    rules_of_options,
-    source_options,
-    topology_option,
-)
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end
-from placer.cli.options import (
-    Whole,
-    flag,
-    hosts_option,
-    objective_option,
-    option,
-    require_option,
-    share,
-    tell_new_name,
-)
+from placer.cli.options import Whole, flag, option, share, tell_new_name
 from placer.cli.output import write_made, write_text
-from placer.cli.searching import run_search, search_options
+from placer.cli.searching import run_search
 from placer.solve.problem.effort import EFFORTS, MEASURABLE, is_effort
 
 if TYPE_CHECKING:
@@ -53,11 +36,11 @@ def _effort(text: str) -> Effort:
 
 
 @command("placer place -t slurm:topology.conf -j megatron:pretrain.sh")
-@topology_option()
-@job_option()
-@source_options
-@order_option
-@hosts_option
+@shared.topology()
+@shared.job()
+@shared.sources
+@shared.order
+@shared.hosts
 @option("--exclude", "H", "Hosts not to use: a list or @FILE.")
 @option(
     "--free",
@@ -65,9 +48,9 @@ def _effort(text: str) -> Effort:
     "Other free hosts: a list, @FILE or sinfo:FILE. Say in one line what the best "
     "allocation of all of them would save.",
 )
-@objective_option
-@require_option("the job's")
-@rule_options
+@shared.objective
+@shared.require("the job's")
+@shared.rules
 @flag(
     "--first-host-first",
     "Keep rank 0 on the first host by name, as some launch scripts expect.",
@@ -102,7 +85,7 @@ def _effort(text: str) -> Effort:
     type=Whole(1, 1024),
 )
 @click.option("--report", metavar="FILE", type=click.Path(dir_okay=False), hidden=True)
-@search_options
+@shared.search
 @click.pass_context
 def place(context: click.Context, /, **options: Any) -> None:
     """Put every rank of a job on a GPU of a machine.
@@ -146,9 +129,9 @@ def _search(
         None if options[key] is None else parse_hosts(options[key], key)
         for key in ("hosts", "exclude")
     )
-    rules = rules_of_options(options)
-    if options["first_host_first"]:
-        rules = rules.and_also(first_host_first(machine, hosts, exclude))
+    rules = shared.rules_of_options(options)
+    if options["shared.first_host_first"]:
+        rules = rules.and_also(shared.first_host_first(machine, hosts, exclude))
     return lambda progress, stop: place(
         machine,
         job,

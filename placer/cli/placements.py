@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from placer.base.errors import InputError
-from placer.cli.inputs import (
-    Given,
-    given_inputs,
-    plan_input_options,
-    plan_inputs,
-    stated_inputs,
-)
-from placer.cli.options import hosts_option, seed_option, together
+from placer.cli.inputs import Given, given_inputs, plan_inputs, stated_inputs
 from placer.documents.files import is_file, read_text, shown_name
 
 if TYPE_CHECKING:
@@ -36,15 +29,13 @@ PLAN_HELP = (
 )
 _WHY = "only a plan keeps them"
 _INPUTS = ("topology", "job", "hosts")
-# Of a command that takes a placement.
-placement_options = together(plan_input_options, hosts_option, seed_option)
 
 
 def read_placement(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs | None]:
     """A placement as a plan, and what it is one of unless a plan file keeps that.
 
     ``text``: a plan file, or ``KIND:VALUE``. ``options``: of a command with
-    `placement_options`. Raises `InfeasibleError` if the hosts have fewer GPUs than the
+    `shared.placement`. Raises `InfeasibleError` if the hosts have fewer GPUs than the
     job has ranks.
     """
     from placer.placement.plan_file import read_plan

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
-from placer.cli.inputs import given_inputs, plan_input_options
+from placer.cli.inputs import given_inputs
 from placer.cli.interrupt import end
 from placer.cli.options import Whole, flag, option, share
 from placer.cli.output import write_made
-from placer.cli.searching import run_search, search_options
+from placer.cli.searching import run_search
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     cls=PlanCommand,
 )
 @click.argument("plan", shell_complete=complete.files)
-@plan_input_options
+@shared.plan_inputs
 @option("--failed", "H", "Hosts that cannot be used any more: a list or @FILE.")
 @option("--added", "H", "Hosts to use beside those of the allocation: a list or @FILE.")
 @option(
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @flag(
     "--shrink", "Give up as few replicas as possible if the job does not fit any more."
 )
-@search_options
+@shared.search
 @click.pass_context
 def replace(context: click.Context, /, plan: str, **options: Any) -> None:
     """Place a job again after hosts have failed.

@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import plan_inputs
-from placer.cli.options import option, output_option, quiet_option
+from placer.cli.options import option
 from placer.cli.output import output_path, write_text
 from placer.cli.placements import (
     PLAN_HELP,
     allocated,
     parts,
-    placement_options,
     read_placement,
     two_placements,
 )
@@ -42,12 +41,12 @@ if TYPE_CHECKING:
     "from the launcher in the script, else from the hosts as given.",
     shell_complete=complete.placements,
 )
-@placement_options
-@output_option(
+@shared.placement
+@shared.output(
     "Write the page here; - is stdout. Default: a file named after PLAN on a terminal, "
     "else stdout."
 )
-@quiet_option("No notes.")
+@shared.quiet("No notes.")
 def report(plan: str, against: str | None, **options: Any) -> None:
     """Write the web page of a placement beside another."""
     from placer.api.report import report_html

@@ -7,33 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
-from placer.cli.input_options import (
-    job_option,
-    order_option,
-    source_options,
-    topology_option,
-)
 from placer.cli.inputs import plan_inputs, stated_inputs
-from placer.cli.options import (
-    OneOf,
-    flag,
-    hosts_option,
-    option,
-    output_option,
-    quiet_option,
-    tell_new_name,
-)
-from placer.cli.output import (
-    list_option,
-    plan_output_options,
-    write_answer,
-    write_made,
-    write_plan,
-    write_text,
-)
-from placer.cli.placements import PLAN_HELP, made, placement_options
+from placer.cli.options import OneOf, flag, option, tell_new_name
+from placer.cli.output import write_answer, write_made, write_plan, write_text
+from placer.cli.placements import PLAN_HELP, made
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +52,7 @@ def _names() -> Iterator[str]:
 @click.argument(
     "source", metavar="PLAN", required=False, shell_complete=complete.placements
 )
-@placement_options
+@shared.placement
 @click.option("--plan", hidden=True, shell_complete=complete.files)
 @click.option("--hostfile", hidden=True, shell_complete=complete.files)
 @click.option("--baseline", hidden=True, shell_complete=complete.baselines)
@@ -81,10 +60,10 @@ def _names() -> Iterator[str]:
     "--explain",
     "Also say why: critical path, worst groups, slowest replica, busiest links.",
 )
-@list_option(
+@shared.listing(
     "List the launchers and the baselines, with their rules, and exit.", _names
 )
-@output_option("Also write the placement as a plan here; - is stdout, without a score.")
+@shared.output("Also write the placement as a plan here; - is stdout, without a score.")
 @option(
     "--format format_name",
     "[text|json]",
@@ -92,7 +71,7 @@ def _names() -> Iterator[str]:
     type=OneOf(["text", "json", "html"]),
     default="text",
 )
-@quiet_option("No notes.")
+@shared.quiet("No notes.")
 def score(**options: Any) -> None:
     """Score a placement without a search."""
     from placer.api.score import score as score_of
@@ -223,10 +202,10 @@ def warn_of_text_order(plan: Plan, name: str) -> None:
 
 
 @command("placer score launcher:torchrun-c10d -t cluster.yaml -j job.yaml", hidden=True)
-@topology_option()
-@job_option()
-@source_options
-@order_option
+@shared.topology()
+@shared.job()
+@shared.sources
+@shared.order
 @option(
     "--launcher",
     "NAME",
@@ -234,9 +213,9 @@ def warn_of_text_order(plan: Plan, name: str) -> None:
     required=True,
     shell_complete=complete.launchers,
 )
-@hosts_option
-@list_option("List the launchers with their rules and exit.", _names)
-@plan_output_options("No notes")
+@shared.hosts
+@shared.listing("List the launchers with their rules and exit.", _names)
+@shared.plan_output("No notes")
 def predict(**options: Any) -> None:
     """Score the order of a launcher: an old name of score launcher:NAME."""
     from placer.report.score_text import score_text

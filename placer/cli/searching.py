@@ -9,8 +9,7 @@ import click
 
 from placer.base.errors import StoppedError
 from placer.cli.interrupt import interrupts, leave
-from placer.cli.options import seed_option, teller, time_limit_option, together
-from placer.cli.output import plan_output_options
+from placer.cli.options import teller
 from placer.cli.progress import QUIET_S, ProgressLines
 from placer.documents.files import check_target
 
@@ -32,13 +31,6 @@ NOT_EXACT = (
 Found = TypeVar("Found", bound="Result")
 
 
-search_options = together(
-    seed_option,
-    time_limit_option("the search"),
-    plan_output_options("No progress and notes"),
-)
-
-
 def run_search(
     options: dict[str, Any],
     prepare: Callable[[], Callable[[ProgressLines | None, Stop], Found]],
@@ -46,7 +38,7 @@ def run_search(
 ) -> tuple[Found, int]:
     """What a search found, once written, and the exit code if a signal ended it.
 
-    ``options``: of a command with `search_options`. ``prepare``: reads the inputs;
+    ``options``: of a command with `shared.search`. ``prepare``: reads the inputs;
     returns the search, a callable of who is told of progress and of what to ask whether
     to stop.
     """

@@ -7,29 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end, interrupts
 from placer.cli.look import has_bars
-from placer.cli.options import (
-    check_plot,
-    engine_of,
-    engine_options,
-    format_option,
-    framework_option,
-    hosts_option,
-    objective_option,
-    option,
-    output_option,
-    plot_option,
-    quiet_option,
-    seed_option,
-    size_option,
-    time_limit_option,
-)
+from placer.cli.options import option
 from placer.cli.output import write_found, write_plan
 from placer.cli.progress import CountBar, Due
 from placer.documents.files import check_target
@@ -70,18 +54,18 @@ def _ratios(texts: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
 
 
 @command("placer sweep -t nvl72 -j quickstart --dp 1,2,4")
-@topology_option(uplinks=False)
-@job_option()
-@script_options
-@size_option("--dp", "Data-parallel sizes: 112,128 or 1-8 or 8:128:8.")
-@size_option("--tp", "Tensor-parallel sizes.")
-@size_option("--pp", "Pipeline sizes.")
-@size_option("--cp", "Context-parallel sizes.")
-@size_option("--ep", "Expert-parallel sizes.")
-@size_option("--vp", "Chunks per pipeline rank.")
-@size_option("--gpus", "Numbers of GPUs; dp follows.")
-@size_option("--global-batch", "Samples per step; micro-batches follow.")
-@size_option("--micro-batches", "Micro-batches per replica and step.")
+@shared.topology(uplinks=False)
+@shared.job()
+@shared.script
+@shared.sizes("--dp", "Data-parallel sizes: 112,128 or 1-8 or 8:128:8.")
+@shared.sizes("--tp", "Tensor-parallel sizes.")
+@shared.sizes("--pp", "Pipeline sizes.")
+@shared.sizes("--cp", "Context-parallel sizes.")
+@shared.sizes("--ep", "Expert-parallel sizes.")
+@shared.sizes("--vp", "Chunks per pipeline rank.")
+@shared.sizes("--gpus", "Numbers of GPUs; dp follows.")
+@shared.sizes("--global-batch", "Samples per step; micro-batches follow.")
+@shared.sizes("--micro-batches", "Micro-batches per replica and step.")
 @option(
     "--nic-rate",
     "LIST",
@@ -96,16 +80,16 @@ def _ratios(texts: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
     shell_complete=complete.tiers,
     multiple=True,
 )
-@framework_option
-@hosts_option
-@objective_option
-@seed_option
-@time_limit_option("the search of one point")
-@engine_options
-@plot_option("Also draw the times")
-@output_option("Write the plan of rank 1 here.")
-@format_option("text", "json", "csv")
-@quiet_option("No progress and notes.")
+@shared.framework
+@shared.hosts
+@shared.objective
+@shared.seed
+@shared.time_limit("the search of one point")
+@shared.engine
+@shared.plot("Also draw the times")
+@shared.output("Write the plan of rank 1 here.")
+@shared.formats("text", "json", "csv")
+@shared.quiet("No progress and notes.")
 @click.pass_context
 def sweep(context: click.Context, /, **options: Any) -> None:
     """Score the best placement over a grid of sizes.
@@ -120,7 +104,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     """
     for name in ("output", "plot"):
         check_target(options[name] or "-")
-    check_plot(options["plot"])
+    shared.check_plot(options["plot"])
     options = with_folder(options | {"oversubscription": {}})
     with interrupts.searching() as stop:
         with _progress(options["quiet"]) as progress:
@@ -151,7 +135,7 @@ def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
         read_given_job(options, machine, ranks=ranks),
         **{key: options[key] for key in _PASSED},
         oversubscription=options["ratios"],
-        engine=engine_of(options),
+        engine=shared.engine_of(options),
         progress=progress,
         stop=stop,
     )

@@ -8,18 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.base.errors import InputError, Problem, refuse
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Group
-from placer.cli.input_options import hardware_options
 from placer.cli.inputs import read_alone, read_machine
-from placer.cli.options import (
-    format_option,
-    option,
-    output_option,
-    quiet_option,
-    together,
-)
+from placer.cli.options import option, together
 from placer.cli.output import write_document, write_line
 
 if TYPE_CHECKING:
@@ -40,8 +33,8 @@ _machine_options = together(
         "TOPOLOGY, as other commands take it.",
         multiple=True,
     ),
-    hardware_options,
-    quiet_option("No notes."),
+    shared.hardware,
+    shared.quiet("No notes."),
 )
 
 
@@ -81,7 +74,7 @@ topology.add_command(format_list("a machine", "machines"))
     epilog="Example: placer topology convert slurm:topology.conf --gpu h100"
 )
 @_machine_options
-@output_option("Write the topology here; - is stdout, as without it.")
+@shared.output("Write the topology here; - is stdout, as without it.")
 @option("--name", "NAME", "Name of the machine. Default: that of the first file.")
 def convert(**options: Any) -> None:
     """Write what TOPOLOGY describes as one topology file.
@@ -97,7 +90,7 @@ def convert(**options: Any) -> None:
 
 @topology.command(epilog='Example: placer topology show "rack:4 node:18 gpu:4"')
 @_machine_options
-@format_option("text", "json")
+@shared.formats("text", "json")
 def show(format_name: str, **options: Any) -> None:
     """Draw the tiers and the tree of TOPOLOGY.
 
@@ -118,7 +111,7 @@ def show(format_name: str, **options: Any) -> None:
     epilog="Example: placer topology validate machine.yaml kubernetes:nodes.json"
 )
 @_machine_options
-@format_option("text", "json")
+@shared.formats("text", "json")
 def validate(format_name: str, **options: Any) -> None:
     """Say whether TOPOLOGY can be read, with all that is wrong.
 

@@ -9,28 +9,12 @@ import click
 
 from placer.base.errors import InputError, StoppedError
 from placer.base.units import format_seconds, parse_bytes
+from placer.cli import shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end, interrupts
-from placer.cli.options import (
-    Whole,
-    check_plot,
-    engine_of,
-    engine_options,
-    flag,
-    format_option,
-    framework_option,
-    hosts_option,
-    option,
-    output_option,
-    plot_option,
-    quiet_option,
-    seed_option,
-    size_option,
-    time_limit_option,
-)
+from placer.cli.options import Whole, flag, option
 from placer.cli.output import write_document, write_found, write_plan
 from placer.cli.progress import Due
 from placer.documents.files import check_target
@@ -57,11 +41,11 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 @command("placer tune -t machine.yaml -j job.yaml --gpus 4096 -o plan.json")
-@topology_option()
-@job_option()
-@script_options
-@hosts_option
-@size_option("--gpus", "Numbers of GPUs to use. Default: as many as help.")
+@shared.topology()
+@shared.job()
+@shared.script
+@shared.hosts
+@shared.sizes("--gpus", "Numbers of GPUs to use. Default: as many as help.")
 @option(
     "--global-batch",
     "N",
@@ -74,14 +58,14 @@ def _names(text: str) -> tuple[str, ...]:
     "Memory per GPU: 80GB. Default: what the machine says.",
     parse_bytes,
 )
-@framework_option
-@size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
-@size_option("--cp", "Only these context-parallel sizes.")
-@size_option("--ep", "Only these expert-parallel sizes.")
-@size_option("--etp", "Only these tensor-parallel sizes of experts.")
-@size_option("--pp", "Only these pipeline sizes.")
-@size_option("--vp", "Only these numbers of chunks per pipeline rank.")
-@size_option("--micro-batch", "Only these numbers of samples per micro-batch.")
+@shared.framework
+@shared.sizes("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
+@shared.sizes("--cp", "Only these context-parallel sizes.")
+@shared.sizes("--ep", "Only these expert-parallel sizes.")
+@shared.sizes("--etp", "Only these tensor-parallel sizes of experts.")
+@shared.sizes("--pp", "Only these pipeline sizes.")
+@shared.sizes("--vp", "Only these numbers of chunks per pipeline rank.")
+@shared.sizes("--micro-batch", "Only these numbers of samples per micro-batch.")
 @option(
     "--recompute",
     "LIST",
@@ -100,14 +84,14 @@ def _names(text: str) -> tuple[str, ...]:
     type=Whole(1, 1000),
     default=1,
 )
-@output_option("Write the plan of the row here.")
+@shared.output("Write the plan of the row here.")
 @option("--job-output", "FILE", "Write the job with the degrees of the row here.")
-@plot_option("Also draw step time over memory and GPUs")
-@seed_option
-@time_limit_option("the whole search")
-@engine_options
-@format_option("text", "json", "csv")
-@quiet_option("No progress and notes.")
+@shared.plot("Also draw step time over memory and GPUs")
+@shared.seed
+@shared.time_limit("the whole search")
+@shared.engine
+@shared.formats("text", "json", "csv")
+@shared.quiet("No progress and notes.")
 @click.pass_context
 def tune(context: click.Context, /, **options: Any) -> None:
     """Choose tp, cp, ep, pp and dp together with the placement.
@@ -127,7 +111,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
         raise InputError(message)
     for name in ("output", "job_output", "plot"):
         check_target(options[name] or "-")
-    check_plot(options["plot"])
+    shared.check_plot(options["plot"])
     options = with_folder(options)
     with interrupts.searching() as stop:
         machine = read_machine(options)
@@ -145,7 +129,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
                 **{key: options[key] for key in _PASSED},
                 top=max(options["top"], options["row"]),
                 slack=SLACK if options["plot"] else 0.0,
-                engine=engine_of(options),
+                engine=shared.engine_of(options),
                 stop=stop,
                 progress=_progress(options["quiet"]),
             )

@@ -1,18 +1,22 @@
-"""Options that say which machine and job (``-t``, ``-j``), and under which rules."""
+"""Options that several commands share: machine, job, hosts, rules, search, output."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from placer.base.units import parse_duration
 from placer.cli import complete
-from placer.cli.options import Decorator, Whole, by_name, flag, option, together
+from placer.cli.options import Decorator, OneOf, Whole, by_name, flag, option, together
+from placer.cli.output import write_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from placer.job.rules import Pin, Rules
     from placer.topology.model import Topology
+    from placer.workers.engine import Engine
 
 SOURCE_OPTIONS = ("gpus", "tflops", "micro_batch_time", "settings", "select")
 _TOPOLOGY = (
@@ -63,7 +67,7 @@ _gpu_options = together(
         multiple=True,
     ),
 )
-hardware_options = together(
+hardware = together(
     _gpu_options,
     option(
         "--oversubscription",
@@ -76,22 +80,22 @@ hardware_options = together(
 )
 
 
-def topology_option(more: str = "", *, uplinks: bool = True) -> Decorator:
+def topology(more: str = "", *, uplinks: bool = True) -> Decorator:
     """``-t/--topology``, as a tuple, with the options for what it lacks.
 
     ``more`` is added to the help; ``uplinks`` is false for a command whose own
     ``--oversubscription`` is a list.
     """
     own = option("-t --topology", "T", f"{_TOPOLOGY} {more}".rstrip(), multiple=True)
-    return together(own, hardware_options if uplinks else _gpu_options)
+    return together(own, hardware if uplinks else _gpu_options)
 
 
-def job_option(more: str = "") -> Decorator:
+def job(more: str = "") -> Decorator:
     """``-j/--job``, as a tuple; ``more`` is added to the help."""
     return option("-j --job", "J", f"{_JOB} {more}".rstrip(), multiple=True)
 
 
-script_options = together(
+script = together(
     option(
         "--tflops",
         "RATE",
@@ -123,7 +127,7 @@ script_options = together(
         "search how it went.",
     ),
 )
-source_options = together(
+sources = together(
     option(
         "--gpus",
         "N",
@@ -131,9 +135,9 @@ source_options = together(
         "of the hosts.",
         type=Whole(1),
     ),
-    script_options,
+    script,
 )
-order_option = option(
+order = option(
     "--order",
     "ORDER",
     "Rank order, whatever the job says: tp-cp-ep-pp-dp, or auto (place chooses it, "
@@ -202,7 +206,7 @@ def _number(text: str) -> int:
 _numbers = by_name(
     _number, "a tier and a number such as rack=2", "numbers, {one} and {other}"
 )
-rule_options = together(
+rules = together(
     option(
         "--pin",
         "RANKS=H",
@@ -227,4 +231,194 @@ rule_options = together(
         _numbers,
         multiple=True,
     ),
+)
+
+
+def _some(text: str) -> str:
+    if not text.strip():
+        raise ValueError
+    return text.strip()
+
+
+_axis_rules = by_name(_some, "a rule such as tp=rack", "rules, {one} and {other}")
+
+
+def _even_rules(texts: Sequence[str]) -> dict[str, str]:
+    """Rules of equal parts, as requirements."""
+    from placer.job.even import evenly
+
+    return evenly(_axis_rules(texts))
+
+
+hosts = option(
+    "--hosts",
+    "H",
+    'Hosts of the job in launch order: "n[01-16]" or @FILE. Default: all.',
+)
+seed = option(
+    "--seed",
+    "N",
+    "Seed of everything random. Default: 0.",
+    type=Whole(0, 2**31 - 1),
+    default=0,
+)
+objective = option(
+    "--objective",
+    "",
+    "What to minimise. Default: time, or hop cost for a job of weights alone.",
+    type=OneOf(["time", "hop-cost"]),
+)
+
+
+def time_limit(search: str) -> Decorator:
+    """``--time-limit`` of a search."""
+    help = f"When to stop {search}: 90, 90s, 5m. Default: 60 seconds."
+    return option("--time-limit", "TIME", help, parse_duration, default="60")
+
+
+def formats(*names: str) -> Decorator:
+    """``--format`` with these choices, the first of which is the default."""
+    help, usual = f"What to print. Default: {names[0]}.", names[0]
+    return option("--format format_name", "", help, type=OneOf(names), default=usual)
+
+
+def output(help: str) -> Decorator:
+    """``-o/--output``."""
+    return option("-o --output", "PATH", help)
+
+
+def quiet(help: str) -> Decorator:
+    """``-q/--quiet``."""
+    return flag("-q --quiet", help)
+
+
+def require(beside: str) -> Decorator:
+    """``--require`` and ``--even``; ``beside`` says whose rules they stand beside."""
+    return together(
+        option(
+            "--require",
+            "AXIS=TIER",
+            f"Hard rule beside {beside}: tp=rack. Repeatable.",
+            _axis_rules,
+            multiple=True,
+        ),
+        option(
+            "--even",
+            "AXIS=TIER",
+            "Hard rule: each group in equal parts of consecutive ranks, one in each "
+            "domain that it touches: ep=rack. Repeatable.",
+            _even_rules,
+            multiple=True,
+        ),
+    )
+
+
+engine = together(
+    option(
+        "--workers",
+        "N",
+        "Processes that work at a time. Default: one per core that is granted.",
+        type=Whole(1, 1024),
+    ),
+    option(
+        "--scheduler", "ADDRESS", "Run on the Dask cluster at this address instead."
+    ),
+)
+framework = option(
+    "--framework",
+    "",
+    "Framework whose rules the degrees obey. Default: megatron.",
+    type=OneOf(["megatron", "torchtitan", "deepspeed", "jax"]),
+    default="megatron",
+)
+
+
+def engine_of(options: dict[str, Any]) -> Engine:
+    """The engine that the options of `engine` ask for."""
+    from placer.base.threads import granted_cores
+    from placer.workers.cluster import Cluster
+    from placer.workers.pool import Pool
+
+    if options["scheduler"] is None:
+        return Pool(options["workers"] or granted_cores())
+    if options["workers"] is not None:
+        raise click.UsageError("--workers is for this machine, not for a --scheduler.")
+    return Cluster(options["scheduler"])
+
+
+def plot(what: str) -> Decorator:
+    """The option; ``what`` begins its help."""
+    return option("--plot", "FILE", f"{what}: FILE.svg or FILE.png.")
+
+
+def check_plot(file: str | None) -> None:
+    """Refuse a plot that could not be written, before the work."""
+    if file is None:
+        return
+    if not file.lower().endswith((".svg", ".png")):
+        raise click.BadParameter("FILE must end in .svg or .png", param_hint="--plot")
+    if file.lower().endswith(".png"):
+        from placer.draw.png import check_png
+
+        check_png()
+
+
+def sizes(name: str, help: str) -> Decorator:
+    """An option of whole numbers: ``1,2,4`` or ``1-8``."""
+    return option(name, "LIST", help, _sizes)
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    from placer.sweep.grid import parse_sizes
+
+    return parse_sizes(text)
+
+
+def plan_output(more: str) -> Decorator:
+    """``-o``, ``--format`` and ``-q``, the last of which also means ``more``."""
+    return together(
+        output(
+            "Write the plan here (.json.gz and .json.zst compress it); - is stdout, "
+            "without a summary."
+        ),
+        formats("text", "json"),
+        quiet(f"{more}; with -o PATH no summary either."),
+    )
+
+
+def listing(help: str, lines: Callable[[], Iterable[str]]) -> Decorator:
+    """``--list``: the lines, and no more."""
+
+    def show(context: click.Context, _option: object, asked: bool) -> None:
+        if asked and not context.resilient_parsing:
+            write_line("\n".join(lines()))
+            context.exit()
+
+    return click.option(
+        "--list",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help=help,
+    )
+
+
+_USUAL = "Default: the one that the plan keeps."
+# Needless for a plan with its inputs.
+plan_inputs = together(
+    topology(_USUAL),
+    job(_USUAL),
+    sources,
+    order,
+    flag("--force", "Take -t and -j although the plan was made for others."),
+)
+# Of a command that takes a placement.
+placement = together(plan_inputs, hosts, seed)
+
+
+search = together(
+    seed,
+    time_limit("the search"),
+    plan_output("No progress and notes"),
 )
