@@ -16,8 +16,8 @@ from placer.cli import complete, shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
-from placer.cli.interrupt import end, interrupts
-from placer.cli.options import by_name, option, share, teller
+from placer.cli.interrupt import end, end_if_interrupted, interrupts
+from placer.cli.options import by_name, called, option, share, teller
 from placer.cli.output import write_found, write_plan, write_text
 from placer.cli.progress import JobLines
 from placer.documents.files import make_folder
@@ -107,9 +107,8 @@ def allocate(context: click.Context, /, **options: Any) -> None:
         with nullcontext(_unheard) if options["quiet"] else JobLines() as progress:
             found = _found(options, stop, progress)
         _write(found, options)
-    if interrupts.exit_code:
-        click.echo("interrupted: this is the best allocation so far", err=True)
-    end(context, interrupts.exit_code)
+    end_if_interrupted(context, "this is the best allocation so far")
+    end(context, 0)
 
 
 def _unheard(_job: str, _number: int) -> None:
@@ -133,25 +132,16 @@ def _found(
 
     machine = read_machine(options, beside=jobs_on(None, quiet=True))
     jobs = read_all(jobs_on(machine, options["quiet"]))
-    return run(
-        machine,
-        [*chain.from_iterable(jobs)],
-        free=options["free"],
+    return called(
+        run,
+        options,
+        topology=machine,
+        jobs=[*chain.from_iterable(jobs)],
         busy=options["busy"] or (),
-        keep=options["keep"],
-        move=options["move"],
-        move_price=options["move_price"],
-        weights=options["weights"],
-        objective=options["objective"],
         require=options["require"] | options["even"],
+        even=None,
         rules=shared.rules_of_options(options),
-        apart=options["apart"],
-        tolerance=options["tolerance"],
-        demand=options["demand"],
         requests=options["output"] is not None,
-        grade=options["grade"],
-        time_limit=options["time_limit"],
-        seed=options["seed"],
         stop=stop,
         progress=progress,
     )

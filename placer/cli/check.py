@@ -23,13 +23,7 @@ if TYPE_CHECKING:
 @command(
     "placer check plan.json --bound",
     cls=PlanCommand,
-    help=f"""Check a plan, independently of the solver.
-
-    First the placement is checked. Then score, baselines, gap and status are worked out
-    again and compared with what the plan says. The exit code is 0 when all holds and 1
-    when something does not.
-
-    {PLAN_HELP}""",
+    after=PLAN_HELP,
 )
 @click.argument("plan", shell_complete=complete.placements)
 @shared.placement
@@ -45,7 +39,12 @@ if TYPE_CHECKING:
 @shared.quiet("Say nothing when all holds, and no notes.")
 @click.pass_context
 def check(context: click.Context, /, plan: str, **options: Any) -> None:
-    """Check a plan."""
+    """Check a plan, independently of the solver.
+
+    First the placement is checked. Then score, baselines, gap and status are worked out
+    again and compared with what the plan says. The exit code is 0 when all holds and 1
+    when something does not.
+    """
     from placer.placement.plan_consistency import ContradictionError
 
     holds, older = "", list[str]()

@@ -24,14 +24,8 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 @command(
     "placer diff launcher:torchrun-c10d plan.json -o diff.json",
     cls=PlanCommand,
-    help=f"""Report what changed from one placement to another.
-
-    Lists ranks that moved, groups whose domain changed, cost, links and critical path
-    before and after, and the work of a restart. The exit code is 0 when there is no
-    difference and 1 when there is one.
-
-    OLD and NEW are each {KINDS_HELP}. The last three take machine and job from -t and
-    -j, else from the other plan. `placer score --list` lists the names.""",
+    after=f"OLD and NEW are each {KINDS_HELP}. The last three take machine and job "
+    "from -t and -j, else from the other plan. `placer score --list` lists the names.",
 )
 @click.argument("old", shell_complete=complete.placements)
 @click.argument("new", shell_complete=complete.placements)
@@ -46,7 +40,12 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 @shared.quiet("No notes.")
 @click.pass_context
 def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
-    """Compare two placements."""
+    """Report what changed from one placement to another.
+
+    Lists ranks that moved, groups whose domain changed, cost, links and critical path
+    before and after, and the work of a restart. The exit code is 0 when there is no
+    difference and 1 when there is one.
+    """
     from placer.report.diff import diff as plan_diff
 
     before, after, job = two_placements(old, new, options)

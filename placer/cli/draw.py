@@ -25,14 +25,7 @@ _FORMATS = ("svg", "png")
 @command(
     "placer draw plan.json --zoom rack=r012 --colour pp -o r012.png",
     cls=PlanCommand,
-    help=f"""Draw a placement: the map, the traffic or a step over time.
-
-    The map shows every GPU, rack or block, whichever is readable, and outlines groups
-    that leave their domain where there are few. `pipeline` shows when the stages of the
-    slowest replica work. For `scaling`, PLAN is what `placer sweep --format json`
-    printed. `placer report` has all pictures on one page.
-
-    {PLAN_HELP}""",
+    after=PLAN_HELP,
 )
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
@@ -71,7 +64,13 @@ _FORMATS = ("svg", "png")
 )
 @shared.quiet("No notes.")
 def draw(plan: str, picture: str, **options: Any) -> None:
-    """Draw a placement."""
+    """Draw a placement: the map, the traffic or a step over time.
+
+    The map shows every GPU, rack or block, whichever is readable, and outlines groups
+    that leave their domain where there are few. `pipeline` shows when the stages of the
+    slowest replica work. For `scaling`, PLAN is what `placer sweep --format json`
+    printed. `placer report` has all pictures on one page.
+    """
     if picture != "map" and (options["colour"] or options["zoom"]):
         raise click.UsageError("--colour and --zoom are for the map.")
     suffix = options["format_name"] or "svg"

@@ -31,12 +31,7 @@ def _formats() -> Iterator[str]:
 @command(
     "placer emit plan.json slurm-hostfile -o hosts.txt",
     cls=PlanCommand,
-    help=f"""Write the rank map of a placement for a launcher.
-
-    The text goes to standard output. With -o it goes to a file, and standard output has
-    the path of the file, for scripts.
-
-    {PLAN_HELP}""",
+    after=PLAN_HELP,
 )
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
@@ -57,7 +52,11 @@ def _formats() -> Iterator[str]:
 def emit(
     plan: str, format: FormatName, output: str | None, role: str | None, **options: Any
 ) -> None:
-    """Write the rank map of a placement."""
+    """Write the rank map of a placement for a launcher.
+
+    The text goes to standard output. With -o it goes to a file, and standard output has
+    the path of the file, for scripts.
+    """
     from placer.emit import emit as emit_plan
 
     content = placement_alone(plan, options)

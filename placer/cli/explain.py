@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,12 +11,7 @@ from placer.cli.grouped import PlanCommand, command
 from placer.cli.look import look_of_stdout
 from placer.cli.options import option
 from placer.cli.output import write_answer
-from placer.cli.placements import PLAN_HELP, with_inputs
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
+from placer.cli.placements import PLAN_HELP, note_violations, with_inputs
 
 
 def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
@@ -29,14 +24,7 @@ def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
 @command(
     "placer explain plan.json --rank 37 --group pp:4 --host n07",
     cls=PlanCommand,
-    help=f"""Say where ranks, groups or hosts are, and why there.
-
-    Shows domains, groups and partners, the links between them and what they cost,
-    and the exchange with another rank, node or replica that comes closest to being
-    better. Without --rank, --group and --host it shows the group that a step waits
-    for, or rank 0 where all groups are alike.
-
-    {PLAN_HELP}""",
+    after=PLAN_HELP,
 )
 @click.argument("plan", shell_complete=complete.placements)
 @option(
@@ -60,7 +48,13 @@ def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
 @shared.formats("text", "json")
 @shared.quiet("No notes.")
 def explain(plan: str, **options: Any) -> None:
-    """Say where ranks, groups or hosts are."""
+    """Say where ranks, groups or hosts are, and why there.
+
+    Shows domains, groups and partners, the links between them and what they cost,
+    and the exchange with another rank, node or replica that comes closest to being
+    better. Without --rank, --group and --host it shows the group that a step waits
+    for, or rank 0 where all groups are alike.
+    """
     from placer.api.explain import explain as explained
     from placer.placement.build import topology_section
     from placer.report.subject_text import subjects_text
@@ -83,8 +77,7 @@ def explain(plan: str, **options: Any) -> None:
         groups=list(dict.fromkeys(groups)),
         hosts=list(dict.fromkeys(hosts)),
     )
-    if not options["quiet"]:
-        _note_violations(content, machine, job)
+    note_violations(content, machine, job, options)
 
     def text() -> str:
         seen, width = topology_section(machine), look_of_stdout().width
@@ -92,11 +85,3 @@ def explain(plan: str, **options: Any) -> None:
         return subjects_text(found, tiers, scale_up, width, content.period)
 
     write_answer(options["format_name"], found, text)
-
-
-def _note_violations(plan: Plan, machine: Topology, job: Job) -> None:
-    """Say what the plan breaks."""
-    from placer.placement.check import violations
-
-    for broken in violations(plan, machine, job):
-        click.echo(f"note: {broken}", err=True)

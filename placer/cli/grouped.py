@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from inspect import cleandoc
 from typing import Any
 
 import click
@@ -144,10 +145,19 @@ class PlanCommand(Command):
 
 
 def command(
-    example: str, cls: type[Command] = Command, **more: Any
+    example: str, cls: type[Command] = Command, after: str = "", **more: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """A function as a command, with an example of it under its help."""
-    return click.command(cls=cls, epilog=f"Example: {example}", **more)
+    """A function as a command, with an example of it under its help.
+
+    Its docstring is the help, ``after`` the last paragraph of it.
+    """
+
+    def made(function: Callable[..., Any]) -> click.Command:
+        help = f"{cleandoc(function.__doc__ or '')}\n\n{after}".rstrip()
+        epilog = f"Example: {example}"
+        return click.command(cls=cls, help=help, epilog=epilog, **more)(function)
+
+    return made
 
 
 class Group(click.Group):

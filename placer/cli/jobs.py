@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +15,7 @@ from placer.cli.options import flag, option, together
 from placer.cli.output import (
     write_answer,
     write_document,
-    write_line,
+    write_rows,
     write_text,
     yaml_text,
 )
@@ -116,11 +115,9 @@ def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
                 }
             )
     refuse(problems)
-    if format_name == "json":
-        write_line(json.dumps(rows, indent=2))
-        return
-    lines = (f"{row['source']}: valid, {row['ranks']:,} ranks" for row in rows)
-    write_line("\n".join(lines))
+    write_rows(
+        format_name, rows, lambda r: f"{r['source']}: valid, {r['ranks']:,} ranks"
+    )
 
 
 def _each(sources: tuple[str, ...]) -> list[tuple[str, ...]]:

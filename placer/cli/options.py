@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from inspect import signature
 from typing import Any, TypeVar
 
 import click
@@ -151,6 +152,14 @@ def share(text: str) -> float:
     if not 0 <= found <= 1:
         raise ValueError(f"{text!r} is not a share such as 0.01 or 1%")
     return found
+
+
+def called(
+    call: Callable[..., _Value], options: Mapping[str, Any], **more: Any
+) -> _Value:
+    """What a library call gives: its arguments are ``more``, else options so called."""
+    names = signature(call).parameters
+    return call(**{name: options[name] for name in names if name in options} | more)
 
 
 def teller(options: Mapping[str, Any]) -> Callable[[str], None]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,7 +17,7 @@ from placer.cli.look import look_of_stdout
 from placer.documents import files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from placer.allocation.allocation import Allocation
     from placer.degrees.tuning import Tuning
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from placer.sweep.result import Sweep
 
     Found = Allocation | Sweep | Tuning
+_Row = TypeVar("_Row", bound=Mapping[str, Any])
 
 
 def write_made(
@@ -145,6 +147,14 @@ def write_found(format_name: str, found: Found, text: Callable[[], str]) -> None
         write_text("-", found.to_csv())
     else:
         write_answer(format_name, found.to_dict(), text)
+
+
+def write_rows(
+    format_name: str, rows: Sequence[_Row], line: Callable[[_Row], str]
+) -> None:
+    """Write rows to standard output: as JSON, or a line each for people."""
+    as_json = format_name == "json"
+    write_line(json.dumps(rows, indent=2) if as_json else "\n".join(map(line, rows)))
 
 
 def write_line(text: str) -> None:

@@ -11,7 +11,7 @@ from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end
-from placer.cli.options import Whole, flag, option, share, tell_new_name
+from placer.cli.options import Whole, called, flag, option, share, tell_new_name
 from placer.cli.output import write_made, write_text
 from placer.cli.searching import run_search
 from placer.solve.problem.effort import EFFORTS, MEASURABLE, is_effort
@@ -132,19 +132,16 @@ def _search(
     rules = shared.rules_of_options(options)
     if options["shared.first_host_first"]:
         rules = rules.and_also(shared.first_host_first(machine, hosts, exclude))
-    return lambda progress, stop: place(
-        machine,
-        job,
+    return lambda progress, stop: called(
+        place,
+        options,
+        topology=machine,
+        job=job,
         hosts=hosts,
         exclude=exclude or (),
-        objective=options["objective"],
         require=options["require"] | options["even"],
+        even=None,
         rules=rules,
-        previous=options["previous"],
-        time_limit=options["time_limit"],
-        seed=options["seed"],
-        effort=options["effort"],
-        workers=options["workers"],
         progress=progress,
         stop=stop,
     )

@@ -10,6 +10,7 @@ import click
 
 from placer.base.errors import InputError
 from placer.cli.inputs import Given, given_inputs, plan_inputs, stated_inputs
+from placer.cli.options import teller
 from placer.documents.files import is_file, read_text, shown_name
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from placer.placement.inputs import Inputs
     from placer.placement.launcher_orders import LauncherName
     from placer.placement.plan import Plan
+    from placer.topology.model import Topology
 
 KINDS = ("plan", "baseline", "hostfile", "launcher")
 KINDS_HELP = (
@@ -172,6 +174,16 @@ def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan
     else:
         placement = baseline(value, inputs.machine, inputs.job, options["seed"])
     return scored_plan(inputs, placement, f"{kind}: {value}")
+
+
+def note_violations(
+    plan: Plan, machine: Topology, job: Job, options: dict[str, Any]
+) -> None:
+    """Say what the plan breaks, unless the command is quiet."""
+    from placer.placement.check import violations
+
+    for broken in violations(plan, machine, job):
+        teller(options)(broken)
 
 
 def _scored(plan: Plan, inputs: Inputs | None) -> Plan:

@@ -10,7 +10,7 @@ from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import given_inputs
 from placer.cli.interrupt import end
-from placer.cli.options import Whole, flag, option, share
+from placer.cli.options import Whole, called, flag, option, share
 from placer.cli.output import write_made
 from placer.cli.searching import run_search
 
@@ -79,18 +79,14 @@ def _search(
     )
     if plan.rules.get("spares") and not options["quiet"]:
         click.echo("note: the spare nodes of the plan may be used now", err=True)
-    return lambda progress, stop: replace_plan(
-        plan,
-        machine,
-        job,
+    return lambda progress, stop: called(
+        replace_plan,
+        options,
+        plan=plan,
+        topology=machine,
+        job=job,
         failed=failed or (),
         added=added,
-        max_moves=options["max_moves"],
-        within=options["within"],
-        shrink=options["shrink"],
-        force=options["force"],
-        time_limit=options["time_limit"],
-        seed=options["seed"],
         progress=progress,
         stop=stop,
     )

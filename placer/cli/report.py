@@ -26,12 +26,7 @@ if TYPE_CHECKING:
 @command(
     "placer report plan.json --against launcher:slurm -o report.html",
     cls=PlanCommand,
-    help=f"""Write the web page of a placement beside another.
-
-    The page says what the placement is worth, why, and where the ranks are. It is one
-    file that needs no other.
-
-    {PLAN_HELP}""",
+    after=PLAN_HELP,
 )
 @click.argument("plan", shell_complete=complete.placements)
 @option(
@@ -48,7 +43,11 @@ if TYPE_CHECKING:
 )
 @shared.quiet("No notes.")
 def report(plan: str, against: str | None, **options: Any) -> None:
-    """Write the web page of a placement beside another."""
+    """Write the web page of a placement beside another.
+
+    The page says what the placement is worth, why, and where the ranks are. It is one
+    file that needs no other.
+    """
     from placer.api.report import report_html
 
     kind, value = parts(plan)

@@ -12,7 +12,7 @@ from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import plan_inputs, stated_inputs
 from placer.cli.options import OneOf, flag, option, tell_new_name
 from placer.cli.output import write_answer, write_made, write_plan, write_text
-from placer.cli.placements import PLAN_HELP, made
+from placer.cli.placements import PLAN_HELP, made, note_violations
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,9 +45,7 @@ def _names() -> Iterator[str]:
 @command(
     "placer score launcher:slurm -t cluster.yaml -j job.yaml",
     cls=PlanCommand,
-    help=f"""Score a placement without a search.
-
-    {PLAN_HELP}""",
+    after=PLAN_HELP,
 )
 @click.argument(
     "source", metavar="PLAN", required=False, shell_complete=complete.placements
@@ -83,8 +81,9 @@ def score(**options: Any) -> None:
         write_text("-", _page(kind, value, plan, inputs, options))
         return
     found = score_of(machine, job, plan)
-    if not options["quiet"]:
-        _note(kind, value, plan, inputs)
+    note_violations(plan, machine, job, options)
+    if kind == "launcher" and not options["quiet"]:
+        warn_of_text_order(plan, value)
     if output is not None:
         write_plan(output, replace(plan, score=found))
     if output == "-":
@@ -95,16 +94,6 @@ def score(**options: Any) -> None:
     order = order_text(plan, value) if kind == "launcher" else ""
     parts = filter(None, (order, *_text(found, machine)))
     write_answer(options["format_name"], found, lambda: "\n\n".join(parts))
-
-
-def _note(kind: str, name: str, plan: Plan, inputs: Inputs) -> None:
-    """Say what the placement breaks, and what a launcher may surprise with."""
-    from placer.placement.check import violations
-
-    for broken in violations(plan, inputs.machine, inputs.job):
-        click.echo(f"note: {broken}", err=True)
-    if kind == "launcher":
-        warn_of_text_order(plan, name)
 
 
 def _text(found: Score, machine: Topology) -> Iterator[str]:

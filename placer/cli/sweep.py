@@ -11,9 +11,9 @@ from placer.cli import complete, shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
-from placer.cli.interrupt import end, interrupts
+from placer.cli.interrupt import end_if_interrupted, interrupts
 from placer.cli.look import has_bars
-from placer.cli.options import option
+from placer.cli.options import called, option
 from placer.cli.output import write_found, write_plan
 from placer.cli.progress import CountBar, Due
 from placer.documents.files import check_target
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int], None]
 
 INVALID, INFEASIBLE = 2, 3
-# Options that are arguments of the library's call, by the same name.
-_PASSED = (
-    *("dp", "tp", "pp", "cp", "ep", "vp", "micro_batches", "gpus", "global_batch"),
-    *("nic_rate", "framework", "hosts", "objective", "time_limit", "seed"),
-)
 
 
 def _rates(text: str) -> tuple[float, ...]:
@@ -112,10 +107,8 @@ def sweep(context: click.Context, /, **options: Any) -> None:
         _write(found, options)
         if not options["quiet"]:
             _note(found)
-    if interrupts.exit_code:
-        said = f"{len(found.rows)} of {found.points} points done"
-        click.echo(f"interrupted: {said}", err=True)
-        end(context, interrupts.exit_code)
+    said = f"{len(found.rows)} of {found.points} points done"
+    end_if_interrupted(context, said)
     if all("error" in row for row in found.rows):
         click.echo("error: no point of the grid has a placement", err=True)
         statuses = {row["status"] for row in found.rows}
@@ -130,10 +123,11 @@ def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
     machine = read_machine(options)
     gpus = options["gpus"]
     ranks = gpus[0] if gpus else allocate(machine, options["hosts"]).num_gpus
-    return run(
-        machine,
-        read_given_job(options, machine, ranks=ranks),
-        **{key: options[key] for key in _PASSED},
+    return called(
+        run,
+        options,
+        topology=machine,
+        job=read_given_job(options, machine, ranks=ranks),
         oversubscription=options["ratios"],
         engine=shared.engine_of(options),
         progress=progress,
@@ -142,24 +136,18 @@ def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
 
 
 def _progress(quiet: bool) -> AbstractContextManager[Progress]:
+    """Who is told how many points are done: nobody, a bar, a line every few seconds."""
     if quiet:
         return nullcontext(lambda _done, _total: None)
-    if not has_bars():
-        return nullcontext(CountLines())
+    if has_bars():
+        return CountBar()
+    line = Due()
 
-    return CountBar()
-
-
-class CountLines:
-    """Says how many points are done, a line every few seconds."""
-
-    def __init__(self) -> None:
-        self._line = Due()
-
-    def __call__(self, done: int, total: int) -> None:
-        """Tell that ``done`` of ``total`` are done."""
-        if self._line.is_due():
+    def tell(done: int, total: int) -> None:
+        if line.is_due():
             click.echo(f"{done:,} of {total:,} points done", err=True)
+
+    return nullcontext(tell)
 
 
 def _write(found: Sweep, options: dict[str, Any]) -> None:

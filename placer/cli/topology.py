@@ -13,7 +13,7 @@ from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Group
 from placer.cli.inputs import read_alone, read_machine
 from placer.cli.options import option, together
-from placer.cli.output import write_document, write_line
+from placer.cli.output import write_document, write_line, write_rows
 
 if TYPE_CHECKING:
     from placer.formats.machines.combine import Tree
@@ -126,10 +126,7 @@ def validate(format_name: str, **options: Any) -> None:
         except InputError as error:
             problems += error.problems
     refuse(problems)
-    if format_name == "json":
-        write_line(json.dumps(rows, indent=2))
-        return
-    write_line("\n".join(map(_valid_line, rows)))
+    write_rows(format_name, rows, _valid_line)
 
 
 def _valid_line(row: dict[str, Any]) -> str:

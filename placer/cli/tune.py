@@ -13,8 +13,8 @@ from placer.cli import shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
-from placer.cli.interrupt import end, interrupts
-from placer.cli.options import Whole, flag, option
+from placer.cli.interrupt import end_if_interrupted, interrupts
+from placer.cli.options import Whole, called, flag, option
 from placer.cli.output import write_document, write_found, write_plan
 from placer.cli.progress import Due
 from placer.documents.files import check_target
@@ -27,13 +27,6 @@ if TYPE_CHECKING:
 
 # How much longer the steps are that a picture shows.
 SLACK = 0.5
-
-# Options that are arguments of the library's call, by the same name.
-_PASSED = (
-    *("gpus", "global_batch", "memory", "framework"),
-    *("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch", "recompute", "sharding"),
-    *("time_limit", "seed"),
-)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -117,16 +110,12 @@ def tune(context: click.Context, /, **options: Any) -> None:
         machine = read_machine(options)
         gpus, hosts = options["gpus"], options["hosts"]
         try:
-            found = run(
-                machine,
-                read_given_job(
-                    options,
-                    machine,
-                    ranks=gpus[0] if gpus else allocate(machine, hosts).num_gpus,
-                    cuts_batch=True,
-                ),
-                hosts,
-                **{key: options[key] for key in _PASSED},
+            ranks = gpus[0] if gpus else allocate(machine, hosts).num_gpus
+            found = called(
+                run,
+                options,
+                topology=machine,
+                job=read_given_job(options, machine, ranks=ranks, cuts_batch=True),
                 top=max(options["top"], options["row"]),
                 slack=SLACK if options["plot"] else 0.0,
                 engine=shared.engine_of(options),
@@ -134,34 +123,24 @@ def tune(context: click.Context, /, **options: Any) -> None:
                 progress=_progress(options["quiet"]),
             )
         except StoppedError:
-            if not interrupts.exit_code:
-                raise
-            click.echo("interrupted: nothing was placed yet", err=True)
-            end(context, interrupts.exit_code)
+            end_if_interrupted(context, "nothing was placed yet")
+            raise
         _write(found, options)
-    if interrupts.exit_code:
-        click.echo(f"interrupted: {found.proof}", err=True)
-        end(context, interrupts.exit_code)
+    end_if_interrupted(context, found.proof)
 
 
 def _progress(quiet: bool) -> Callable[[State], None]:
-    """Who is told of the search: nobody, or a line every few seconds."""
-    return (lambda _state: None) if quiet else StateLines()
+    """Who is told how far the search is: nobody, or a line now and then.
 
+    There is one at once when something better is placed.
+    """
+    line, best = Due(), inf
 
-class StateLines:
-    """Says how far the search is: when something better is placed, and now and then."""
-
-    def __init__(self) -> None:
-        self._line = Due()
-        self._best = inf
-
-    def __call__(self, state: State) -> None:
-        """Tell the state of the search."""
-        if not self._line.is_due(at_once=state.best_s < self._best):
+    def tell(state: State) -> None:
+        nonlocal best
+        if quiet or not line.is_due(at_once=state.best_s < best):
             return
-
-        self._best = state.best_s
+        best = state.best_s
         said = f"{state.considered:,} choices"
         if state.placed:
             said += f", {state.placed:,} placed, best {format_seconds(state.best_s)}"
@@ -169,6 +148,8 @@ class StateLines:
             bound = min(state.least_s, state.best_s)
             said += f", none below {format_seconds(bound)}"
         click.echo(f"  {said}", err=True)
+
+    return tell
 
 
 def _write(found: Tuning, options: dict[str, Any]) -> None:
