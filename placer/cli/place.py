@@ -130,7 +130,7 @@ def _search(
         for key in ("hosts", "exclude")
     )
     rules = shared.rules_of_options(options)
-    if options["shared.first_host_first"]:
+    if options["first_host_first"]:
         rules = rules.and_also(shared.first_host_first(machine, hosts, exclude))
     return lambda progress, stop: called(
         place,
