@@ -88,30 +88,20 @@ def sweep(
     >>> len(found.rows)
     2
     """
+    given = locals()
     from placer.api.inputs import read_inputs
     from placer.api.options import seconds_of
     from placer.base.errors import refuse
     from placer.degrees.asked import unknown_framework
     from placer.degrees.frameworks import in_framework
     from placer.job.fixed import with_fixed_time
-    from placer.sweep.grid import grid, listed_axes
-    from placer.sweep.inputs import check_axes
-    from placer.sweep.point import Task
+    from placer.sweep.grid import SIZES, grid, listed_axes
+    from placer.sweep.point import Task, check_axes
     from placer.sweep.point import sweep as run
     from placer.sweep.result import Sweep
     from placer.topology.allocation import allocate, host_names
 
-    sizes = {
-        "dp": dp,
-        "tp": tp,
-        "pp": pp,
-        "cp": cp,
-        "ep": ep,
-        "vp": vp,
-        "micro_batches": micro_batches,
-        "gpus": gpus,
-        "global_batch": global_batch,
-    }
+    sizes = {key: given[key] for key in SIZES}
     axes = listed_axes(sizes, nic_rate or (), oversubscription or ())
     points = grid(axes)
     machine, work = read_inputs(topology, job)
