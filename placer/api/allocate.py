@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, cast
 from placer.allocation.question import demand_of
 from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
-from placer.api.checked_plan import OBJECTIVES
 from placer.api.inputs import JOBS, read_inputs
-from placer.api.options import limit_problems, seconds_of
+from placer.api.options import limit_problems, objective_problems, seconds_of
 from placer.base.arguments import (
     NOTHING,
     NUMBER,
@@ -139,7 +138,14 @@ def allocate(
     """
     time_limit = seconds_of(time_limit)
     move_price = seconds_of(move_price, "move_price")
-    refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])
+    numbers = {"move_price": move_price, "tolerance": tolerance}
+    refuse(
+        [
+            *limit_problems(time_limit, seed),
+            *_number_problems(numbers),
+            *objective_problems(objective),
+        ]
+    )
     coming = None if demand is None else demand_of(demand)
     listed = _listed(jobs, topology if isinstance(topology, Topology) else None)
     whole, _ = read_inputs(topology, listed[0][0])
@@ -197,15 +203,10 @@ def _granted(question: Question, hosts: Sequence[str] | str) -> BoolArray:
     return mask_of(question.machine, hosts, (), {"hosts": "grade"})
 
 
-def _number_problems(given: Mapping[str, object]) -> Iterator[Problem]:
-    for key in ("move_price", "tolerance"):
-        number = given[key]
-        if not (isinstance(number, int | float) and 0 <= number < float("inf")):
+def _number_problems(given: Mapping[str, float]) -> Iterator[Problem]:
+    for key, number in given.items():
+        if not 0 <= number < float("inf"):
             yield Problem(f"expected a number of at least 0, got {number}", key=key)
-    if given["objective"] not in (None, *OBJECTIVES):
-        hint = f"known: {', '.join(OBJECTIVES)}"
-        message = f'there is no objective "{given["objective"]}"'
-        yield Problem(message, key="objective", hint=hint)
 
 
 def _listed(jobs: JobsLike, machine: Topology | None) -> list[tuple[JobLike, float]]:

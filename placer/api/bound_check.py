@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.api.checked_plan import OBJECTIVES
+from placer.api.options import OBJECTIVES
 from placer.job.orders import closed
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import open_orders, solve_orders

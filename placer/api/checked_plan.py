@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from placer.api.options import OBJECTIVES
 from placer.api.score import plain, scored
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
@@ -173,10 +174,6 @@ def _entry(key: str, value: float, steps: tuple[float, float]) -> dict[str, Any]
 def _is_faster(own: float, other: float) -> bool:
     """Whether the plan is, by more than runs differ."""
     return other - own > JITTER * other
-
-
-# Key of each objective in a score.
-OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}
 
 
 class BrokenPromiseError(RuntimeError):

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer.api.checked_plan import OBJECTIVES, checked_plan
+from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
 from placer.api.judged import judged
 from placer.api.options import (
     ObjectiveName,
     effort_problems,
     limit_problems,
+    objective_problems,
     search_seconds,
     seconds_of,
 )
@@ -153,7 +154,8 @@ def place(
     time_limit = seconds_of(time_limit)
     refuse(
         [
-            *_option_problems(objective, workers),
+            *objective_problems(objective),
+            *_worker_problems(workers),
             *limit_problems(time_limit, seed),
             *effort_problems(effort),
         ]
@@ -244,10 +246,6 @@ def _answer(
     return answer(asked.machine, problem, found, asked.previous)
 
 
-def _option_problems(objective: str | None, workers: int | None) -> Iterator[Problem]:
-    if objective not in (None, *OBJECTIVES):
-        known = f"known: {', '.join(OBJECTIVES)}"
-        message = f'there is no objective "{objective}"'
-        yield Problem(message, key="objective", hint=known)
+def _worker_problems(workers: int | None) -> Iterator[Problem]:
     if workers is not None and workers < 1:
         yield Problem(f"expected at least 1, got {workers}", key="workers")

@@ -28,7 +28,8 @@ from placer.base.naming import named
 from placer.base.units import format_bytes
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
-from placer.degrees.asked import SIZES, problems
+from placer.degrees.asked import problems
+from placer.degrees.choice import SIZES
 from placer.degrees.evaluate import Evaluation, gpus_left
 from placer.degrees.frameworks import FrameworkName, in_framework
 from placer.degrees.least import Least
@@ -142,6 +143,7 @@ def tune(
     >>> found.rows[0]["parallelism"]["tp"]
     4
     """
+    given = locals()
     machine, work = read_inputs(topology, job)
     whole, machine = machine, allocate(machine, hosts, exclude)
     with_rules(work, machine, whole, Rules())  # hosts that do not exist
@@ -159,13 +161,7 @@ def tune(
         machine.num_gpus,
         within=gpus_left(machine),
         framework=framework,
-        tp=_sizes(tp),
-        cp=_sizes(cp),
-        ep=_sizes(ep),
-        etp=_sizes(etp),
-        pp=_sizes(pp),
-        vp=_sizes(vp),
-        micro_batch=_sizes(micro_batch),
+        **{size: _sizes(given[size]) for size in SIZES},
         recompute=_names(recompute),
         sharding=_names(sharding),
     )
