@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
-    from placer.allocation.shared import Uses
     from placer.solve.problem.effort import Effort
 
 # Ways that are looked at, and parts that are listed for that, at the most.
@@ -42,7 +41,6 @@ class EveryWay:
     """The walk through all ways, from the best offer of each job alone."""
 
     offers: Offers
-    uses: Uses
     alone: Sequence[Offer]
     best: Together | None  # the best that is known
     # Whether nothing is left out that may be better.
@@ -121,7 +119,7 @@ class EveryWay:
         self.least = min(self.least, bound)
         found = [self._offer(index, part) for index, part in enumerate(parts)]
         dealt = self._kinds.dealt([offer for offer in found if offer is not None])
-        now = together(self.question, self.uses, dealt)
+        now = together(self.offers, dealt)
         if now.cost < self._limit:
             self.best = now
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 
 from placer.allocation.budgets import under, use_of
+from placer.allocation.shared import Uses
 from placer.base.errors import InfeasibleError
 from placer.cost import DIFFERENCE
 from placer.job.orders import in_order
@@ -23,10 +24,11 @@ from placer.solve.problem.effort import NORMAL, QUICK, params_of
 from placer.solve.run.budget import InTime, LeftBehind, Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from placer.allocation.budgets import Allowance
     from placer.allocation.question import Question, Running, Wanted
+    from placer.allocation.shared import Use
     from placer.base.arrays import BoolArray, FloatArray
     from placer.job.model import Job
     from placer.solve.problem.effort import Effort
@@ -74,7 +76,8 @@ class Offers:
     """The offers of all jobs of a question, each worked out once.
 
     ``budget``: of the searches. ``progress``: told the job of each search before it,
-    and how many have begun.
+    and how many have begun. ``always``: what jobs that stay where they are take of the
+    uplinks. ``uplinks``: what all leave each other.
     """
 
     def __init__(
@@ -82,8 +85,10 @@ class Offers:
         question: Question,
         budget: Budget,
         progress: Callable[[str, int], None] = lambda _job, _number: None,
+        always: Sequence[Use] = (),
     ) -> None:
         self.progress = progress
+        self.uplinks = Uses(question.machine, always)
         self.question, self.budget = question, budget
         self.is_cut_short = False  # whether one ended for want of time
         # Whether one found no placement, and did not prove that there is none.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from placer.allocation.budgets import Allowance
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
-    from placer.allocation.shared import Use, Uses
+    from placer.allocation.shared import Use
     from placer.base.arrays import BoolArray
 
 
@@ -39,31 +39,29 @@ class Together:
         return [offer for i, offer in enumerate(self.offers) if i != index]
 
 
-def together(question: Question, uses: Uses, offers: Sequence[Offer]) -> Together:
+def together(offers: Offers, found: Sequence[Offer]) -> Together:
     """The jobs on these nodes, all of them running."""
+    question = offers.question
     values = tuple(
         _value(question, offer, share)
-        for offer, share in zip(offers, uses.shares(offers), strict=True)
+        for offer, share in zip(found, offers.uplinks.shares(found), strict=True)
     )
     cost = sum(
         wanted.weight * (value + offer.cost - offer.solution.value)
-        for wanted, offer, value in zip(question.jobs, offers, values, strict=True)
+        for wanted, offer, value in zip(question.jobs, found, values, strict=True)
     )
-    return Together(tuple(offers), values, cost)
+    return Together(tuple(found), values, cost)
 
 
-def exchanged(
-    question: Question, uses: Uses, best: Together, index: int, found: Offer
-) -> Together:
+def exchanged(offers: Offers, best: Together, index: int, found: Offer) -> Together:
     """An allocation with another offer for one job."""
     changed = [*best.offers]
     changed[index] = found
-    return together(question, uses, changed)
+    return together(offers, changed)
 
 
 def moved_to(
     offers: Offers,
-    uses: Uses,
     best: Together,
     index: int,
     nodes: BoolArray,
@@ -84,7 +82,7 @@ def moved_to(
     )
     if found is None or found.moved != now.moved:
         return found, None
-    after = exchanged(question, uses, best, index, found)
+    after = exchanged(offers, best, index, found)
     pairs = zip(after.values, limits, strict=True)
     return found, after if all(value <= most for value, most in pairs) else None
 

@@ -186,8 +186,8 @@ def allocate(
     if kept or len(question.jobs) > 1:
         work = [wanted.job for wanted in question.jobs]
         question = replace(question, limits=limits_of(whole, work, kept))
-    offers = Offers(question, Budget(time_limit, stop), progress)
-    found = searched(offers, always)
+    offers = Offers(question, Budget(time_limit, stop), progress, always)
+    found = searched(offers)
     budget = offers.budget if requests else None
     result = allocation_of(asked._replace(question=question), found, always, budget)
     if granted is None:
