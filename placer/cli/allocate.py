@@ -38,52 +38,42 @@ if TYPE_CHECKING:
 @shared.job("Each -j is one job, or a file of several.")
 @shared.sources
 @option(
-    "--free",
-    "H",
+    "--free H",
     "Free hosts: a list, @FILE, or the idle ones of sinfo:FILE. Default: all.",
 )
-@option("--busy", "H", "Hosts that are not free: a list or @FILE.")
+@option("--busy H", "Hosts that are not free: a list or @FILE.")
+@option("--keep PLAN", "Plan of a job that runs and stays. Repeatable.")
+@option("--move PLAN", "Plan of a job that runs and may move. Repeatable.")
 @option(
-    "--keep", "PLAN", "Plan of a job that runs and stays. Repeatable.", multiple=True
-)
-@option(
-    "--move", "PLAN", "Plan of a job that runs and may move. Repeatable.", multiple=True
-)
-@option(
-    "--move-price",
-    "TIME",
+    "--move-price TIME",
     "What moving a job costs, as time of a step: 5ms. Default: 0.",
     parse_duration,
     default="0",
 )
 @option(
-    "--weight weights",
-    "NAME=W",
+    "--weight NAME=W",
     "Weight of a job's step time beside the others. Default: 1. Repeatable.",
     by_name(float, "a name and a number: llama=2", cut=str.rpartition),
-    multiple=True,
+    to="weights",
 )
 @option(
-    "--apart",
-    "TIER",
+    "--apart TIER",
     "Tier that jobs must not share: with rack, no rack has hosts of two jobs.",
     shell_complete=complete.tiers,
 )
 @option(
-    "--tolerance",
-    "SHARE",
+    "--tolerance SHARE",
     "How much longer a step may be for a more useful rest: 1%. Default: 0.",
     share,
     default="0",
 )
 @option(
-    "--demand",
-    "LIST",
+    "--demand LIST",
     "Nodes that jobs to come want, and how often: 16=4,8=3,1, or @FILE with what "
     "squeue -h -t PD -o %D prints. Default: 16=4,8=3,4=2,1=1.",
     shell_complete=complete.files,
 )
-@option("--grade", "H", "Hosts that the job was granted: say how good they are.")
+@option("--grade H", "Hosts that the job was granted: say how good they are.")
 @shared.objective
 @shared.require("those of every job")
 @shared.rules

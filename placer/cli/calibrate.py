@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 @shared.job("For logs only.")
 @shared.hosts
 @option(
-    "--test",
-    "NAME",
+    "--test NAME",
     "Test of nccl-tests, where the file does not say it: all_reduce.",
     default="",
 )

@@ -20,17 +20,12 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
-@command(
-    "placer check plan.json --bound",
-    cls=PlanCommand,
-    after=PLAN_HELP,
-)
+@command("placer check plan.json --bound", cls=PlanCommand, after=PLAN_HELP)
 @click.argument("plan", shell_complete=complete.placements)
 @shared.placement
 @flag("--bound", "Also prove the lower bound again.")
 @option(
-    "--copies",
-    "JUMP[:FACTOR]",
+    "--copies JUMP[:FACTOR]",
     "Also check that copies of checkpoints on ranks so far apart share no node "
     "and no rack: replication_jump, and replication_factor, of nvidia-resiliency-ext.",
 )

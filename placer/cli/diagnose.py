@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     shell_complete=complete.files,
 )
 @option(
-    "--next next_path",
-    "PLAN",
+    "--next PLAN",
     "Where several fit alike, write the placement to run next here: it costs the "
     "same and tells them apart.",
+    to="next_path",
 )
 @shared.formats("text", "json")
 @shared.quiet("Print only what is slow, and no notes.")

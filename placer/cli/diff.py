@@ -31,10 +31,10 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 @click.argument("new", shell_complete=complete.placements)
 @shared.placement
 @option(
-    "--format format_name",
-    "[text|json]",
+    "--format [text|json]",
     "What to write. Default: by the suffix of PATH, or text.",
     type=OneOf(["text", "json", "html"]),
+    to="format_name",
 )
 @shared.output("Write the report here; - is stdout, as without it.")
 @shared.quiet("No notes.")

@@ -38,24 +38,22 @@ _FORMATS = ("svg", "png")
 )
 @option(
     "--colour --color",
-    "",
     "What the colours of the map tell apart: roles, replicas (dp), stages (pp) or "
     "groups of ep or tp. Default: the first of them with members.",
     type=OneOf(["role", "dp", "pp", "ep", "tp"]),
 )
-@option("--zoom", "DOMAIN", "Map of one domain: r012, rack=r012 or b01/r012.")
+@option("--zoom DOMAIN", "Map of one domain: r012, rack=r012 or b01/r012.")
 @option(
     "--theme",
-    "",
     "Colours of text and background. Default: auto, as the viewer's (PNG: light).",
     type=OneOf(["auto", "light", "dark"]),
     default="auto",
 )
 @option(
-    "--format format_name",
-    "[svg|png]",
+    "--format [svg|png]",
     "What to write. Default: by the suffix of PATH, or svg.",
     type=OneOf([*_FORMATS, "html"]),
+    to="format_name",
 )
 @shared.placement
 @shared.output(

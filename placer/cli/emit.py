@@ -42,8 +42,7 @@ def _formats() -> Iterator[str]:
 )
 @shared.output("Write here and print the path. For formats of several files: a folder.")
 @option(
-    "--role",
-    "NAME[:INSTANCE]",
+    "--role NAME[:INSTANCE]",
     "For a workload: only this role, or this instance, with ranks from 0.",
 )
 @shared.listing("List the formats and exit.", _formats)

@@ -27,23 +27,14 @@ def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
     after=PLAN_HELP,
 )
 @click.argument("plan", shell_complete=complete.placements)
+@option("--rank N", "Rank or ranks, such as 0-3,12. Repeatable.", _ranks, to="ranks")
 @option(
-    "--rank ranks",
-    "N",
-    "Rank or ranks, such as 0-3,12. Repeatable.",
-    _ranks,
-    multiple=True,
-)
-@option(
-    "--group groups",
-    "AXIS:N",
+    "--group AXIS:N",
     "Group of an axis by number, from 0: pp:37. Repeatable.",
-    multiple=True,
     shell_complete=complete.groups,
+    to="groups",
 )
-@option(
-    "--host about", "H", "Host or hosts, such as n[1-4]. Repeatable.", multiple=True
-)
+@option("--host H", "Host or hosts, such as n[1-4]. Repeatable.", to="about")
 @shared.placement
 @shared.formats("text", "json")
 @shared.quiet("No notes.")

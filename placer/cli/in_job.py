@@ -22,8 +22,7 @@ from placer.injob.cloud import CLOUDS
 @click.argument("plan", shell_complete=complete.files)
 @flag("--report", "Print one line about this process and exit; PLAN is not read.")
 @option(
-    "--collected",
-    "FILE",
+    "--collected FILE",
     "Compare the reports in FILE (- is stdin); prefixes and other lines are ignored.",
 )
 @shared.formats("text", "json")
@@ -91,8 +90,7 @@ def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) ->
 
 @command('eval "$(placer rank)"')
 @option(
-    "--plan",
-    "PLAN",
+    "--plan PLAN",
     "The plan. Default: the one that placer launch made, PLACER_PLAN.",
     envvar="PLACER_PLAN",
 )
@@ -132,7 +130,6 @@ def rank(plan: str | None) -> None:
 @command("srun --ntasks-per-node=1 placer probe")
 @option(
     "--cloud",
-    "",
     "Also ask the metadata service of this cloud, for half a second.",
     type=click.Choice([*CLOUDS]),
 )

@@ -190,19 +190,10 @@ def _text(options: dict[str, Any], assumed: list[Assumption]) -> str:
 
 _HEAD = "# Commands in this folder read these; -t and -j are not needed."
 _OPEN = "# No file says these, so placer assumes them. Say them here instead:"
+# All but --select, which is of one command.
 _ORDER = (
-    "topology",
-    "gpu",
-    "hardware",
-    "gpus_per_node",
-    "oversubscription",
-    "labels",
-    "hosts",
-    "job",
-    "gpus",
-    "tflops",
-    "micro_batch_time",
-    "settings",
+    *("topology", *shared.MACHINE_OPTIONS, "hosts"),
+    *("job", *shared.SOURCE_OPTIONS[:-1]),
 )
 
 

@@ -259,11 +259,7 @@ def _read(
     job, settings = options.get("job"), options.get("settings")
     return read_topology(
         sources or options["topology"],
-        hardware=options["hardware"],
-        gpu=options["gpu"],
-        gpus_per_node=options["gpus_per_node"],
-        oversubscription=options["oversubscription"],
-        labels=options["labels"],
+        **{key: options[key] for key in shared.MACHINE_OPTIONS},
         name=name,
         hint=lambda: host_hint(job or (), settings, options.get("select")),
         note=teller(options),
@@ -274,7 +270,7 @@ def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
     """What ``source`` says by itself, with the hardware where that is given."""
     from placer.formats.machines import machine
 
-    given = ("hardware", "gpu", "gpus_per_node", "oversubscription")
+    given = set(shared.MACHINE_OPTIONS) - {"labels"}
     if not any(options[name] for name in given):
         return machine.read_alone(source, teller(options))
     return read_machine(options, [source])

@@ -57,7 +57,7 @@ job.add_command(format_list("a job", "jobs"))
 @job.command(epilog="Example: placer job convert megatron:pretrain.sh -o job.yaml")
 @_job_options
 @flag("--strict", "Refuse what is assumed or not modelled.")
-@option("--name", "NAME", "Name of the job. Default: that of the first file.")
+@option("--name NAME", "Name of the job. Default: that of the first file.")
 @shared.output("Write the job here; - is stdout, as without it.")
 def convert(jobs: tuple[str, ...], **options: Any) -> None:
     """Write JOB as one job file, with the origin of each value.

@@ -29,15 +29,8 @@ if TYPE_CHECKING:
 _NODE_RANK = 'PET_NODE_RANK=$SLURM_PROCID CROSS_SLURM_PROCID=$SLURM_PROCID exec "$@"'
 
 _FOR_A_NEW_PLAN = (
-    "topology",
-    "hardware",
-    "gpu",
-    "gpus_per_node",
-    "oversubscription",
-    "labels",
-    "job",
-    *shared.SOURCE_OPTIONS,
-    "order",
+    *("topology", "job", "order"),
+    *(*shared.MACHINE_OPTIONS, *shared.SOURCE_OPTIONS),
 )
 
 
@@ -48,11 +41,10 @@ _FOR_A_NEW_PLAN = (
 @shared.topology()
 @shared.job()
 @shared.sources
-@option("--plan", "PLAN", "Run by this plan instead of making one.")
+@option("--plan PLAN", "Run by this plan instead of making one.")
 @shared.order
 @option(
-    "--hosts",
-    "H",
+    "--hosts H",
     'Hosts of the job in launch order: "n[01-16]" or @FILE. Default: those of '
     "the Slurm allocation.",
 )
@@ -62,11 +54,11 @@ _FOR_A_NEW_PLAN = (
     "Write the plan here, and the host file beside it. Default: placer-JOBID.json."
 )
 @option(
-    "--per-node/--per-rank per_node",
-    "",
+    "--per-node/--per-rank",
     "One task per node, as torchrun, deepspeed, accelerate, ms-swift and Ray "
     "want, or one per rank. Default: what COMMAND, or a script that it names, starts.",
     default=None,
+    to="per_node",
 )
 @shared.quiet("No notes.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)

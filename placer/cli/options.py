@@ -69,17 +69,21 @@ class Whole(click.ParamType[int]):
 
 
 def option(
-    names: str,
-    value: str,
+    said: str,
     help: str,
     read: Callable[[Any], object] | None = None,
+    to: str = "",
     **more: Any,
 ) -> Decorator:
-    """An option with a value, for which the word ``value`` stands in the help.
+    """An option with a value.
 
-    ``read`` makes of the text, or of the texts of one that may be repeated, what the
-    command gets; its `ValueError` says what is wrong with them.
+    ``said``: as the help shows it, ``-o --output PATH``; one whose help ends in
+    "Repeatable." may be repeated. ``read`` makes of the text, or of the texts of such
+    a one, what the command gets; its `ValueError` says what is wrong with them. ``to``:
+    the command's argument, where it is not called like the option.
     """
+    names = [word for word in said.split() if word.startswith("-")]
+    value = "".join(word for word in said.split() if word not in names)
 
     def checked(_context: object, _option: object, given: Any) -> Any:
         try:
@@ -89,8 +93,10 @@ def option(
 
     if read is not None:
         more["callback"] = checked
-    more = {"shell_complete": _COMPLETED.get(value), **more}
-    return click.option(*names.split(), metavar=value or None, help=help, **more)
+    own: dict[str, Any] = {"shell_complete": _COMPLETED.get(value)}
+    own |= {"multiple": True} if help.endswith("Repeatable.") else {}
+    named = (*names, to) if to else names
+    return click.option(*named, metavar=value or None, help=help, **own | more)
 
 
 def flag(names: str, help: str) -> Decorator:

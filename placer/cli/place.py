@@ -41,10 +41,9 @@ def _effort(text: str) -> Effort:
 @shared.sources
 @shared.order
 @shared.hosts
-@option("--exclude", "H", "Hosts not to use: a list or @FILE.")
+@option("--exclude H", "Hosts not to use: a list or @FILE.")
 @option(
-    "--free",
-    "H",
+    "--free H",
     "Other free hosts: a list, @FILE or sinfo:FILE. Say in one line what the best "
     "allocation of all of them would save.",
 )
@@ -56,20 +55,15 @@ def _effort(text: str) -> Effort:
     "Keep rank 0 on the first host by name, as some launch scripts expect.",
 )
 @option(
-    "--gap",
-    "SHARE",
-    "Exit with 1 unless the gap is proved to be this small: 1%.",
-    share,
+    "--gap SHARE", "Exit with 1 unless the gap is proved to be this small: 1%.", share
 )
 @option(
-    "--previous",
-    "PLAN",
+    "--previous PLAN",
     "Plan to stay close to: of equally good placements, the one that moves the "
     "fewest ranks is taken.",
 )
 @option(
-    "--effort",
-    "EFFORT",
+    "--effort EFFORT",
     "When to stop without a proof: quick (after the constructions), normal (when "
     "the search hardly helps any more), full (when time is up), a number of "
     "generations, or measurable: as normal, or when no run would show what is left. "
@@ -78,8 +72,7 @@ def _effort(text: str) -> Effort:
     default=MEASURABLE,
 )
 @option(
-    "--workers",
-    "N",
+    "--workers N",
     "Threads that search at the same time. Default: one for each core that is "
     "granted. The result does not depend on it.",
     type=Whole(1, 1024),
@@ -162,15 +155,12 @@ def _write(result: Result, options: dict[str, Any]) -> None:
 
     write_made(result.plan, options, summary)
     if options["report"] is not None:
+        from placer.api.report import report_html
+
         new = f"placer report {options['output'] or 'PLAN'} -o {options['report']}"
         tell_new_name(options, "--report", new)
-        _write_report(result, options["report"], options["output"])
-
-
-def _write_report(result: Result, path: str, plan_path: str | None) -> None:
-    from placer.api.report import report_html
-
-    write_text(path, report_html(result.plan, path=plan_path or "plan.json"))
+        page = report_html(result.plan, path=options["output"] or "plan.json")
+        write_text(options["report"], page)
 
 
 def _granted(plan: Plan, options: dict[str, Any]) -> list[str]:

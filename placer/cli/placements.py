@@ -92,6 +92,8 @@ def two_placements(
 
     Raises `InfeasibleError` if the hosts have fewer GPUs than the job has ranks.
     """
+    from placer.placement.plan_file import read_plan
+
     named = [parts(text) for text in (old, new)]
     files = [value for kind, value in named if kind != "launcher"]
     if files.count("-") > 1:
@@ -103,7 +105,7 @@ def two_placements(
         before, after = (made(*one, stated, options) for one in named)
         return before, after, stated.job
     given = given_inputs(options)
-    plans = [_plan_file(kind, value) for kind, value in named]
+    plans = [read_plan(value) if kind == "plan" else None for kind, value in named]
     of_plans = [
         None
         if plan is None
@@ -133,12 +135,6 @@ def parts(text: str) -> tuple[str, str]:
         hint = f'did you mean "{meant[0]}:{value}"?'
         raise InputError(f'there is no file "{text}"', hint=hint)
     return "plan", text
-
-
-def _plan_file(kind: str, value: str) -> Plan | None:
-    from placer.placement.plan_file import read_plan
-
-    return read_plan(value) if kind == "plan" else None
 
 
 def _inputs_of_plan(

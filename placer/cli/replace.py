@@ -27,17 +27,13 @@ if TYPE_CHECKING:
 )
 @click.argument("plan", shell_complete=complete.files)
 @shared.plan_inputs
-@option("--failed", "H", "Hosts that cannot be used any more: a list or @FILE.")
-@option("--added", "H", "Hosts to use beside those of the allocation: a list or @FILE.")
+@option("--failed H", "Hosts that cannot be used any more: a list or @FILE.")
+@option("--added H", "Hosts to use beside those of the allocation: a list or @FILE.")
 @option(
-    "--max-moves",
-    "N",
-    "Move at most so many ranks, whatever that costs.",
-    type=Whole(0),
+    "--max-moves N", "Move at most so many ranks, whatever that costs.", type=Whole(0)
 )
 @option(
-    "--within",
-    "SHARE",
+    "--within SHARE",
     "How much more than before the failure a step may cost. Default: 0.1%.",
     share,
     default="0.1%",

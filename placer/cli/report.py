@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 )
 @click.argument("plan", shell_complete=complete.placements)
 @option(
-    "--against",
-    "PLAN",
+    "--against PLAN",
     "Placement to compare it with. Default: the order that the job has today, "
     "from the launcher in the script, else from the hosts as given.",
     shell_complete=complete.placements,

@@ -63,11 +63,11 @@ def _names() -> Iterator[str]:
 )
 @shared.output("Also write the placement as a plan here; - is stdout, without a score.")
 @option(
-    "--format format_name",
-    "[text|json]",
+    "--format [text|json]",
     "What to print. Default: text.",
     type=OneOf(["text", "json", "html"]),
     default="text",
+    to="format_name",
 )
 @shared.quiet("No notes.")
 def score(**options: Any) -> None:
@@ -196,11 +196,7 @@ def warn_of_text_order(plan: Plan, name: str) -> None:
 @shared.sources
 @shared.order
 @option(
-    "--launcher",
-    "NAME",
-    "See --list.",
-    required=True,
-    shell_complete=complete.launchers,
+    "--launcher NAME", "See --list.", required=True, shell_complete=complete.launchers
 )
 @shared.hosts
 @shared.listing("List the launchers with their rules and exit.", _names)

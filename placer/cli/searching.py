@@ -63,17 +63,12 @@ def run_search(
         teller(options)(NOT_EXACT)
     if options["verbose"]:
         click.echo(f"bound: {found.bound['argument']}", err=True)
-        _tell_moves(found)
+        for move, count in found.plan.solver.get("moves", {}).items():
+            text = f"{move}: tried {count['tried']:,} times, helped {count['helped']:,}"
+            click.echo(f"local search: {text}", err=True)
     if interrupts.exit_code:
         click.echo("interrupted: this is the best plan so far", err=True)
     return found, interrupts.exit_code
-
-
-def _tell_moves(found: Result) -> None:
-    """How often each move of local search was tried and helped, on stderr."""
-    for move, count in found.plan.solver.get("moves", {}).items():
-        text = f"{move}: tried {count['tried']:,} times, helped {count['helped']:,}"
-        click.echo(f"local search: {text}", err=True)
 
 
 def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:

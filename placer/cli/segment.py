@@ -17,17 +17,15 @@ from placer.cli.output import write_answer
 @command("placer segment -j megatron:pretrain.sh --nodes 32 --domain 18")
 @shared.job()
 @shared.sources
-@option("--nodes", "N", "Nodes that the job asks for.", type=Whole(1, 2**17))
+@option("--nodes N", "Nodes that the job asks for.", type=Whole(1, 2**17))
 @option(
-    "--domain",
-    "N",
+    "--domain N",
     "Nodes of an NVLink domain. Default: 18, as in an NVL72 rack.",
     type=Whole(1, 2**10),
     default=18,
 )
 @option(
-    "--gpus-per-node",
-    "N",
+    "--gpus-per-node N",
     "GPUs of a node. Default: 4, as in a tray of an NVL72 rack.",
     type=Whole(1, 1024),
     default=4,

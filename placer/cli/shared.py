@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
     from placer.workers.engine import Engine
 
+# What options say beside -t and -j.
+MACHINE_OPTIONS = ("gpu", "hardware", "gpus_per_node", "oversubscription", "labels")
 SOURCE_OPTIONS = ("gpus", "tflops", "micro_batch_time", "settings", "select")
 _TOPOLOGY = (
     'Preset, file (- is stdin), text like "rack:8 node:18 gpu:4", or FORMAT:FILE such '
@@ -40,42 +42,36 @@ def _tier(text: str) -> str:
 
 _gpu_options = together(
     option(
-        "--gpu",
-        "NAME",
+        "--gpu NAME",
         "GPU of the nodes, such as h100 or gb200, which also says the links. Default: "
         "what the files say, else the usual GPU of such hosts.",
         shell_complete=complete.gpus,
     ),
     option(
-        "--hardware",
-        "T",
+        "--hardware T",
         "Topology with the links and the GPUs per node that a text or a FORMAT:FILE "
         "does not say. Default: the usual hosts of --gpu.",
     ),
     option(
-        "--gpus-per-node",
-        "N",
+        "--gpus-per-node N",
         "GPUs per node, where no file counts them. Default: those of the hardware.",
         type=Whole(1, 1024),
     ),
     option(
-        "--label labels",
-        "KEY=TIER",
+        "--label KEY=TIER",
         "Tier that a label of Kubernetes nodes names. KEY= ignores a label. "
         "Repeatable.",
         by_name(_tier, "like example.com/rack=rack", "tiers, {one} and {other}"),
-        multiple=True,
+        to="labels",
     ),
 )
 hardware = together(
     _gpu_options,
     option(
-        "--oversubscription",
-        "TIER=N",
+        "--oversubscription TIER=N",
         "Oversubscription of the links into a tier: spine=2. Default: what the machine "
         "or the hardware says, else 1. Repeatable.",
         by_name(_ratio, "like spine=2", "ratios, see {text!r}"),
-        multiple=True,
     ),
 )
 
@@ -86,39 +82,35 @@ def topology(more: str = "", *, uplinks: bool = True) -> Decorator:
     ``more`` is added to the help; ``uplinks`` is false for a command whose own
     ``--oversubscription`` is a list.
     """
-    own = option("-t --topology", "T", f"{_TOPOLOGY} {more}".rstrip(), multiple=True)
+    own = option("-t --topology T", f"{_TOPOLOGY} {more}".rstrip(), multiple=True)
     return together(own, hardware if uplinks else _gpu_options)
 
 
 def job(more: str = "") -> Decorator:
     """``-j/--job``, as a tuple; ``more`` is added to the help."""
-    return option("-j --job", "J", f"{_JOB} {more}".rstrip(), multiple=True)
+    return option("-j --job J", f"{_JOB} {more}".rstrip(), multiple=True)
 
 
 script = together(
     option(
-        "--tflops",
-        "RATE",
+        "--tflops RATE",
         "Sustained TFLOP/s per GPU of a job from FORMAT:FILE. Default: a usual share "
         "of the GPU's peak.",
         type=float,
     ),
     option(
-        "--micro-batch-time",
-        "TIME",
+        "--micro-batch-time TIME",
         "Measured time of one micro-batch on one stage, instead of --tflops: 120ms.",
     ),
     option(
-        "--set settings",
-        "NAME=VALUE",
+        "--set NAME=VALUE",
         "Set a variable of the job's script, or a key of the job: job.KEY=VALUE. "
         "Repeatable.",
         by_name(str, "like TP=8", "values, see {text!r}"),
-        multiple=True,
+        to="settings",
     ),
     option(
-        "--select",
-        "NAME",
+        "--select NAME",
         "Function or launch to read, where the job's script has several.",
     ),
     flag(
@@ -129,8 +121,7 @@ script = together(
 )
 sources = together(
     option(
-        "--gpus",
-        "N",
+        "--gpus N",
         "Ranks of a job from FORMAT:FILE. Default: what the files say, else all GPUs "
         "of the hosts.",
         type=Whole(1),
@@ -138,8 +129,7 @@ sources = together(
     script,
 )
 order = option(
-    "--order",
-    "ORDER",
+    "--order ORDER",
     "Rank order, whatever the job says: tp-cp-ep-pp-dp, or auto (place chooses it, "
     "other commands take that of the plan).",
 )
@@ -208,28 +198,22 @@ _numbers = by_name(
 )
 rules = together(
     option(
-        "--pin",
-        "RANKS=H",
+        "--pin RANKS=H",
         "Ranks that must run on these hosts: 0-3=n01. Repeatable.",
         _pins,
-        multiple=True,
         shell_complete=complete.pins,
     ),
-    option("--avoid", "H", "Hosts to leave free if possible: a list or @FILE."),
+    option("--avoid H", "Hosts to leave free if possible: a list or @FILE."),
     option(
-        "--at-most",
-        "TIER=N",
+        "--at-most TIER=N",
         "Most replicas with ranks in one domain of the tier: rack=2. Repeatable.",
         _numbers,
-        multiple=True,
     ),
     option(
-        "--spares",
-        "TIER=N",
+        "--spares TIER=N",
         "Nodes to keep free in each domain of the tier that is used: rack=1. "
         "Repeatable.",
         _numbers,
-        multiple=True,
     ),
 )
 
@@ -251,20 +235,16 @@ def _even_rules(texts: Sequence[str]) -> dict[str, str]:
 
 
 hosts = option(
-    "--hosts",
-    "H",
-    'Hosts of the job in launch order: "n[01-16]" or @FILE. Default: all.',
+    "--hosts H", 'Hosts of the job in launch order: "n[01-16]" or @FILE. Default: all.'
 )
 seed = option(
-    "--seed",
-    "N",
+    "--seed N",
     "Seed of everything random. Default: 0.",
     type=Whole(0, 2**31 - 1),
     default=0,
 )
 objective = option(
     "--objective",
-    "",
     "What to minimise. Default: time, or hop cost for a job of weights alone.",
     type=OneOf(["time", "hop-cost"]),
 )
@@ -273,18 +253,18 @@ objective = option(
 def time_limit(search: str) -> Decorator:
     """``--time-limit`` of a search."""
     help = f"When to stop {search}: 90, 90s, 5m. Default: 60 seconds."
-    return option("--time-limit", "TIME", help, parse_duration, default="60")
+    return option("--time-limit TIME", help, parse_duration, default="60")
 
 
 def formats(*names: str) -> Decorator:
     """``--format`` with these choices, the first of which is the default."""
     help, usual = f"What to print. Default: {names[0]}.", names[0]
-    return option("--format format_name", "", help, type=OneOf(names), default=usual)
+    return option("--format", help, type=OneOf(names), default=usual, to="format_name")
 
 
 def output(help: str) -> Decorator:
     """``-o/--output``."""
-    return option("-o --output", "PATH", help)
+    return option("-o --output PATH", help)
 
 
 def quiet(help: str) -> Decorator:
@@ -296,37 +276,29 @@ def require(beside: str) -> Decorator:
     """``--require`` and ``--even``; ``beside`` says whose rules they stand beside."""
     return together(
         option(
-            "--require",
-            "AXIS=TIER",
+            "--require AXIS=TIER",
             f"Hard rule beside {beside}: tp=rack. Repeatable.",
             _axis_rules,
-            multiple=True,
         ),
         option(
-            "--even",
-            "AXIS=TIER",
+            "--even AXIS=TIER",
             "Hard rule: each group in equal parts of consecutive ranks, one in each "
             "domain that it touches: ep=rack. Repeatable.",
             _even_rules,
-            multiple=True,
         ),
     )
 
 
 engine = together(
     option(
-        "--workers",
-        "N",
+        "--workers N",
         "Processes that work at a time. Default: one per core that is granted.",
         type=Whole(1, 1024),
     ),
-    option(
-        "--scheduler", "ADDRESS", "Run on the Dask cluster at this address instead."
-    ),
+    option("--scheduler ADDRESS", "Run on the Dask cluster at this address instead."),
 )
 framework = option(
     "--framework",
-    "",
     "Framework whose rules the degrees obey. Default: megatron.",
     type=OneOf(["megatron", "torchtitan", "deepspeed", "jax"]),
     default="megatron",
@@ -348,7 +320,7 @@ def engine_of(options: dict[str, Any]) -> Engine:
 
 def plot(what: str) -> Decorator:
     """The option; ``what`` begins its help."""
-    return option("--plot", "FILE", f"{what}: FILE.svg or FILE.png.")
+    return option("--plot FILE", f"{what}: FILE.svg or FILE.png.")
 
 
 def check_plot(file: str | None) -> None:
@@ -365,7 +337,7 @@ def check_plot(file: str | None) -> None:
 
 def sizes(name: str, help: str) -> Decorator:
     """An option of whole numbers: ``1,2,4`` or ``1-8``."""
-    return option(name, "LIST", help, _sizes)
+    return option(f"{name} LIST", help, _sizes)
 
 
 def _sizes(text: str) -> tuple[int, ...]:
@@ -417,8 +389,4 @@ plan_inputs = together(
 placement = together(plan_inputs, hosts, seed)
 
 
-search = together(
-    seed,
-    time_limit("the search"),
-    plan_output("No progress and notes"),
-)
+search = together(seed, time_limit("the search"), plan_output("No progress and notes"))

@@ -62,18 +62,16 @@ def _ratios(texts: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
 @shared.sizes("--global-batch", "Samples per step; micro-batches follow.")
 @shared.sizes("--micro-batches", "Micro-batches per replica and step.")
 @option(
-    "--nic-rate",
-    "LIST",
+    "--nic-rate LIST",
     "Bandwidths per GPU of every scale-out tier: 50GB/s,100GB/s.",
     _rates,
 )
 @option(
-    "--oversubscription ratios",
-    "[TIER=]LIST",
+    "--oversubscription [TIER=]LIST",
     "Ratios of TIER, else of the outermost tier: 1,2,4. Repeatable.",
     _ratios,
     shell_complete=complete.tiers,
-    multiple=True,
+    to="ratios",
 )
 @shared.framework
 @shared.hosts

@@ -28,10 +28,10 @@ _machine_options = together(
         shell_complete=complete.topologies,
     ),
     option(
-        "-t --topology option",
-        "T",
+        "-t --topology T",
         "TOPOLOGY, as other commands take it.",
         multiple=True,
+        to="option",
     ),
     shared.hardware,
     shared.quiet("No notes."),
@@ -75,7 +75,7 @@ topology.add_command(format_list("a machine", "machines"))
 )
 @_machine_options
 @shared.output("Write the topology here; - is stdout, as without it.")
-@option("--name", "NAME", "Name of the machine. Default: that of the first file.")
+@option("--name NAME", "Name of the machine. Default: that of the first file.")
 def convert(**options: Any) -> None:
     """Write what TOPOLOGY describes as one topology file.
 

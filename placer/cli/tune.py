@@ -40,14 +40,10 @@ def _names(text: str) -> tuple[str, ...]:
 @shared.hosts
 @shared.sizes("--gpus", "Numbers of GPUs to use. Default: as many as help.")
 @option(
-    "--global-batch",
-    "N",
-    "Samples per step. Default: what the job says.",
-    type=Whole(1),
+    "--global-batch N", "Samples per step. Default: what the job says.", type=Whole(1)
 )
 @option(
-    "--memory",
-    "SIZE",
+    "--memory SIZE",
     "Memory per GPU: 80GB. Default: what the machine says.",
     parse_bytes,
 )
@@ -60,25 +56,21 @@ def _names(text: str) -> tuple[str, ...]:
 @shared.sizes("--vp", "Only these numbers of chunks per pipeline rank.")
 @shared.sizes("--micro-batch", "Only these numbers of samples per micro-batch.")
 @option(
-    "--recompute",
-    "LIST",
+    "--recompute LIST",
     "Only these modes: none, full, op, or modules such as moe_act+mlp.",
     _names,
 )
-@option(
-    "--sharding", "LIST", "Only these modes: ddp, zero1, zero2, zero3, hsdp.", _names
-)
-@option("--top", "N", "Rows to print. Default: 10.", type=Whole(1, 1000), default=10)
+@option("--sharding LIST", "Only these modes: ddp, zero1, zero2, zero3, hsdp.", _names)
+@option("--top N", "Rows to print. Default: 10.", type=Whole(1, 1000), default=10)
 @flag("--explain", "Say why the first row beats the second, and the job's own degrees.")
 @option(
-    "--row",
-    "N",
+    "--row N",
     "Row whose flags are printed and that -o and --job-output write. Default: 1.",
     type=Whole(1, 1000),
     default=1,
 )
 @shared.output("Write the plan of the row here.")
-@option("--job-output", "FILE", "Write the job with the degrees of the row here.")
+@option("--job-output FILE", "Write the job with the degrees of the row here.")
 @shared.plot("Also draw step time over memory and GPUs")
 @shared.seed
 @shared.time_limit("the whole search")
