@@ -194,7 +194,7 @@ def tune(
     with (engine or Sequential()).opened(evaluation, is_enough) as run:
         found = search.best(
             top,
-            by_gpus=len(space.gpus) > 1,
+            is_by_gpus=len(space.gpus) > 1,
             slack=slack,
             own=None if isinstance(mine, str) else mine,
         )

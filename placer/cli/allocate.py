@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.base.errors import read_all
+from placer.base.naming import numbered
 from placer.base.units import parse_duration
 from placer.cli import complete, shared
 from placer.cli.folder import with_folder
@@ -25,7 +26,7 @@ from placer.documents.files import make_folder
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from placer.allocation.allocation import Allocation, JobNodes
+    from placer.allocation.allocation import Allocation
     from placer.formats.jobs.job_list import Listed
     from placer.job.model import Job
     from placer.topology.model import Topology
@@ -154,30 +155,17 @@ def _write(found: Allocation, options: dict[str, Any]) -> None:
 
 def _write_plans(found: Allocation, folder: str) -> None:
     """The plan of every job, and the requests that schedulers can be given for it."""
+    from placer.emit.manifest import label_name
     from placer.emit.registry import requests
 
     make_folder(folder)
-    for job, name in zip(found.jobs, file_names(found.jobs), strict=True):
+    # Neither a Kubernetes object nor every file system tells names apart as we do.
+    names = numbered((file_name(job.name) or "job" for job in found.jobs), label_name)
+    for job, name in zip(found.jobs, names, strict=True):
         stem = str(Path(folder) / name)
         write_plan(f"{stem}.json", job.plan)
         for suffix, text in requests(job.plan, name).items():
             write_text(f"{stem}.{suffix}", text)
-
-
-def file_names(jobs: Sequence[JobNodes]) -> list[str]:
-    """Names of files for jobs, numbered where those of several would be the same."""
-    from placer.emit.manifest import label_name
-
-    found: dict[str, str] = {}
-    for job in jobs:
-        name = own = file_name(job.name) or "job"
-        number = 1
-        # Neither a Kubernetes object nor every file system tells such names apart.
-        while (alike := label_name(own)) in found:
-            number += 1
-            own = f"{name}-{number}"
-        found[alike] = own
-    return [*found.values()]
 
 
 def file_name(name: str) -> str:

@@ -174,12 +174,20 @@ def refuse_others(plan: Plan, topology: Topology | None, job: Job | None) -> Non
             if plan.inputs
             else f"give the {what} it was made for, or {named('force', True)}",
         )
-        for what, own, stated in (
-            ("topology", topology, plan.topology),
-            ("job", job, plan.job),
-        )
-        if own is not None and own.sha256 != stated.get("sha256")
+        for what, own, stated in _unlike(plan, topology, job)
     )
+
+
+def _unlike(
+    plan: Plan, topology: Topology | None, job: Job | None
+) -> Iterator[tuple[str, Topology | Job, Mapping[str, Any]]]:
+    """What of the two the plan does not name, and what it names instead."""
+    for what, own, stated in (
+        ("topology", topology, plan.topology),
+        ("job", job, plan.job),
+    ):
+        if own is not None and own.sha256 != stated.get("sha256"):
+            yield what, own, stated
 
 
 def _named(stated: Mapping[str, Any]) -> str:
@@ -235,20 +243,16 @@ def _form_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _changed_inputs(plan: Plan, topology: Topology, job: Job) -> Iterator[Problem]:
     """Problems of inputs in the plan that are not those it names."""
-    for what, own, stated in (
-        ("topology", topology, plan.topology),
-        ("job", job, plan.job),
-    ):
-        if own.sha256 != stated.get("sha256"):
-            message = (
-                f"the plan keeps another {what} than it names: it says "
-                f"{_named(stated)}; kept is sha256 {own.sha256[:12]}"
-            )
-            hint = (
-                f"the plan was changed: make it again, give {named(what)}, or "
-                f"{named('force', True)}"
-            )
-            yield Problem(message, key=_path(what), hint=hint)
+    for what, own, stated in _unlike(plan, topology, job):
+        message = (
+            f"the plan keeps another {what} than it names: it says "
+            f"{_named(stated)}; kept is sha256 {own.sha256[:12]}"
+        )
+        hint = (
+            f"the plan was changed: make it again, give {named(what)}, or "
+            f"{named('force', True)}"
+        )
+        yield Problem(message, key=_path(what), hint=hint)
 
 
 def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) -> Job:
