@@ -209,7 +209,8 @@ def checked_plan(
         baselines=baseline_costs(
             machine, model, seed, solution.placement, found, solution.stop_reason
         ),
-        bound=_bound(solution, found) | _added(inputs),
+        bound=_bound(solution, found)
+        | ({"require": dict(inputs.require)} if inputs.require else {}),
         advice=plain(advice or {}),
         inputs=inputs.to_document(),
         solver=plain(
@@ -234,11 +235,6 @@ def checked_plan(
     if broken := violations(plan, machine, job):
         raise BrokenPromiseError(f"the plan fails its check: {broken[0]}")
     return plan
-
-
-def _added(inputs: Inputs) -> dict[str, Any]:
-    """Requirements beside those of the job, where there are any."""
-    return {"require": dict(inputs.require)} if inputs.require else {}
 
 
 def _bound(solution: Solution, found: Mapping[str, Any]) -> dict[str, Any]:

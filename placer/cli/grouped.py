@@ -109,7 +109,9 @@ class Command(click.Command):
             return super().invoke(ctx)
         except InfeasibleError as error:
             if ctx.params.get("format_name") == "json":
-                _write_verdict(error)
+                from placer.report.verdict import infeasible_verdict
+
+                write_json({"verdict": infeasible_verdict(error)})
             raise
 
     def format_options(
@@ -169,12 +171,6 @@ class Group(click.Group):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Names of the commands."""
         return list(self.commands)
-
-
-def _write_verdict(error: InfeasibleError) -> None:
-    from placer.report.verdict import infeasible_verdict
-
-    write_json({"verdict": infeasible_verdict(error)})
 
 
 def _grouped(

@@ -135,9 +135,15 @@ class Search:
         return min(self._waiting.least_s, self._least_out_s)
 
     def _placed(self) -> list[Row]:
-        """All choices that were placed, best first."""
-        rows = (self.row(*item) for item in self._answers.items())
-        return sorted(rows, key=self._rank)
+        """All choices that were placed, best first.
+
+        What only a front asks about comes behind its equals.
+        """
+
+        def rank(row: Row) -> tuple[float, bool, Choice]:
+            return row.answer.step_time_s, row.choice in self._spared, row.choice
+
+        return sorted((self.row(*item) for item in self._answers.items()), key=rank)
 
     def ask(self, choice: Choice) -> Answer | None:
         """The answer about a choice that need not be legal; None when interrupted."""
@@ -373,7 +379,3 @@ class Search:
             self._waiting.add_sketched(entry, step_s)
         else:
             self._waiting.add([entry])
-
-    def _rank(self, row: Row) -> tuple[float, bool, Choice]:
-        """By step time; what only a front asks about comes behind its equals."""
-        return row.answer.step_time_s, row.choice in self._spared, row.choice

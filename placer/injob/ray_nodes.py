@@ -65,14 +65,17 @@ def ray_nodes(
     size = len(gpus) if nodes is None else nodes
     if not 1 <= size <= len(gpus):
         raise InputError(f"Ray has {len(gpus)} nodes with GPUs, {size} are wanted")
-    work = _read(job, size * max(gpus.values()))
+    if isinstance(job, str):
+        from placer.formats.jobs.job import read_job
+
+        job = read_job(job, gpus=size * max(gpus.values()))
     probes = [
         said | {"host": node, "gpus": gpus[node]}
         for node, said in _probes(ray, list(gpus)).items()
     ]
     try:
         found = placed_again(
-            probes, None, sys.argv, limit, tell, nodes=size, job=work
+            probes, None, sys.argv, limit, tell, nodes=size, job=job
         ).ranks
     except (PlacerError, LateError) as error:
         tell(f"the nodes have Ray's order: {first_line(error)}")
@@ -94,9 +97,3 @@ def _probes(ray: Any, nodes: list[str]) -> dict[str, dict[str, Any]]:
         message = f"Ray's nodes cannot be asked: {why}"
         hint = "placer must be on every node, as by runtime_env={'pip': ['placer']}"
         raise InputError(message, hint=hint) from None
-
-
-def _read(job: Job | str | None, ranks: int) -> Job | None:
-    from placer.formats.jobs.job import read_job
-
-    return read_job(job, gpus=ranks) if isinstance(job, str) else job

@@ -134,7 +134,8 @@ class Task:
             job = self.job_at(point)
             row["world_size"] = job.world_size
             if job.model is not None:
-                row["global_batch"] = _global_batch(job)
+                axes = job.parallelism
+                row["global_batch"] = axes.dp * job.micro_batches * job.micro_batch
             memory = machine_at(self.topology, point).gpu.memory
             if too_much := misfit(memory_score(job, memory)):
                 raise InfeasibleError(too_much)
@@ -163,10 +164,6 @@ class Task:
             workers=1,  # points run side by side
             stop=stop,
         )
-
-
-def _global_batch(job: Job) -> int:
-    return job.parallelism.dp * job.micro_batches * job.micro_batch
 
 
 def _text(error: PlacerError) -> str:
