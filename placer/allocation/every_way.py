@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.allocation.kinds import Counts, Kinds
+from placer.allocation.offers import Asked
 from placer.allocation.together import Together, together
 from placer.solve.problem.effort import QUICK
 from placer.solve.run.solution import EXACT
@@ -155,7 +156,8 @@ class EveryWay:
         if found is not None:
             return found
         nodes, allowed = self._kinds.nodes(part), self._kinds.allowed(part)
-        found = self.offers.best(index, nodes, effort=self._effort, allowed=allowed)
+        asked = Asked(effort=self._effort, allowed=allowed)
+        found = self.offers.best(index, nodes, asked)
         known.add(part, found, self._kinds.needs(found) if found else part)
         return found
 

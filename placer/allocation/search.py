@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from placer.allocation.budgets import less
 from placer.allocation.every_way import EveryWay
 from placer.allocation.fewest_leaves import on_fewest_leaves
-from placer.allocation.offers import Offers
+from placer.allocation.offers import Asked, Offers
 from placer.allocation.together import (
     Together,
     exchanged,
@@ -76,7 +76,7 @@ def searched(offers: Offers) -> Found:
     if _are_too_many(question):
         # Those that do not even fit alone are told so first.
         for index in range(len(question.jobs)):
-            offers.needed(index, question.free, enough=inf)
+            offers.needed(index, question.free, Asked(enough=inf))
         raise no_room(offers)
     alone = _alone(offers)
     leasts = [_least(offers, index, one) for index, one in enumerate(alone)]
@@ -208,9 +208,8 @@ def _least(offers: Offers, index: int, alone: Offer) -> float:
     jobs = len(question.jobs)
     to_come = jobs * (1 + (jobs > 1)) - index
     effort = _effort(question)
-    found = offers.best(
-        index, question.free, share=offers.uplinks.kept, effort=effort, to_come=to_come
-    )
+    asked = Asked(share=offers.uplinks.kept, effort=effort, to_come=to_come)
+    found = offers.best(index, question.free, asked)
     return alone.least if found is None else max(alone.least, found.least_beside)
 
 
@@ -303,9 +302,8 @@ def _again(
     question = offers.question
     _, left = left_beside(question, best.others(index))
     share = offers.uplinks.shares(best.offers)[index]
-    found = offers.best(
-        index, nodes, share=share, effort=effort, allowed=left, to_come=to_come
-    )
+    asked = Asked(share=share, effort=effort, allowed=left, to_come=to_come)
+    found = offers.best(index, nodes, asked)
     if found is None:
         return best
     return _better(best, exchanged(offers, best, index, found))
@@ -356,7 +354,7 @@ def _left_out(offers: Offers) -> list[str]:
     enough = inf if question.apart is None else 0.0
     found = []
     for index in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
-        offer = offers.best(index, free, allowed=left, enough=enough)
+        offer = offers.best(index, free, Asked(allowed=left, enough=enough))
         if offer is None:
             found.append(question.jobs[index].name)
             continue

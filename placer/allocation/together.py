@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.allocation.budgets import less
+from placer.allocation.offers import Asked
 from placer.solve.problem.compiled import Problem
 
 if TYPE_CHECKING:
@@ -73,13 +74,9 @@ def moved_to(
     its limit. What the job costs now is enough.
     """
     question, now = offers.question, best.offers[index]
-    found = offers.best(
-        index,
-        nodes,
-        allowed=left_beside(question, best.others(index))[1],
-        enough=now.solution.value,
-        is_needed=True,
-    )
+    _, left = left_beside(question, best.others(index))
+    asked = Asked(allowed=left, enough=now.solution.value, is_needed=True)
+    found = offers.best(index, nodes, asked)
     if found is None or found.moved != now.moved:
         return found, None
     after = exchanged(offers, best, index, found)
@@ -118,14 +115,13 @@ def in_turn(
         later = order[place + 1 :] if is_fair else ()
         allowed = less(left, _shares(question, later))
         nodes = _fair_part(question, free, order[place:]) if is_fair else free
-        offer = offers.best(
-            index,
-            nodes,
+        asked = Asked(
             allowed=allowed,
             enough=enough[index],
             is_bounded=True,
             to_come=len(order) - place,
         )
+        offer = offers.best(index, nodes, asked)
         if offer is None:
             break
         found[index] = offer
