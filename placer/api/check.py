@@ -129,15 +129,11 @@ def _as_it_stands(plan: Plan, inputs: Inputs) -> Claims:
 
 def taken_as_named(plan: Plan, inputs: Inputs) -> Plan:
     """The plan as if it had been made for these inputs, whatever it names."""
-    return replace(
-        plan,
-        topology={
-            **plan.topology,
-            "name": inputs.topology.name,
-            "sha256": inputs.topology.sha256,
-        },
-        job={**plan.job, "name": inputs.job.name, "sha256": inputs.job.sha256},
+    sections = (plan.topology, inputs.topology), (plan.job, inputs.job)
+    topology, job = (
+        {**said, "name": own.name, "sha256": own.sha256} for said, own in sections
     )
+    return replace(plan, topology=topology, job=job)
 
 
 def _outside(plan: Plan, inputs: Inputs) -> list[str]:

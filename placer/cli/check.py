@@ -9,18 +9,17 @@ import click
 
 from placer.base.units import plural
 from placer.cli import complete, shared
-from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import Given, given_inputs
 from placer.cli.options import flag, option
 from placer.cli.output import write_line
-from placer.cli.placements import PLAN_HELP, read_placement
+from placer.cli.placements import plan_command, read_placement
 
 if TYPE_CHECKING:
     from placer.api.claims import Claims
     from placer.placement.plan import Plan
 
 
-@command("placer check plan.json --bound", cls=PlanCommand, after=PLAN_HELP)
+@plan_command("placer check plan.json --bound")
 @click.argument("plan", shell_complete=complete.placements)
 @shared.placement
 @flag("--bound", "Also prove the lower bound again.")

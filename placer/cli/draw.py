@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete, shared
-from placer.cli.grouped import PlanCommand, command
 from placer.cli.options import OneOf, option, tell_new_name
 from placer.cli.output import output_path, write_bytes, write_text
-from placer.cli.placements import PLAN_HELP, placement_alone, with_inputs
+from placer.cli.placements import placement_alone, plan_command, with_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,11 +21,7 @@ if TYPE_CHECKING:
 _FORMATS = ("svg", "png")
 
 
-@command(
-    "placer draw plan.json --zoom rack=r012 --colour pp -o r012.png",
-    cls=PlanCommand,
-    after=PLAN_HELP,
-)
+@plan_command("placer draw plan.json --zoom rack=r012 --colour pp -o r012.png")
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
     "picture",

@@ -8,11 +8,10 @@ import click
 
 from placer.cli import complete, shared
 from placer.cli import output as outputs
-from placer.cli.grouped import PlanCommand, command
 from placer.cli.interrupt import interrupts
 from placer.cli.options import OneOf, option
 from placer.cli.output import write_line, write_text, writing
-from placer.cli.placements import PLAN_HELP, placement_alone
+from placer.cli.placements import placement_alone, plan_command
 from placer.emit.registry import FORMATS
 
 if TYPE_CHECKING:
@@ -28,11 +27,7 @@ def _formats() -> Iterator[str]:
         yield f"{row.name:<{width}}  {row.description}{needs}"
 
 
-@command(
-    "placer emit plan.json slurm-hostfile -o hosts.txt",
-    cls=PlanCommand,
-    after=PLAN_HELP,
-)
+@plan_command("placer emit plan.json slurm-hostfile -o hosts.txt")
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
     "format",

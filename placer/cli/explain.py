@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from placer.cli import complete, shared
-from placer.cli.grouped import PlanCommand, command
 from placer.cli.look import look_of_stdout
 from placer.cli.options import option
 from placer.cli.output import write_answer
-from placer.cli.placements import PLAN_HELP, note_violations, with_inputs
+from placer.cli.placements import note_violations, plan_command, with_inputs
 
 
 def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
@@ -21,11 +20,7 @@ def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(rank for text in texts for rank in parse_ranks(text)))
 
 
-@command(
-    "placer explain plan.json --rank 37 --group pp:4 --host n07",
-    cls=PlanCommand,
-    after=PLAN_HELP,
-)
+@plan_command("placer explain plan.json --rank 37 --group pp:4 --host n07")
 @click.argument("plan", shell_complete=complete.placements)
 @option("--rank N", "Rank or ranks, such as 0-3,12. Repeatable.", _ranks, to="ranks")
 @option(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from placer.base.errors import InputError
+from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import Given, given_inputs, plan_inputs, stated_inputs
 from placer.cli.options import teller
 from placer.documents.files import is_file, read_text, shown_name
@@ -25,9 +27,12 @@ KINDS_HELP = (
     "a plan file, launcher:NAME (what a launcher does by itself), baseline:NAME or "
     "hostfile:FILE"
 )
-PLAN_HELP = (
-    f"PLAN is {KINDS_HELP}; the last three need -t and -j. `placer score --list` lists "
-    "the names."
+# Of a command that takes a placement.
+plan_command = partial(
+    command,
+    cls=PlanCommand,
+    after=f"PLAN is {KINDS_HELP}; the last three need -t and -j. `placer score --list` "
+    "lists the names.",
 )
 _WHY = "only a plan keeps them"
 _INPUTS = ("topology", "job", "hosts")

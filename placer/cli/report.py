@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete, shared
-from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import plan_inputs
 from placer.cli.options import option
 from placer.cli.output import output_path, write_text
 from placer.cli.placements import (
-    PLAN_HELP,
     allocated,
     parts,
+    plan_command,
     read_placement,
     two_placements,
 )
@@ -23,11 +22,7 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
-@command(
-    "placer report plan.json --against launcher:slurm -o report.html",
-    cls=PlanCommand,
-    after=PLAN_HELP,
-)
+@plan_command("placer report plan.json --against launcher:slurm -o report.html")
 @click.argument("plan", shell_complete=complete.placements)
 @option(
     "--against PLAN",

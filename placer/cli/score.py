@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete, shared
-from placer.cli.grouped import PlanCommand, command
+from placer.cli.grouped import command
 from placer.cli.inputs import plan_inputs, stated_inputs
 from placer.cli.options import OneOf, flag, option, tell_new_name
 from placer.cli.output import write_answer, write_made, write_plan, write_text
-from placer.cli.placements import PLAN_HELP, made, note_violations
+from placer.cli.placements import made, note_violations, plan_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,11 +42,7 @@ def _names() -> Iterator[str]:
             yield f"{'':<{width}}  source: {sources[name]}"
 
 
-@command(
-    "placer score launcher:slurm -t cluster.yaml -j job.yaml",
-    cls=PlanCommand,
-    after=PLAN_HELP,
-)
+@plan_command("placer score launcher:slurm -t cluster.yaml -j job.yaml")
 @click.argument(
     "source", metavar="PLAN", required=False, shell_complete=complete.placements
 )
