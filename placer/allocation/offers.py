@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.allocation.budgets import under, use_of
-from placer.allocation.shared import Uses
+from placer.allocation.shared import Uses, limits_used, under
 from placer.base.errors import InfeasibleError
 from placer.cost import DIFFERENCE
 from placer.job.orders import in_order
@@ -26,9 +25,8 @@ from placer.solve.run.budget import InTime, LeftBehind, Patience
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from placer.allocation.budgets import Allowance
     from placer.allocation.question import Question, Running, Wanted
-    from placer.allocation.shared import Use
+    from placer.allocation.shared import Allowance, Use
     from placer.base.arrays import BoolArray, FloatArray
     from placer.job.model import Job
     from placer.solve.problem.effort import Effort
@@ -225,7 +223,7 @@ class Offers:
     def _uses(self, job: Job, solution: Solution) -> Allowance:
         """What a placement on the whole machine uses of each limit."""
         machine, limits = self.question.machine, self.question.limits
-        return use_of(limits, machine, job, solution.placement.gpu_of_rank)
+        return limits_used(limits, machine, job, solution.placement.gpu_of_rank)
 
     def _placed(
         self,

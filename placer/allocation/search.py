@@ -12,10 +12,10 @@ from itertools import permutations
 from math import inf
 from typing import TYPE_CHECKING
 
-from placer.allocation.budgets import less
 from placer.allocation.every_way import EveryWay
 from placer.allocation.fewest_leaves import on_fewest_leaves
 from placer.allocation.offers import Asked, Offers
+from placer.allocation.shared import less
 from placer.allocation.together import (
     Together,
     exchanged,

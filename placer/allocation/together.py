@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.allocation.budgets import less
 from placer.allocation.offers import Asked
+from placer.allocation.shared import less
 from placer.solve.problem.compiled import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from placer.allocation.budgets import Allowance
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
-    from placer.allocation.shared import Use
+    from placer.allocation.shared import Allowance, Use
     from placer.base.arrays import BoolArray
 
 

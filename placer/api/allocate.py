@@ -150,11 +150,10 @@ def allocate(
     listed = _listed(jobs, topology if isinstance(topology, Topology) else None)
     whole, _ = read_inputs(topology, listed[0][0])
     # The solver takes half a second to load, which wrong inputs must not pay.
-    from placer.allocation.budgets import limits_of
     from placer.allocation.grade import graded
     from placer.allocation.offers import Offers
     from placer.allocation.search import searched
-    from placer.allocation.shared import use_of
+    from placer.allocation.shared import limits_of, use_of
 
     asked = read_question(
         whole,

@@ -98,7 +98,7 @@ def read_question(
     all_names = [*(one.job.name for one in inputs), *(one.name for one in kept)]
     names = numbered(all_names)
     for name, given, now in zip(names[: len(inputs)], inputs, running, strict=True):
-        job = given.ruled(given.job)
+        job = given.ruled
         check_memory(given.machine, job)
         wanted.append(Wanted(name, job, running=now))
     kept = [

@@ -203,7 +203,7 @@ def _plan(
     )
     # Budgets that bind among all free nodes may not bind on these.
     # Equal jobs share an offer, with the name of the first of them.
-    asked, rules = inputs.job, inputs.ruled(inputs.job).rules
+    asked, rules = inputs.job, inputs.ruled.rules
     job = replace(offer.job, name=asked.name, sha256=asked.sha256, rules=rules)
     model = StepModel(machine, job)
     plan = checked_plan(inputs, machine, model, solution, seed, {})

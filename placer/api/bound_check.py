@@ -36,7 +36,7 @@ def bound_faults(
     objective, stated = plan.bound.get("objective"), plan.bound.get("lower_bound")
     if objective not in OBJECTIVES or not isinstance(stated, int | float):
         return []  # told already
-    machine, job = inputs.machine, inputs.ruled(inputs.job)
+    machine, job = inputs.machine, inputs.ruled
     if inputs.use_spares:
         job = closed(job)  # as when it was placed again
     problem = Problem.of(machine, job, objective, int(plan.solver.get("seed", 0)))

@@ -112,7 +112,7 @@ def checked(
 
 def _as_it_stands(plan: Plan, inputs: Inputs) -> Claims:
     try:
-        ruled = inputs.ruled(inputs.job)
+        ruled = inputs.ruled
     except (InputError, InfeasibleError) as error:
         lines = str(error).splitlines()
         return Claims([f"its rules cannot hold: {line}" for line in lines], [])

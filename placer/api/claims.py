@@ -73,7 +73,7 @@ def claims(plan: Plan, inputs: Inputs) -> Claims:
 
     Raises `InputError` if its placement is not one of its job on its machine.
     """
-    job = inputs.ruled(inputs.job)
+    job = inputs.ruled
     placement = placement_of_plan(plan, inputs.machine)
     check_memory(inputs.machine, job)
     model = StepModel(inputs.machine, job)

@@ -97,7 +97,7 @@ def explain(
 
 def _scene_of(inputs: Inputs, plan: Plan) -> Scene:
     """The plan's placement under all the rules it was made under."""
-    machine, job = inputs.machine, inputs.ruled(inputs.job)
+    machine, job = inputs.machine, inputs.ruled
     placement = placement_of_plan(plan, machine)
     check_memory(machine, job)
     goal = objective_of(machine, job, plan.bound.get("objective"))

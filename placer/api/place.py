@@ -182,7 +182,7 @@ def place(
 
 def _ruled(inputs: Inputs) -> Job:
     """The job under its own rules and those asked for besides."""
-    ruled = inputs.ruled(inputs.job)
+    ruled = inputs.ruled
     if ruled.parallelism.auto_order and ruled.names_ranks:
         message = "the order cannot be chosen: pins or groups name ranks by number"
         hint = "give the order these numbers are of"

@@ -281,7 +281,7 @@ def _task(
     there = set(machine.node_names)
     lost = [name for name in plan.nodes if name not in there]
     failed_hosts = tuple(dict.fromkeys([*gone, *lost]))
-    ruled = left.ruled(left.job)
+    ruled = left.ruled
     owned = {*allocated(before, plan, is_told=more is not None)}
     newcomers = dict.fromkeys(more or ())
     asked = {

@@ -217,7 +217,7 @@ def plan_of(found: Tuning, index: int) -> Plan:
     if solution is None:
         raise ValueError("the row was not placed by this search")
     inputs = Inputs.given(found.machine, found.job_of(index))
-    job = inputs.ruled(inputs.job)
+    job = inputs.ruled
     machine, model = inputs.machine, StepModel(inputs.machine, job)
     plan = checked_plan(inputs, machine, model, solution, found.seed, {})
     return judged(plan, machine, model)

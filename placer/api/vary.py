@@ -71,7 +71,7 @@ def vary(
         raise InputError(message, key="count")
     plan = plan_of(plan)
     inputs = inputs_of_plan(plan)
-    machine, job = inputs.machine, inputs.ruled(inputs.job)
+    machine, job = inputs.machine, inputs.ruled
     check_memory(machine, job)
     first = placement_of_plan(plan, machine)
     objective = plan.bound.get("objective")

@@ -47,7 +47,7 @@ def verify(
     if report and collected is not None:
         raise click.UsageError("Give --report or --collected, not both.")
     if report:
-        from placer.launch.reports import report_line
+        from placer.launch.process import report_line
 
         write_line(report_line(this_process()))
         return
@@ -59,8 +59,12 @@ def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) ->
     """Print how the reports, or this process, differ from the plan; whether not."""
     from placer.launch.compare import compare, seats_of
     from placer.launch.habits import habits
-    from placer.launch.process import this_process
-    from placer.launch.reports import Collected, read_reports, require_rank
+    from placer.launch.process import (
+        Collected,
+        read_reports,
+        require_rank,
+        this_process,
+    )
     from placer.launch.verdict_text import notes, verdict_text
     from placer.placement.plan_file import read_plan
 

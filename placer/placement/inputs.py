@@ -73,13 +73,13 @@ class Inputs:
         """The allocation as a machine."""
         return allocate(self.topology, self.hosts, self.exclude)
 
-    def ruled(self, job: Job) -> Job:
+    @cached_property
+    def ruled(self) -> Job:
         """The job under its own rules and those asked for besides.
 
-        ``job``: that of the inputs, or the same in an order or a size of its own.
         Raises `InfeasibleError` if every host of a pin has failed.
         """
-        machine = self.machine
+        job, machine = self.job, self.machine
         if self.require:
             job = with_requirements(job, machine, self.require)
         if not self.use_spares:
