@@ -75,11 +75,7 @@ class _Leaves:
     """
 
     def __init__(
-        self,
-        offers: Offers,
-        best: Together,
-        index: int,
-        limits: Sequence[float],
+        self, offers: Offers, best: Together, index: int, limits: Sequence[float]
     ) -> None:
         self._offers, self._best = offers, best
         self._index, self._limits = index, limits

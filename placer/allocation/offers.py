@@ -226,11 +226,7 @@ class Offers:
         return limits_used(limits, machine, job, solution.placement.gpu_of_rank)
 
     def _placed(
-        self,
-        index: int,
-        part: Submachine[Topology],
-        asked: Asked,
-        within: Budget,
+        self, index: int, part: Submachine[Topology], asked: Asked, within: Budget
     ) -> Offer:
         question, wanted = self.question, self.question.jobs[index]
         pinned = question.pinned[index]

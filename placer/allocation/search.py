@@ -147,10 +147,7 @@ def _are_apart(offers: Offers) -> bool:
 
 
 def _in_turn(
-    offers: Offers,
-    alone: Sequence[Offer],
-    enough: float,
-    is_fair: bool = False,
+    offers: Offers, alone: Sequence[Offer], enough: float, is_fair: bool = False
 ) -> Together | None:
     """The best of several orders in which jobs take their nodes, if any holds all.
 

@@ -95,10 +95,7 @@ def left_beside(
 
 
 def in_turn(
-    offers: Offers,
-    order: Sequence[int],
-    enough: Sequence[float],
-    is_fair: bool = False,
+    offers: Offers, order: Sequence[int], enough: Sequence[float], is_fair: bool = False
 ) -> dict[int, Offer]:
     """Each job in turn on the best of the nodes that those before it leave.
 

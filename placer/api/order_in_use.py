@@ -33,10 +33,7 @@ class Answer(NamedTuple):
 
 
 def answer(
-    machine: Topology,
-    problem: Problem,
-    found: Solution,
-    previous: PreviousPlan | None,
+    machine: Topology, problem: Problem, found: Solution, previous: PreviousPlan | None
 ) -> Answer:
     """The placement in use, or one that is better by more than runs differ.
 

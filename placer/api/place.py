@@ -18,13 +18,7 @@ from placer.api.options import (
     seconds_of,
 )
 from placer.api.result import Result
-from placer.base.arguments import (
-    INTEGER,
-    NOTHING,
-    TEXT,
-    instance,
-    takes,
-)
+from placer.base.arguments import INTEGER, NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, Problem, StoppedError, refuse
 from placer.base.threads import granted_cores
 from placer.cost.step import StepModel

@@ -15,9 +15,7 @@ from placer.api.inputs import inputs_of_plan, read_given_job
 from placer.api.judged import judged
 from placer.api.options import limit_problems, search_seconds, seconds_of
 from placer.api.result import Result
-from placer.base.arguments import (
-    takes,
-)
+from placer.base.arguments import takes
 from placer.base.errors import InfeasibleError, InputError, Problem, refuse
 from placer.base.hostlist import compress
 from placer.base.naming import named

@@ -11,12 +11,7 @@ from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
 from placer.api.judged import judged
 from placer.api.options import limit_problems, seconds_of
-from placer.base.arguments import (
-    NOTHING,
-    TEXT,
-    TEXTS,
-    takes,
-)
+from placer.base.arguments import NOTHING, TEXT, TEXTS, takes
 from placer.base.errors import (
     InfeasibleError,
     InputError,

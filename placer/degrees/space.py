@@ -89,9 +89,7 @@ class Legal:
             for experts in self._allowed(framework.experts, self._experts(bare)):
                 for stages in chunks[bare.pp]:
                     shape = experts._replace(
-                        vp=stages.vp,
-                        embedding=stages.embedding,
-                        loss=stages.loss,
+                        vp=stages.vp, embedding=stages.embedding, loss=stages.loss
                     )
                     yield from self._allowed(framework.batch, self._batches(shape))
 

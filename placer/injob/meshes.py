@@ -20,12 +20,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from placer.api.options import seconds_of
-from placer.base.arguments import (
-    NOTHING,
-    Kind,
-    sequence,
-    takes,
-)
+from placer.base.arguments import NOTHING, Kind, sequence, takes
 from placer.base.errors import InputError
 from placer.injob.again import LIMIT_S, placed_again
 from placer.injob.bounded import first_line, needed

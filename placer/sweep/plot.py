@@ -60,10 +60,7 @@ def _row(section: Section, swept: list[str]) -> dict[str, Any]:
 
 Row = Mapping[str, Any]
 
-_PANELS = {
-    "step_time_s": "step time",
-    "exposed_scale_out_s": "exposed scale-out time",
-}
+_PANELS = {"step_time_s": "step time", "exposed_scale_out_s": "exposed scale-out time"}
 
 
 def sweep_plot(rows: Sequence[Row], swept: Sequence[str], theme: str = "auto") -> str:
