@@ -7,7 +7,7 @@ nodes bounds what it costs on fewer, and is reached on more. So few ways are pla
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import inf
@@ -22,8 +22,6 @@ from placer.solve.problem.effort import QUICK
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
     from placer.solve.problem.effort import Effort

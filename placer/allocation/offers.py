@@ -7,6 +7,7 @@ value on some is an upper limit on more.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,8 +24,6 @@ from placer.solve.problem.effort import NORMAL, QUICK, params_of
 from placer.solve.run.budget import InTime, LeftBehind, Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from placer.allocation.question import Question, Running, Wanted
     from placer.allocation.shared import Allowance, Use
     from placer.base.arrays import BoolArray, FloatArray

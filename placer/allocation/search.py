@@ -6,6 +6,7 @@ On small machines every way to part the nodes is walked, which proves more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
@@ -32,8 +33,6 @@ from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE
 from placer.solve.run.solution import EXACT, is_reached
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from placer.allocation.offers import Offer
     from placer.allocation.question import Question
     from placer.base.arrays import BoolArray

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from placer.allocation.shared import less
 from placer.solve.problem.compiled import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
     from placer.allocation.shared import Allowance, Use

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from placer.api.options import OBJECTIVES
@@ -13,8 +14,6 @@ from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import EXACT, Progress, Solution
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import chain
@@ -24,8 +25,6 @@ from placer.cli.progress import JobLines
 from placer.documents.files import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from placer.allocation.allocation import Allocation
     from placer.formats.jobs.job_list import Listed
     from placer.job.model import Job

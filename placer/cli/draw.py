@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +13,6 @@ from placer.cli.output import output_path, write_bytes, write_text
 from placer.cli.placements import placement_alone, plan_command, with_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.cost.step import Step
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan

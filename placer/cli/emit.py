@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,8 +16,6 @@ from placer.cli.placements import placement_alone, plan_command
 from placer.emit.registry import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from placer.emit import FormatName
 
 

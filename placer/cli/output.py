@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,8 +17,6 @@ from placer.cli.look import look_of_stdout
 from placer.documents import files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from placer.allocation.allocation import Allocation
     from placer.degrees.tuning import Tuning
     from placer.placement.plan import Plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,8 +18,6 @@ from placer.cli.searching import run_search
 from placer.solve.problem.effort import EFFORTS, MEASURABLE, is_effort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.api.result import Result
     from placer.cli.progress import ProgressLines
     from placer.placement.plan import Plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,8 +16,6 @@ from placer.cli.output import write_made
 from placer.cli.searching import run_search
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.api.replace import Replacement
     from placer.cli.progress import ProgressLines
 

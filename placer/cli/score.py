@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ from placer.cli.output import write_answer, write_made, write_plan, write_text
 from placer.cli.placements import made, note_violations, plan_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,8 +15,6 @@ from placer.cli.progress import QUIET_S, ProgressLines
 from placer.documents.files import check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.api.result import Result
 
     Stop = Callable[[], bool]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from placer.cli.progress import CountBar, Due
 from placer.documents.files import check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.sweep.result import Sweep
     from placer.workers.engine import Stop
 

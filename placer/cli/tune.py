@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from placer.cli.progress import Due
 from placer.documents.files import check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from placer.degrees.found import State
     from placer.degrees.tuning import Tuning
 

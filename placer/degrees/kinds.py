@@ -6,6 +6,7 @@ their steps and their memory by less than the model can tell.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,8 +20,6 @@ from placer.explain.difference import Saving
 from placer.explain.uncertain import drawn_models, links_are_assumed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from placer.degrees.choice import Choice
     from placer.degrees.found import Row
     from placer.job.model import Job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,8 +24,6 @@ from placer.topology.compact import compact_document
 from placer.topology.read import decode_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
