@@ -11,7 +11,6 @@ import numpy as np
 from placer.allocation.allocation import Allocation, JobNodes
 from placer.allocation.fewest_leaves import leaf_tier
 from placer.api.checked_plan import checked_plan
-from placer.api.judged import judged
 from placer.base.hostlist import compress
 from placer.cost.step import StepModel
 from placer.report.allocation_table import grade_text
@@ -206,8 +205,7 @@ def _plan(
     asked, rules = inputs.job, inputs.ruled.rules
     job = replace(offer.job, name=asked.name, sha256=asked.sha256, rules=rules)
     model = StepModel(machine, job)
-    plan = checked_plan(inputs, machine, model, solution, seed, {})
-    return judged(plan, machine, model)
+    return checked_plan(inputs, machine, model, solution, seed, {})
 
 
 def _kept_nodes(one: Kept, share: Use | None, whole: Topology) -> JobNodes:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
-from placer.api.judged import judged
 from placer.api.options import (
     ObjectiveName,
     effort_problems,
@@ -165,13 +164,14 @@ def place(
     budget = Budget(seconds, stop, workers=workers or granted_cores())
     found = _search(asked, budget, progress)
     solution = found.solution
+    advice, best, saved = found.advice, found.best, found.saved
     plan = checked_plan(
-        inputs, machine, found.model, solution, seed, found.advice, found.best
+        inputs, machine, found.model, solution, seed, advice, best, saved=saved
     )
     if earlier is not None:
         seats = earlier.seats(found.model.job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
-    return Result(judged(plan, machine, found.model, found.saved))
+    return Result(plan)
 
 
 def _ruled(inputs: Inputs) -> Job:

@@ -12,7 +12,6 @@ import numpy as np
 
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import inputs_of_plan, read_given_job
-from placer.api.judged import judged
 from placer.api.options import limit_problems, search_seconds, seconds_of
 from placer.api.result import Result
 from placer.base.arguments import takes
@@ -323,10 +322,9 @@ def _plan_of(
         section["value_before"] = task.cost_before
     if given_up:
         section["given_up"] = given_up
-    plan = checked_plan(
+    return checked_plan(
         task.left, task.machine, model, found.solution, seed, {}, previous=section
     )
-    return judged(plan, task.machine, model)
 
 
 def _with_hint(error: InfeasibleError, machine: Topology) -> InfeasibleError:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
-from placer.api.judged import judged
 from placer.api.options import limit_problems, seconds_of
 from placer.base.arguments import NOTHING, TEXT, TEXTS, takes
 from placer.base.errors import (
@@ -214,8 +213,7 @@ def plan_of(found: Tuning, index: int) -> Plan:
     inputs = Inputs.given(found.machine, found.job_of(index))
     job = inputs.ruled
     machine, model = inputs.machine, StepModel(inputs.machine, job)
-    plan = checked_plan(inputs, machine, model, solution, found.seed, {})
-    return judged(plan, machine, model)
+    return checked_plan(inputs, machine, model, solution, found.seed, {})
 
 
 def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:
