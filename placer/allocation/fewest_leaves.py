@@ -59,7 +59,7 @@ def leaves_first(question: Question, found: Together) -> bool:
 
 
 def on_fewest_leaves(offers: Offers, best: Together) -> Together:
-    """The same or an allocation on fewer leaves as good as it, job after job."""
+    """The allocation, or one on fewer leaves as good as it, job after job."""
     if not leaves_first(offers.question, best):
         return best
     limits = [value * (1 + JITTER) for value in best.values]

@@ -45,7 +45,7 @@ PLACED_OF_ALL = 32
 
 
 def with_useful_rest(offers: Offers, best: Together) -> Together:
-    """The same or another allocation within the tolerance, job after job."""
+    """The allocation, or another within the tolerance, job after job."""
     question = offers.question
     limits = [value * (1 + question.tolerance + EXACT) for value in best.values]
     walk = _Walk(offers, Rest(question.machine, question.demand), limits)
