@@ -7,7 +7,7 @@ nodes bounds what it costs on fewer, and is reached on more. So few ways are pla
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import inf
@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.allocation.kinds import Counts, Kinds
+from placer.allocation.offers import Asked
 from placer.allocation.together import Together, together
 from placer.solve.problem.effort import QUICK
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
-    from placer.allocation.shared import Uses
     from placer.solve.problem.effort import Effort
 
 # Ways that are looked at, and parts that are listed for that, at the most.
@@ -42,7 +40,6 @@ class EveryWay:
     """The walk through all ways, from the best offer of each job alone."""
 
     offers: Offers
-    uses: Uses
     alone: Sequence[Offer]
     best: Together | None  # the best that is known
     # Whether nothing is left out that may be better.
@@ -121,7 +118,7 @@ class EveryWay:
         self.least = min(self.least, bound)
         found = [self._offer(index, part) for index, part in enumerate(parts)]
         dealt = self._kinds.dealt([offer for offer in found if offer is not None])
-        now = together(self.question, self.uses, dealt)
+        now = together(self.offers, dealt)
         if now.cost < self._limit:
             self.best = now
 
@@ -157,7 +154,8 @@ class EveryWay:
         if found is not None:
             return found
         nodes, allowed = self._kinds.nodes(part), self._kinds.allowed(part)
-        found = self.offers.best(index, nodes, effort=self._effort, allowed=allowed)
+        asked = Asked(effort=self._effort, allowed=allowed)
+        found = self.offers.best(index, nodes, asked)
         known.add(part, found, self._kinds.needs(found) if found else part)
         return found
 

@@ -24,7 +24,6 @@ from placer.cost import JITTER
 if TYPE_CHECKING:
     from placer.allocation.offers import Offers
     from placer.allocation.question import Question
-    from placer.allocation.shared import Uses
     from placer.allocation.together import Together
     from placer.base.arrays import BoolArray
     from placer.topology.model import Topology
@@ -59,13 +58,13 @@ def leaves_first(question: Question, found: Together) -> bool:
     return is_time and not question.asks_for_rest and leaf_tier(question.machine) > 0
 
 
-def on_fewest_leaves(offers: Offers, uses: Uses, best: Together) -> Together:
+def on_fewest_leaves(offers: Offers, best: Together) -> Together:
     """The allocation, or one on fewer leaves as good as it, job after job."""
     if not leaves_first(offers.question, best):
         return best
     limits = [value * (1 + JITTER) for value in best.values]
     for index in range(len(best.offers)):
-        best = _Leaves(offers, uses, best, index, limits).fewest()
+        best = _Leaves(offers, best, index, limits).fewest()
     return best
 
 
@@ -76,14 +75,9 @@ class _Leaves:
     """
 
     def __init__(
-        self,
-        offers: Offers,
-        uses: Uses,
-        best: Together,
-        index: int,
-        limits: Sequence[float],
+        self, offers: Offers, best: Together, index: int, limits: Sequence[float]
     ) -> None:
-        self._offers, self._uses, self._best = offers, uses, best
+        self._offers, self._best = offers, best
         self._index, self._limits = index, limits
         question, machine = offers.question, offers.question.machine
         free, _ = left_beside(question, best.others(index))
@@ -115,7 +109,7 @@ class _Leaves:
         for leaves in islice(self._sets(size), PLACED):
             nodes = self._free & np.isin(self._row, leaves)
             _, after = moved_to(
-                self._offers, self._uses, self._best, self._index, nodes, self._limits
+                self._offers, self._best, self._index, nodes, self._limits
             )
             if after is not None:
                 return after

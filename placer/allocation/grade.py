@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from placer.allocation.offers import Asked
 from placer.base.errors import InfeasibleError
 from placer.solve.problem.effort import NORMAL
 from placer.solve.run.rest import Rest
@@ -41,7 +42,7 @@ def graded(offers: Offers, found: Found, granted: BoolArray) -> Graded:
     """
     question = offers.question
     try:
-        own = offers.needed(0, granted, effort=NORMAL)
+        own = offers.needed(0, granted, Asked(effort=NORMAL))
     except InfeasibleError as error:
         raise error.of("the granted hosts cannot hold the job") from None
     best = found.together.offers[0]

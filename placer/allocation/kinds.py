@@ -7,7 +7,7 @@ of the question.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
@@ -18,8 +18,6 @@ from placer.placement.placement import Placement
 from placer.solve.tree.symmetry import Symmetry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from placer.allocation.offers import Offer
     from placer.allocation.question import Question
     from placer.base.arrays import BoolArray, IntArray

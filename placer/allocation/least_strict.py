@@ -80,11 +80,7 @@ def _is_kept(machine: Topology, used: np.ndarray, slices: Slices) -> bool:
 
 
 def _worst(
-    question: Question,
-    offer: Offer,
-    used: np.ndarray,
-    slices: Slices,
-    budget: Budget,
+    question: Question, offer: Offer, used: np.ndarray, slices: Slices, budget: Budget
 ) -> float:
     """The value on the worst nodes that keep a request; infinite where none fits."""
     machine = worst_machine(question.machine, used, slices)

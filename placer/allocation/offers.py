@@ -7,12 +7,13 @@ value on some is an upper limit on more.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.allocation.budgets import under, use_of
+from placer.allocation.shared import Uses, limits_used, under
 from placer.base.errors import InfeasibleError
 from placer.cost import DIFFERENCE
 from placer.job.orders import in_order
@@ -23,10 +24,8 @@ from placer.solve.problem.effort import NORMAL, QUICK, params_of
 from placer.solve.run.budget import InTime, LeftBehind, Patience
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from placer.allocation.budgets import Allowance
     from placer.allocation.question import Question, Running, Wanted
+    from placer.allocation.shared import Allowance, Use
     from placer.base.arrays import BoolArray, FloatArray
     from placer.job.model import Job
     from placer.solve.problem.effort import Effort
@@ -36,18 +35,25 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 
-class Asked(TypedDict, total=False):
-    """What `Offers.best` takes, too."""
+class Asked(NamedTuple):
+    """How a job is searched for.
 
-    share: tuple[FloatArray, ...] | None
-    effort: Effort
-    allowed: Allowance | None
-    enough: float
-    is_needed: bool
-    is_bounded: bool
-    to_come: int
+    The search ends with a placement of value ``enough``. Where nothing worse will do
+    (``is_needed``), it asks no programs. It works out no bound of its own then, nor
+    where it is said to be bounded: that on all free nodes holds. It shares what time is
+    left with all ``to_come``.
+    """
+
+    share: tuple[FloatArray, ...] | None = None  # of each uplink; None for all of it
+    effort: Effort = QUICK
+    allowed: Allowance | None = None  # of the limits; None for all that is allowed
+    enough: float = 0.0
+    is_needed: bool = False
+    is_bounded: bool = False
+    to_come: int = 1
 
 
+AS_USUAL = Asked()
 # Free nodes of a machine on which nothing less than a proof will do.
 SMALL_NODES = 64
 
@@ -74,7 +80,8 @@ class Offers:
     """The offers of all jobs of a question, each worked out once.
 
     ``budget``: of the searches. ``progress``: told the job of each search before it,
-    and how many have begun.
+    and how many have begun. ``always``: what jobs that stay where they are take of the
+    uplinks. ``uplinks``: what all leave each other.
     """
 
     def __init__(
@@ -82,8 +89,10 @@ class Offers:
         question: Question,
         budget: Budget,
         progress: Callable[[str, int], None] = lambda _job, _number: None,
+        always: Sequence[Use] = (),
     ) -> None:
         self.progress = progress
+        self.uplinks = Uses(question.machine, always)
         self.question, self.budget = question, budget
         self.is_cut_short = False  # whether one ended for want of time
         # Whether one found no placement, and did not prove that there is none.
@@ -105,43 +114,27 @@ class Offers:
         ``to_come``: searches that share what time is left, this one among them. Raises
         `InfeasibleError` if they cannot hold it.
         """
-        found = self.needed(index, self.question.free, effort=effort, to_come=to_come)
+        asked = Asked(effort=effort, to_come=to_come)
+        found = self.needed(index, self.question.free, asked)
         self._bounds[self._first_alike[index]] = found.solution.lower_bound
         return found
 
     def best(
-        self, index: int, nodes: BoolArray, **asked: Unpack[Asked]
+        self, index: int, nodes: BoolArray, asked: Asked = AS_USUAL
     ) -> Offer | None:
-        """The offer of a job for some nodes; None where they cannot hold it.
-
-        The search ends with a placement of value ``enough``. Where nothing worse will
-        do (``is_needed``), it asks no programs. It works out no bound of its own then,
-        nor where it is said to be bounded: that on all free nodes holds. It shares what
-        time is left with all ``to_come``.
-        """
+        """The offer of a job for some nodes; None where they cannot hold it."""
         try:
-            return self.needed(index, nodes, **asked)
+            return self.needed(index, nodes, asked)
         except InfeasibleError:
             return None
 
-    def needed(
-        self,
-        index: int,
-        nodes: BoolArray,
-        *,
-        share: tuple[FloatArray, ...] | None = None,
-        effort: Effort = QUICK,
-        allowed: Allowance | None = None,
-        enough: float = 0.0,
-        is_needed: bool = False,
-        is_bounded: bool = False,
-        to_come: int = 1,
-    ) -> Offer:
-        """The offer as `best` says, with an allowance of the limits; all by default.
+    def needed(self, index: int, nodes: BoolArray, asked: Asked = AS_USUAL) -> Offer:
+        """The offer of a job for some nodes.
 
         Raises `InfeasibleError` where they cannot hold it, with the reason; of several
         jobs it is named.
         """
+        share, effort, allowed, enough, *_ = asked
         jobs = self.question.jobs
         name = jobs[index].name
         who = f"{name}: " if len(jobs) > 1 else ""
@@ -150,7 +143,7 @@ class Offers:
         allowed = self._within_need(index, allowed)
         index = self._first_alike[index]
         same = index, nodes.tobytes(), shares, effort, allowed
-        key = (*same, enough, is_needed, is_bounded)
+        key = (*same, enough, asked.is_needed, asked.is_bounded)
         harder = index, nodes.tobytes(), shares, NORMAL, allowed, 0.0, False, False
         for known_key in (key, (*same, 0.0, False, False), harder):
             known = self._known.get(known_key)
@@ -161,16 +154,10 @@ class Offers:
         self.count += 1
         self.progress(name, self.count)
         self._known[key] = None
-        is_known = is_needed or is_bounded
-        bound = self._bounds.get(index, 0.0) if is_known else 0.0
-        within = self.budget.share(to_come)
+        within = self.budget.share(asked.to_come)
         try:
-            ends = {
-                "enough_value": enough,
-                "asks_enough": is_needed,
-                "known_bound": bound,
-            }
-            found = self._worked_out(index, nodes, share, effort, allowed, ends, within)
+            asked = asked._replace(allowed=allowed)
+            found = self._worked_out(index, nodes, asked, within)
         except InfeasibleError as error:
             self.is_unsure |= not error.is_proved
             raise (error.of(name) if len(jobs) > 1 else error) from None
@@ -186,20 +173,13 @@ class Offers:
         return tuple(min(most, limit.most_of(job)) for most, limit in pairs)
 
     def _worked_out(
-        self,
-        index: int,
-        nodes: BoolArray,
-        share: tuple[FloatArray, ...] | None,
-        effort: Effort,
-        allowed: Allowance,
-        ends: Mapping[str, float],
-        within: Budget,
+        self, index: int, nodes: BoolArray, asked: Asked, within: Budget
     ) -> Offer:
         wanted = self.question.jobs[index]
-        stay = self._stay(index, nodes, allowed)
+        stay = self._stay(index, nodes, asked.allowed or ())
         try:
-            part = self.question.part(nodes, share)
-            new = self._placed(index, part, effort, allowed, ends, within)
+            part = self.question.part(nodes, asked.share)
+            new = self._placed(index, part, asked, within)
         except InfeasibleError as error:
             if stay is None:
                 raise
@@ -242,16 +222,10 @@ class Offers:
     def _uses(self, job: Job, solution: Solution) -> Allowance:
         """What a placement on the whole machine uses of each limit."""
         machine, limits = self.question.machine, self.question.limits
-        return use_of(limits, machine, job, solution.placement.gpu_of_rank)
+        return limits_used(limits, machine, job, solution.placement.gpu_of_rank)
 
     def _placed(
-        self,
-        index: int,
-        part: Submachine[Topology],
-        effort: Effort,
-        allowed: Allowance,
-        ends: Mapping[str, float],
-        within: Budget,
+        self, index: int, part: Submachine[Topology], asked: Asked, within: Budget
     ) -> Offer:
         question, wanted = self.question, self.question.jobs[index]
         pinned = question.pinned[index]
@@ -259,7 +233,7 @@ class Offers:
             raise InfeasibleError("none of the nodes that it may have is free")
         job = wanted.job
         if question.limits:
-            job = under(question.limits, allowed, job)
+            job = under(question.limits, asked.allowed or (), job)
         free = part.topology.num_gpus
         if free < job.world_size:
             from placer.solve.diagnose.conflict import smaller_job
@@ -269,11 +243,13 @@ class Offers:
                 f"{_kept_out(question)}",
                 hints=[smaller_job(part.topology.by_island, job)],
             )
-        problem = Problem.of(
-            part.topology, job, question.objective, question.seed
-        ).with_params(
-            **params_of(effort),
-            **ends,
+        is_bounded = asked.is_needed or asked.is_bounded
+        problem = Problem.of(part.topology, job, question.objective, question.seed)
+        problem = problem.with_params(
+            **params_of(asked.effort),
+            enough_value=asked.enough,
+            asks_enough=asked.is_needed,
+            known_bound=self._bounds.get(index, 0.0) if is_bounded else 0.0,
             search_gap=0.0 if int(question.free.sum()) <= SMALL_NODES else DIFFERENCE,
         )
         chosen, solution = solved_in_time(problem, within)

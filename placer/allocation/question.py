@@ -22,7 +22,7 @@ from placer.solve.problem.submachine import Submachine
 from placer.solve.run.rest import DEMAND
 
 if TYPE_CHECKING:
-    from placer.allocation.budgets import Allowance, Limit
+    from placer.allocation.shared import Allowance, Limit
     from placer.base.arrays import FloatArray
     from placer.job.model import Job
     from placer.solve.run.solution import Solution

@@ -6,17 +6,17 @@ On small machines every way to part the nodes is walked, which proves more.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
 from math import inf
 from typing import TYPE_CHECKING
 
-from placer.allocation.budgets import less
 from placer.allocation.every_way import EveryWay
 from placer.allocation.fewest_leaves import on_fewest_leaves
-from placer.allocation.offers import Offers
-from placer.allocation.shared import Uses
+from placer.allocation.offers import Asked, Offers
+from placer.allocation.shared import less
 from placer.allocation.together import (
     Together,
     exchanged,
@@ -33,11 +33,8 @@ from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE
 from placer.solve.run.solution import EXACT, is_reached
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from placer.allocation.offers import Offer
     from placer.allocation.question import Question
-    from placer.allocation.shared import Use
     from placer.base.arrays import BoolArray
     from placer.solve.problem.effort import Effort
 
@@ -68,21 +65,20 @@ class Found:
         return is_reached(self.together.cost, self.least)
 
 
-def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
+def searched(offers: Offers) -> Found:
     """Nodes and placements of all jobs of a question.
 
-    ``always``: of uplinks, by jobs that stay where they are. Raises `InfeasibleError`
-    if the nodes cannot hold a job, or no order was found that holds them all.
+    Raises `InfeasibleError` if the nodes cannot hold a job, or no order was found that
+    holds them all.
     """
     question = offers.question
-    uses = Uses(question.machine, always)
     if _are_too_many(question):
         # Those that do not even fit alone are told so first.
         for index in range(len(question.jobs)):
-            offers.needed(index, question.free, enough=inf)
+            offers.needed(index, question.free, Asked(enough=inf))
         raise no_room(offers)
-    alone = _alone(offers, uses)
-    leasts = [_least(offers, uses, index, one) for index, one in enumerate(alone)]
+    alone = _alone(offers)
+    leasts = [_least(offers, index, one) for index, one in enumerate(alone)]
     least = least_together(question, leasts)
     argument = "every job with all free nodes to itself"
     # A job that is as good as alone has nothing to gain from those beside it.
@@ -92,11 +88,11 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
     ]
     all_enough = least_together(question, enough)
     is_enough = partial(_is_enough, question, all_enough)
-    best = _all_in_turn(offers, uses, alone, all_enough)
-    if best is not None and not is_enough(best) and not _are_apart(question, uses):
-        best = _one_by_one(offers, uses, enough, best)
+    best = _all_in_turn(offers, alone, all_enough)
+    if best is not None and not is_enough(best) and not _are_apart(offers):
+        best = _one_by_one(offers, enough, best)
     if len(alone) > 1 and (best is None or not is_reached(best.cost, least)):
-        ways = EveryWay(offers, uses, alone, best).walked()
+        ways = EveryWay(offers, alone, best).walked()
         best = ways.best
         if ways.is_complete:
             least, argument = max(least, ways.least), "every way to part the nodes"
@@ -104,9 +100,9 @@ def searched(offers: Offers, always: Sequence[Use] = ()) -> Found:
         raise no_room(offers)
     # On huge machines constructions differ by more than steps that look alike.
     if int(question.free.sum()) <= SEARCHED_NODES:
-        best = on_fewest_leaves(offers, uses, best)
-    best = with_useful_rest(offers, uses, best)
-    best = _on_own_nodes(offers, uses, leasts, best)
+        best = on_fewest_leaves(offers, best)
+    best = with_useful_rest(offers, best)
+    best = _on_own_nodes(offers, leasts, best)
     least = min(least, best.cost)
     why = _stop_reason(offers, is_reached(best.cost, least))
     return Found(best, tuple(alone), least, argument, why)
@@ -123,37 +119,34 @@ def _stop_reason(offers: Offers, is_proved: bool) -> str:
 
 
 def _all_in_turn(
-    offers: Offers, uses: Uses, alone: Sequence[Offer], enough: float
+    offers: Offers, alone: Sequence[Offer], enough: float
 ) -> Together | None:
     """The best of turns in which each job takes what it likes, and of fair ones."""
     question = offers.question
-    if _are_apart(question, uses):
+    if _are_apart(offers):
         # The first order will do: in any other they have as many domains.
-        fair = _in_turn(offers, uses, alone, inf, is_fair=True)
-        return fair or _in_turn(offers, uses, alone, enough)
-    best = _in_turn(offers, uses, alone, enough)
-    may_help = bool(question.limits) or (len(alone) > 1 and uses.meet)
+        fair = _in_turn(offers, alone, inf, is_fair=True)
+        return fair or _in_turn(offers, alone, enough)
+    best = _in_turn(offers, alone, enough)
+    may_help = bool(question.limits) or (len(alone) > 1 and offers.uplinks.meet)
     if may_help and not _is_enough(question, enough, best):
-        fair = _in_turn(offers, uses, alone, enough, is_fair=True)
+        fair = _in_turn(offers, alone, enough, is_fair=True)
         best = fair if best is None else best if fair is None else _better(best, fair)
     return best
 
 
-def _are_apart(question: Question, uses: Uses) -> bool:
+def _are_apart(offers: Offers) -> bool:
     """Whether jobs have domains of their own: behind thin uplinks on huge machines.
 
     To look for those that do well beside each other takes long there.
     """
+    question = offers.question
     is_huge = int(question.free.sum()) > SEARCHED_NODES
-    return is_huge and uses.meet and len(question.jobs) > 1
+    return is_huge and offers.uplinks.meet and len(question.jobs) > 1
 
 
 def _in_turn(
-    offers: Offers,
-    uses: Uses,
-    alone: Sequence[Offer],
-    enough: float,
-    is_fair: bool = False,
+    offers: Offers, alone: Sequence[Offer], enough: float, is_fair: bool = False
 ) -> Together | None:
     """The best of several orders in which jobs take their nodes, if any holds all.
 
@@ -171,7 +164,7 @@ def _in_turn(
         tried.add(order)
         found = in_turn(offers, order, values, is_fair)
         if len(found) == len(order):
-            now = together(question, uses, [found[i] for i in indices])
+            now = together(offers, [found[i] for i in indices])
             best = _better(best, now)
             if _is_enough(question, enough, best) or offers.budget.is_over():
                 break
@@ -189,13 +182,13 @@ def _loss(question: Question, alone: Offer, found: Offer | None, index: int) -> 
     return question.jobs[index].weight * (found.cost - alone.cost)
 
 
-def _alone(offers: Offers, uses: Uses) -> list[Offer]:
+def _alone(offers: Offers) -> list[Offer]:
     """Each job alone on all free nodes, an equal share of the time for each.
 
     Those together get as much time as all alone, and where some stay as much again.
     """
     indices = range(len(offers.question.jobs))
-    after = len(indices) * ((len(indices) > 1) + (uses.kept is not None))
+    after = len(indices) * ((len(indices) > 1) + (offers.uplinks.kept is not None))
     found = []
     for index in indices:
         to_come = offers.different(indices[index:]) + after
@@ -203,17 +196,16 @@ def _alone(offers: Offers, uses: Uses) -> list[Offer]:
     return found
 
 
-def _least(offers: Offers, uses: Uses, index: int, alone: Offer) -> float:
+def _least(offers: Offers, index: int, alone: Offer) -> float:
     """A bound on what a job costs on all free nodes, beside those that stay."""
-    if uses.kept is None:
+    if offers.uplinks.kept is None:
         return alone.least
     question = offers.question
     jobs = len(question.jobs)
     to_come = jobs * (1 + (jobs > 1)) - index
     effort = _effort(question)
-    found = offers.best(
-        index, question.free, share=uses.kept, effort=effort, to_come=to_come
-    )
+    asked = Asked(share=offers.uplinks.kept, effort=effort, to_come=to_come)
+    found = offers.best(index, question.free, asked)
     return alone.least if found is None else max(alone.least, found.least_beside)
 
 
@@ -244,9 +236,7 @@ def _better(best: Together | None, found: Together) -> Together:
     return best
 
 
-def _one_by_one(
-    offers: Offers, uses: Uses, enough: Sequence[float], best: Together
-) -> Together:
+def _one_by_one(offers: Offers, enough: Sequence[float], best: Together) -> Together:
     """Each job again on its own nodes and those that nobody has, while that helps.
 
     It sees the uplinks as the others leave them. One that costs as little as is
@@ -263,15 +253,13 @@ def _one_by_one(
                 nodes, _ = left_beside(question, best.others(index))
                 to_come = len(dear) - dear.index(index)
                 effort = _effort(question)
-                best = _again(offers, uses, best, index, nodes, effort, to_come)
+                best = _again(offers, best, index, nodes, effort, to_come)
         if best.cost >= before * (1 - EXACT):
             break
     return best
 
 
-def _on_own_nodes(
-    offers: Offers, uses: Uses, leasts: Sequence[float], best: Together
-) -> Together:
+def _on_own_nodes(offers: Offers, leasts: Sequence[float], best: Together) -> Together:
     """By all methods each job that constructions alone left far from its bound.
 
     On the nodes that it has, the farthest first; all share what time is left.
@@ -284,7 +272,7 @@ def _on_own_nodes(
         if offers.budget.is_over():
             break
         nodes, to_come = best.offers[index].nodes, len(far) - place
-        best = _again(offers, uses, best, index, nodes, NORMAL, to_come)
+        best = _again(offers, best, index, nodes, NORMAL, to_come)
     return best
 
 
@@ -300,7 +288,6 @@ def _dearer(best: Together, leasts: Sequence[float], share: float) -> list[int]:
 
 def _again(
     offers: Offers,
-    uses: Uses,
     best: Together,
     index: int,
     nodes: BoolArray,
@@ -310,13 +297,12 @@ def _again(
     """An allocation with one job searched again on some nodes, where that helps."""
     question = offers.question
     _, left = left_beside(question, best.others(index))
-    share = uses.shares(best.offers)[index]
-    found = offers.best(
-        index, nodes, share=share, effort=effort, allowed=left, to_come=to_come
-    )
+    share = offers.uplinks.shares(best.offers)[index]
+    asked = Asked(share=share, effort=effort, allowed=left, to_come=to_come)
+    found = offers.best(index, nodes, asked)
     if found is None:
         return best
-    return _better(best, exchanged(question, uses, best, index, found))
+    return _better(best, exchanged(offers, best, index, found))
 
 
 def no_room(offers: Offers) -> InfeasibleError:
@@ -364,7 +350,7 @@ def _left_out(offers: Offers) -> list[str]:
     enough = inf if question.apart is None else 0.0
     found = []
     for index in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
-        offer = offers.best(index, free, allowed=left, enough=enough)
+        offer = offers.best(index, free, Asked(allowed=left, enough=enough))
         if offer is None:
             found.append(question.jobs[index].name)
             continue

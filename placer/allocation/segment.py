@@ -143,10 +143,7 @@ def _flags(size: int, domain: int) -> dict[str, Any]:
         "environment": f"SBATCH_SEGMENT_SIZE={size}",
         "pending": f"scontrol update JobId=ID SegmentSize={size}",
         "topology.conf": f"BlockSizes={domain}",
-        "kueue": {
-            f"{_SLICE}-required-topology": _LABEL,
-            f"{_SLICE}-size": str(size),
-        },
+        "kueue": {f"{_SLICE}-required-topology": _LABEL, f"{_SLICE}-size": str(size)},
     }
 
 

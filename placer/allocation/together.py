@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.allocation.budgets import less
+from placer.allocation.offers import Asked
+from placer.allocation.shared import less
 from placer.solve.problem.compiled import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from placer.allocation.budgets import Allowance
     from placer.allocation.offers import Offer, Offers
     from placer.allocation.question import Question
-    from placer.allocation.shared import Use, Uses
+    from placer.allocation.shared import Allowance, Use
     from placer.base.arrays import BoolArray
 
 
@@ -39,31 +38,29 @@ class Together:
         return [offer for i, offer in enumerate(self.offers) if i != index]
 
 
-def together(question: Question, uses: Uses, offers: Sequence[Offer]) -> Together:
+def together(offers: Offers, found: Sequence[Offer]) -> Together:
     """The jobs on these nodes, all of them running."""
+    question = offers.question
     values = tuple(
         _value(question, offer, share)
-        for offer, share in zip(offers, uses.shares(offers), strict=True)
+        for offer, share in zip(found, offers.uplinks.shares(found), strict=True)
     )
     cost = sum(
         wanted.weight * (value + offer.cost - offer.solution.value)
-        for wanted, offer, value in zip(question.jobs, offers, values, strict=True)
+        for wanted, offer, value in zip(question.jobs, found, values, strict=True)
     )
-    return Together(tuple(offers), values, cost)
+    return Together(tuple(found), values, cost)
 
 
-def exchanged(
-    question: Question, uses: Uses, best: Together, index: int, found: Offer
-) -> Together:
+def exchanged(offers: Offers, best: Together, index: int, found: Offer) -> Together:
     """An allocation with another offer for one job."""
     changed = [*best.offers]
     changed[index] = found
-    return together(question, uses, changed)
+    return together(offers, changed)
 
 
 def moved_to(
     offers: Offers,
-    uses: Uses,
     best: Together,
     index: int,
     nodes: BoolArray,
@@ -75,16 +72,12 @@ def moved_to(
     its limit. What the job costs now is enough.
     """
     question, now = offers.question, best.offers[index]
-    found = offers.best(
-        index,
-        nodes,
-        allowed=left_beside(question, best.others(index))[1],
-        enough=now.solution.value,
-        is_needed=True,
-    )
+    _, left = left_beside(question, best.others(index))
+    asked = Asked(allowed=left, enough=now.solution.value, is_needed=True)
+    found = offers.best(index, nodes, asked)
     if found is None or found.moved != now.moved:
         return found, None
-    after = exchanged(question, uses, best, index, found)
+    after = exchanged(offers, best, index, found)
     pairs = zip(after.values, limits, strict=True)
     return found, after if all(value <= most for value, most in pairs) else None
 
@@ -101,10 +94,7 @@ def left_beside(
 
 
 def in_turn(
-    offers: Offers,
-    order: Sequence[int],
-    enough: Sequence[float],
-    is_fair: bool = False,
+    offers: Offers, order: Sequence[int], enough: Sequence[float], is_fair: bool = False
 ) -> dict[int, Offer]:
     """Each job in turn on the best of the nodes that those before it leave.
 
@@ -120,14 +110,13 @@ def in_turn(
         later = order[place + 1 :] if is_fair else ()
         allowed = less(left, _shares(question, later))
         nodes = _fair_part(question, free, order[place:]) if is_fair else free
-        offer = offers.best(
-            index,
-            nodes,
+        asked = Asked(
             allowed=allowed,
             enough=enough[index],
             is_bounded=True,
             to_come=len(order) - place,
         )
+        offer = offers.best(index, nodes, asked)
         if offer is None:
             break
         found[index] = offer

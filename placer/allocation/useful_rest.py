@@ -30,7 +30,6 @@ from placer.solve.run.solution import EXACT
 if TYPE_CHECKING:
     from placer.allocation.offers import Offers
     from placer.allocation.question import Question
-    from placer.allocation.shared import Uses
     from placer.base.arrays import BoolArray, IntArray
 
 # Sets of nodes that are placed for a job, kept for each number of nodes, and the work
@@ -45,11 +44,11 @@ FEW_RANKS = 32
 PLACED_OF_ALL = 32
 
 
-def with_useful_rest(offers: Offers, uses: Uses, best: Together) -> Together:
+def with_useful_rest(offers: Offers, best: Together) -> Together:
     """The allocation, or another within the tolerance, job after job."""
     question = offers.question
     limits = [value * (1 + question.tolerance + EXACT) for value in best.values]
-    walk = _Walk(offers, uses, Rest(question.machine, question.demand), limits)
+    walk = _Walk(offers, Rest(question.machine, question.demand), limits)
     for index in range(len(best.offers)):
         if offers.budget.is_over():
             break
@@ -63,10 +62,8 @@ class _Walk:
     ``limits``: the most that each job may cost.
     """
 
-    def __init__(
-        self, offers: Offers, uses: Uses, rest: Rest, limits: list[float]
-    ) -> None:
-        self.offers, self.uses, self.rest, self.limits = offers, uses, rest, limits
+    def __init__(self, offers: Offers, rest: Rest, limits: list[float]) -> None:
+        self.offers, self.rest, self.limits = offers, rest, limits
         self.question = offers.question
 
     @cached_property
@@ -97,7 +94,7 @@ class _Walk:
             if shape in too_slow:
                 continue
             placed += 1
-            found, after = moved_to(offers, self.uses, best, index, nodes, self.limits)
+            found, after = moved_to(offers, best, index, nodes, self.limits)
             if found is None or found.solution.value > self.limits[index]:
                 too_slow.add(shape)
                 slow_sets.append(nodes)

@@ -11,19 +11,12 @@ from typing import TYPE_CHECKING, cast
 from placer.allocation.question import demand_of
 from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
-from placer.api.checked_plan import OBJECTIVES
 from placer.api.inputs import JOBS, read_inputs
-from placer.api.options import limit_problems, seconds_of
+from placer.api.options import limit_problems, objective_problems, seconds_of
 from placer.base.arguments import (
-    CALL,
-    DURATION,
-    FLAG,
-    HOSTS,
-    INTEGER,
     NOTHING,
     NUMBER,
     TEXT,
-    TEXT_BY_NAME,
     instance,
     mapping,
     sequence,
@@ -52,25 +45,10 @@ _DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
 
 @takes(
     jobs=JOBS,
-    free=HOSTS | NOTHING,
-    busy=HOSTS,
     keep=_PLANS,
     move=_PLANS,
-    move_price=DURATION,
-    weights=_WEIGHTS,
-    objective=TEXT | NOTHING,
-    require=TEXT_BY_NAME | NOTHING,
-    even=TEXT_BY_NAME | NOTHING,
     rules=instance(Rules) | NOTHING,
-    apart=TEXT | NOTHING,
-    tolerance=NUMBER,
     demand=_DEMAND | NOTHING,
-    grade=HOSTS | NOTHING,
-    requests=FLAG,
-    time_limit=DURATION,
-    seed=INTEGER,
-    stop=CALL,
-    progress=CALL,
 )
 def allocate(
     topology: TopologyLike,
@@ -160,16 +138,22 @@ def allocate(
     """
     time_limit = seconds_of(time_limit)
     move_price = seconds_of(move_price, "move_price")
-    refuse([*limit_problems(time_limit, seed), *_number_problems(locals())])
+    numbers = {"move_price": move_price, "tolerance": tolerance}
+    refuse(
+        [
+            *limit_problems(time_limit, seed),
+            *_number_problems(numbers),
+            *objective_problems(objective),
+        ]
+    )
     coming = None if demand is None else demand_of(demand)
     listed = _listed(jobs, topology if isinstance(topology, Topology) else None)
     whole, _ = read_inputs(topology, listed[0][0])
     # The solver takes half a second to load, which wrong inputs must not pay.
-    from placer.allocation.budgets import limits_of
     from placer.allocation.grade import graded
     from placer.allocation.offers import Offers
     from placer.allocation.search import searched
-    from placer.allocation.shared import use_of
+    from placer.allocation.shared import limits_of, use_of
 
     asked = read_question(
         whole,
@@ -201,8 +185,8 @@ def allocate(
     if kept or len(question.jobs) > 1:
         work = [wanted.job for wanted in question.jobs]
         question = replace(question, limits=limits_of(whole, work, kept))
-    offers = Offers(question, Budget(time_limit, stop), progress)
-    found = searched(offers, always)
+    offers = Offers(question, Budget(time_limit, stop), progress, always)
+    found = searched(offers)
     budget = offers.budget if requests else None
     result = allocation_of(asked._replace(question=question), found, always, budget)
     if granted is None:
@@ -218,15 +202,10 @@ def _granted(question: Question, hosts: Sequence[str] | str) -> BoolArray:
     return mask_of(question.machine, hosts, (), {"hosts": "grade"})
 
 
-def _number_problems(given: Mapping[str, object]) -> Iterator[Problem]:
-    for key in ("move_price", "tolerance"):
-        number = given[key]
-        if not (isinstance(number, int | float) and 0 <= number < float("inf")):
+def _number_problems(given: Mapping[str, float]) -> Iterator[Problem]:
+    for key, number in given.items():
+        if not 0 <= number < float("inf"):
             yield Problem(f"expected a number of at least 0, got {number}", key=key)
-    if given["objective"] not in (None, *OBJECTIVES):
-        hint = f"known: {', '.join(OBJECTIVES)}"
-        message = f'there is no objective "{given["objective"]}"'
-        yield Problem(message, key="objective", hint=hint)
 
 
 def _listed(jobs: JobsLike, machine: Topology | None) -> list[tuple[JobLike, float]]:

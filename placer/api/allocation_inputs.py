@@ -10,6 +10,7 @@ import numpy as np
 
 from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.base.errors import InputError
+from placer.base.naming import numbered
 from placer.documents import files
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs
@@ -95,9 +96,9 @@ def read_question(
     ]
     wanted = []
     all_names = [*(one.job.name for one in inputs), *(one.name for one in kept)]
-    names = _names(all_names)
+    names = numbered(all_names)
     for name, given, now in zip(names[: len(inputs)], inputs, running, strict=True):
-        job = given.ruled(given.job)
+        job = given.ruled
         check_memory(given.machine, job)
         wanted.append(Wanted(name, job, running=now))
     kept = [
@@ -190,15 +191,3 @@ def _solution(
     return Solution(
         running.placement, goal.name, value, 0.0, "none", "kept", "searched", 0.0, True
     )
-
-
-def _names(names: Sequence[str]) -> list[str]:
-    """The names of the jobs, numbered where several are called the same."""
-    found: list[str] = []
-    for name in names:
-        number, own = 1, name
-        while own in found:
-            number += 1
-            own = f"{name}-{number}"
-        found.append(own)
-    return found

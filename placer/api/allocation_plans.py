@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ import numpy as np
 from placer.allocation.allocation import Allocation, JobNodes
 from placer.allocation.fewest_leaves import leaf_tier
 from placer.api.checked_plan import checked_plan
-from placer.api.judged import judged
 from placer.base.hostlist import compress
 from placer.cost.step import StepModel
 from placer.report.allocation_table import grade_text
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from placer.allocation.search import Found
     from placer.allocation.shared import Use
     from placer.api.allocation_inputs import Asked, Kept
-    from placer.base.arrays import BoolArray
+    from placer.base.arrays import BoolArray, IntArray
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
     from placer.solve.run.budget import Budget
@@ -47,23 +46,20 @@ def left(machine: Topology, free: BoolArray, demand: Demand) -> dict[str, Any]:
         for t in tiers
     }
     count = int(free.sum())
+
+    def by_tier(of: Callable[[int, IntArray], Any]) -> dict[str, Any]:
+        return {machine.tiers[t].name: of(t, own) for t, own in counts.items()}
+
+    rows, names = machine.domain_of_node, machine.domain_names
     found: dict[str, Any] = {
         "free_nodes": count,
-        "whole_domains": {
-            machine.tiers[t].name: int(
-                (own == np.bincount(machine.domain_of_node[t])).sum()
-            )
-            for t, own in counts.items()
-        },
-        "free_by_domain": {
-            machine.tiers[t].name: dict(
-                zip(machine.domain_names[t], own.tolist(), strict=True)
-            )
-            for t, own in counts.items()
-        },
-        "largest_free": {
-            machine.tiers[t].name: int(own.max()) for t, own in counts.items()
-        },
+        "whole_domains": by_tier(
+            lambda t, own: int((own == np.bincount(rows[t])).sum())
+        ),
+        "free_by_domain": by_tier(
+            lambda t, own: dict(zip(names[t], own.tolist(), strict=True))
+        ),
+        "largest_free": by_tier(lambda _, own: int(own.max())),
         "slurm_fragmentation": slurm_fragmentation(machine, free),
     }
     if len(machine.tiers) > 1:
@@ -206,11 +202,10 @@ def _plan(
     )
     # Budgets that bind among all free nodes may not bind on these.
     # Equal jobs share an offer, with the name of the first of them.
-    asked, rules = inputs.job, inputs.ruled(inputs.job).rules
+    asked, rules = inputs.job, inputs.ruled.rules
     job = replace(offer.job, name=asked.name, sha256=asked.sha256, rules=rules)
     model = StepModel(machine, job)
-    plan = checked_plan(inputs, machine, model, solution, seed, {})
-    return judged(plan, machine, model)
+    return checked_plan(inputs, machine, model, solution, seed, {})
 
 
 def _kept_nodes(one: Kept, share: Use | None, whole: Topology) -> JobNodes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from placer.api.checked_plan import OBJECTIVES
+from placer.api.options import OBJECTIVES
 from placer.job.orders import closed
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import open_orders, solve_orders
@@ -13,8 +14,6 @@ from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import EXACT, Progress, Solution
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
 
@@ -36,7 +35,7 @@ def bound_faults(
     objective, stated = plan.bound.get("objective"), plan.bound.get("lower_bound")
     if objective not in OBJECTIVES or not isinstance(stated, int | float):
         return []  # told already
-    machine, job = inputs.machine, inputs.ruled(inputs.job)
+    machine, job = inputs.machine, inputs.ruled
     if inputs.use_spares:
         job = closed(job)  # as when it was placed again
     problem = Problem.of(machine, job, objective, int(plan.solver.get("seed", 0)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from placer.api.claims import Claims, claims
 from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.api.options import limit_problems, seconds_of
-from placer.base.arguments import DURATION, FLAG, NOTHING, TEXT, instance, takes
+from placer.base.arguments import instance, takes
 from placer.base.errors import CheckError, InfeasibleError, InputError, refuse
 from placer.base.loading import load
 from placer.placement.check import violations
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
     from placer.placement.plan_like import PlanLike
 
 
-@takes(
-    plan=instance(Placement) | PLAN,
-    bound=FLAG,
-    copies=TEXT | NOTHING,
-    time_limit=DURATION,
-)
+@takes(plan=instance(Placement) | PLAN)
 def check(
     plan: PlanLike | Placement,
     topology: TopologyLike | None = None,
@@ -117,7 +112,7 @@ def checked(
 
 def _as_it_stands(plan: Plan, inputs: Inputs) -> Claims:
     try:
-        ruled = inputs.ruled(inputs.job)
+        ruled = inputs.ruled
     except (InputError, InfeasibleError) as error:
         lines = str(error).splitlines()
         return Claims([f"its rules cannot hold: {line}" for line in lines], [])
@@ -134,15 +129,11 @@ def _as_it_stands(plan: Plan, inputs: Inputs) -> Claims:
 
 def taken_as_named(plan: Plan, inputs: Inputs) -> Plan:
     """The plan as if it had been made for these inputs, whatever it names."""
-    return replace(
-        plan,
-        topology={
-            **plan.topology,
-            "name": inputs.topology.name,
-            "sha256": inputs.topology.sha256,
-        },
-        job={**plan.job, "name": inputs.job.name, "sha256": inputs.job.sha256},
+    sections = (plan.topology, inputs.topology), (plan.job, inputs.job)
+    topology, job = (
+        {**said, "name": own.name, "sha256": own.sha256} for said, own in sections
     )
+    return replace(plan, topology=topology, job=job)
 
 
 def _outside(plan: Plan, inputs: Inputs) -> list[str]:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from placer.api.judged import judged
+from placer.api.options import OBJECTIVES
 from placer.api.score import plain, scored
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
@@ -24,6 +26,7 @@ from placer.topology.uplinks import oversubscribed
 from placer.version import __version__
 
 if TYPE_CHECKING:
+    from placer.explain.difference import Saving
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
@@ -175,10 +178,6 @@ def _is_faster(own: float, other: float) -> bool:
     return other - own > JITTER * other
 
 
-# Key of each objective in a score.
-OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}
-
-
 class BrokenPromiseError(RuntimeError):
     """The search returned what it must not: a fault of placer, not of the input."""
 
@@ -192,15 +191,18 @@ def checked_plan(
     advice: Mapping[str, Any] | None,
     best: Placement | None = None,
     previous: Mapping[str, Any] | None = None,
+    saved: Saving | None = None,
 ) -> Plan:
-    """The plan of ``solution``, scored again and checked independently.
+    """The plan of ``solution``, scored again, checked independently, with its verdict.
 
     ``inputs``: what the plan is made of. ``machine``: the allocation. ``model``: of the
     job under all rules, in the order of the placement, on the machine. ``advice``: what
     another launch would save; None when no time was left to look. ``best``: the best
     that was found, where the one in use is kept instead. ``previous``: what a repair
     has to do with the plan before, which it is compared with instead of the order in
-    use. Raises `BrokenPromiseError` if it breaks a rule.
+    use. ``saved``: as `judged` takes it.
+
+    Raises `BrokenPromiseError` if it breaks a rule.
     """
     job = model.job
     found = scored(model, solution.placement)
@@ -212,7 +214,8 @@ def checked_plan(
         baselines=baseline_costs(
             machine, model, seed, solution.placement, found, solution.stop_reason
         ),
-        bound=_bound(solution, found) | _added(inputs),
+        bound=_bound(solution, found)
+        | ({"require": dict(inputs.require)} if inputs.require else {}),
         advice=plain(advice or {}),
         inputs=inputs.to_document(),
         solver=plain(
@@ -236,12 +239,7 @@ def checked_plan(
         plan = replace(plan, what_if=plain(tried))
     if broken := violations(plan, machine, job):
         raise BrokenPromiseError(f"the plan fails its check: {broken[0]}")
-    return plan
-
-
-def _added(inputs: Inputs) -> dict[str, Any]:
-    """Requirements beside those of the job, where there are any."""
-    return {"require": dict(inputs.require)} if inputs.require else {}
+    return judged(plan, machine, model, saved)
 
 
 def _bound(solution: Solution, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer.api.checked_plan import OBJECTIVES, baseline_costs
+from placer.api.checked_plan import baseline_costs
 from placer.api.judged import judged
+from placer.api.options import OBJECTIVES
 from placer.api.score import scored
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving
@@ -72,7 +73,7 @@ def claims(plan: Plan, inputs: Inputs) -> Claims:
 
     Raises `InputError` if its placement is not one of its job on its machine.
     """
-    job = inputs.ruled(inputs.job)
+    job = inputs.ruled
     placement = placement_of_plan(plan, inputs.machine)
     check_memory(inputs.machine, job)
     model = StepModel(inputs.machine, job)

@@ -17,8 +17,6 @@ from placer.explain.suspects import Run, Verdict, verdict_of
 from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy.typing as npt
 
     from placer.job.axes import Parallelism

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.api.inputs import inputs_of_plan
-from placer.base.arguments import INTEGERS, TEXTS, takes
+from placer.base.arguments import takes
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import named
 from placer.documents import known_hint
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MOST_SUBJECTS = 64
 
 
-@takes(plan=PLAN, ranks=INTEGERS, groups=TEXTS, hosts=TEXTS)
+@takes(plan=PLAN)
 def explain(
     plan: PlanLike,
     topology: TopologyLike | None = None,
@@ -97,7 +97,7 @@ def explain(
 
 def _scene_of(inputs: Inputs, plan: Plan) -> Scene:
     """The plan's placement under all the rules it was made under."""
-    machine, job = inputs.machine, inputs.ruled(inputs.job)
+    machine, job = inputs.machine, inputs.ruled
     placement = placement_of_plan(plan, machine)
     check_memory(machine, job)
     goal = objective_of(machine, job, plan.bound.get("objective"))

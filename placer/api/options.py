@@ -11,6 +11,8 @@ from placer.base.units import parse_duration
 from placer.solve.problem.effort import EFFORTS, Effort, is_effort
 
 ObjectiveName = Literal["time", "hop-cost"]
+# Key of each objective in a score.
+OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}
 # Seconds that scores, verdict and check take at the end of the time, and more a rank.
 _ANSWER_S, _RANK_S = 0.3, 6e-5
 
@@ -40,6 +42,14 @@ def limit_problems(time_limit: float, seed: int) -> Iterator[Problem]:
         yield Problem(message, key="time_limit")
     if not 0 <= seed < 2**31:
         yield Problem(f"expected 0 to 2^31 - 1, got {seed}", key="seed")
+
+
+def objective_problems(objective: str | None) -> Iterator[Problem]:
+    """Problems of the name of an objective."""
+    if objective not in (None, *OBJECTIVES):
+        hint = f"known: {', '.join(OBJECTIVES)}"
+        message = f'there is no objective "{objective}"'
+        yield Problem(message, key="objective", hint=hint)
 
 
 def effort_problems(effort: Effort) -> Iterator[Problem]:

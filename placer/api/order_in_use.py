@@ -16,7 +16,6 @@ from placer.solve.rearrange.settle import TIDY_RANKS, settled
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
     from placer.explain.difference import Saving
     from placer.placement.previous import PreviousPlan
     from placer.solve.problem.compiled import Problem
@@ -34,10 +33,7 @@ class Answer(NamedTuple):
 
 
 def answer(
-    machine: Topology,
-    problem: Problem,
-    found: Solution,
-    previous: PreviousPlan | None,
+    machine: Topology, problem: Problem, found: Solution, previous: PreviousPlan | None
 ) -> Answer:
     """The placement in use, or one that is better by more than runs differ.
 
@@ -66,12 +62,8 @@ def answer(
         is_better = saved.is_measurable
     else:
         is_better = value > found.value * (1 + EXACT)
-    if not is_better and _is_legal(problem, used, found):
+    avoided = problem.avoided(found.placement.gpu_of_rank)
+    is_legal = problem.allows(used) and problem.avoided(used) <= avoided
+    if not is_better and is_legal:
         found = found.instead(Placement(used), value, f"{name}, kept")
     return Answer(found, saved if previous is None else None)
-
-
-def _is_legal(problem: Problem, used: IntArray, found: Solution) -> bool:
-    """Whether it keeps all rules, with no more of the hosts to avoid."""
-    avoided = problem.avoided(found.placement.gpu_of_rank)
-    return problem.allows(used) and problem.avoided(used) <= avoided

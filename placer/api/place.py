@@ -6,28 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from placer.api.checked_plan import OBJECTIVES, checked_plan
+from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
-from placer.api.judged import judged
 from placer.api.options import (
     ObjectiveName,
     effort_problems,
     limit_problems,
+    objective_problems,
     search_seconds,
     seconds_of,
 )
 from placer.api.result import Result
-from placer.base.arguments import (
-    CALL,
-    DURATION,
-    HOSTS,
-    INTEGER,
-    NOTHING,
-    TEXT,
-    TEXT_BY_NAME,
-    instance,
-    takes,
-)
+from placer.base.arguments import INTEGER, NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, Problem, StoppedError, refuse
 from placer.base.threads import granted_cores
 from placer.cost.step import StepModel
@@ -73,21 +63,7 @@ class _Found(NamedTuple):
     best: Placement
 
 
-@takes(
-    hosts=HOSTS | NOTHING,
-    exclude=HOSTS,
-    objective=TEXT | NOTHING,
-    require=TEXT_BY_NAME | NOTHING,
-    even=TEXT_BY_NAME | NOTHING,
-    rules=instance(Rules) | NOTHING,
-    previous=PLAN | NOTHING,
-    time_limit=DURATION,
-    seed=INTEGER,
-    effort=TEXT | INTEGER,
-    workers=INTEGER | NOTHING,
-    progress=CALL | NOTHING,
-    stop=CALL,
-)
+@takes(rules=instance(Rules) | NOTHING, previous=PLAN | NOTHING, effort=TEXT | INTEGER)
 def place(
     topology: TopologyLike,
     job: JobLike,
@@ -171,7 +147,8 @@ def place(
     time_limit = seconds_of(time_limit)
     refuse(
         [
-            *_option_problems(objective, workers),
+            *objective_problems(objective),
+            *_worker_problems(workers),
             *limit_problems(time_limit, seed),
             *effort_problems(effort),
         ]
@@ -187,18 +164,19 @@ def place(
     budget = Budget(seconds, stop, workers=workers or granted_cores())
     found = _search(asked, budget, progress)
     solution = found.solution
+    advice, best, saved = found.advice, found.best, found.saved
     plan = checked_plan(
-        inputs, machine, found.model, solution, seed, found.advice, found.best
+        inputs, machine, found.model, solution, seed, advice, best, saved=saved
     )
     if earlier is not None:
         seats = earlier.seats(found.model.job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
-    return Result(judged(plan, machine, found.model, found.saved))
+    return Result(plan)
 
 
 def _ruled(inputs: Inputs) -> Job:
     """The job under its own rules and those asked for besides."""
-    ruled = inputs.ruled(inputs.job)
+    ruled = inputs.ruled
     if ruled.parallelism.auto_order and ruled.names_ranks:
         message = "the order cannot be chosen: pins or groups name ranks by number"
         hint = "give the order these numbers are of"
@@ -262,10 +240,6 @@ def _answer(
     return answer(asked.machine, problem, found, asked.previous)
 
 
-def _option_problems(objective: str | None, workers: int | None) -> Iterator[Problem]:
-    if objective not in (None, *OBJECTIVES):
-        known = f"known: {', '.join(OBJECTIVES)}"
-        message = f'there is no objective "{objective}"'
-        yield Problem(message, key="objective", hint=known)
+def _worker_problems(workers: int | None) -> Iterator[Problem]:
     if workers is not None and workers < 1:
         yield Problem(f"expected at least 1, got {workers}", key="workers")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from placer.api.inputs import read_inputs
 from placer.api.score import score
-from placer.base.arguments import HOSTS, NOTHING, TEXT, takes
+from placer.base.arguments import takes
 from placer.base.errors import InfeasibleError
 from placer.placement.baselines import gpus_in_host_order
 from placer.placement.build import build_plan
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
-@takes(launcher=TEXT, hosts=HOSTS | NOTHING)
+@takes()
 def predict(
     topology: TopologyLike,
     job: JobLike,

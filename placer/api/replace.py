@@ -12,19 +12,9 @@ import numpy as np
 
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import inputs_of_plan, read_given_job
-from placer.api.judged import judged
 from placer.api.options import limit_problems, search_seconds, seconds_of
 from placer.api.result import Result
-from placer.base.arguments import (
-    CALL,
-    DURATION,
-    FLAG,
-    HOSTS,
-    INTEGER,
-    NOTHING,
-    NUMBER,
-    takes,
-)
+from placer.base.arguments import takes
 from placer.base.errors import InfeasibleError, InputError, Problem, refuse
 from placer.base.hostlist import compress
 from placer.base.naming import named
@@ -134,19 +124,7 @@ class _Task:
         return float(goal.value(placement.gpu_of_rank))
 
 
-@takes(
-    plan=PLAN,
-    failed=HOSTS,
-    added=HOSTS | NOTHING,
-    max_moves=INTEGER | NOTHING,
-    within=NUMBER,
-    shrink=FLAG,
-    force=FLAG,
-    time_limit=DURATION,
-    seed=INTEGER,
-    progress=CALL | NOTHING,
-    stop=CALL,
-)
+@takes(plan=PLAN)
 def replace(
     plan: PlanLike,
     topology: TopologyLike | None = None,
@@ -300,7 +278,7 @@ def _task(
     there = set(machine.node_names)
     lost = [name for name in plan.nodes if name not in there]
     failed_hosts = tuple(dict.fromkeys([*gone, *lost]))
-    ruled = left.ruled(left.job)
+    ruled = left.ruled
     owned = {*allocated(before, plan, is_told=more is not None)}
     newcomers = dict.fromkeys(more or ())
     asked = {
@@ -344,10 +322,9 @@ def _plan_of(
         section["value_before"] = task.cost_before
     if given_up:
         section["given_up"] = given_up
-    plan = checked_plan(
+    return checked_plan(
         task.left, task.machine, model, found.solution, seed, {}, previous=section
     )
-    return judged(plan, task.machine, model)
 
 
 def _with_hint(error: InfeasibleError, machine: Topology) -> InfeasibleError:

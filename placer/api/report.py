@@ -29,7 +29,7 @@ _TWO_NAMES = Kind(
 )
 
 
-@takes(plan=PLAN, before=PLAN | NOTHING, names=_TWO_NAMES, path=TEXT)
+@takes(plan=PLAN, before=PLAN | NOTHING, names=_TWO_NAMES)
 def report_html(
     plan: PlanLike,
     before: PlanLike | BaselineName | Literal["in-use"] | None = "in-use",
@@ -75,7 +75,8 @@ def report_html(
     after = Side(names[1] or "the plan", plan, _inputs(plan))
     if before is None:
         return report_page([after], path)
-    if not isinstance(before, str) or _is_path(before):
+    named = isinstance(before, str) and before in (*BASELINES, _IN_USE)
+    if not isinstance(before, str) or (not named and is_file(before)):
         earlier = plan_of(before)
         old = Side(names[0] or "before", earlier, _inputs(earlier))
         return report_page([old, after], path)
@@ -86,11 +87,6 @@ def report_html(
     placement = baseline(before, inputs.machine, inputs.job)
     usual = scored_plan(inputs, placement, f"baseline: {before}")
     return report_page([Side(names[0] or name, usual, inputs), after], path)
-
-
-def _is_path(name: str) -> bool:
-    """Whether it is a file, rather than the name of an order."""
-    return name not in (*BASELINES, _IN_USE) and is_file(name)
 
 
 def _inputs(plan: Plan) -> Inputs | None:

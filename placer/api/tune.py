@@ -9,21 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
-from placer.api.judged import judged
 from placer.api.options import limit_problems, seconds_of
-from placer.base.arguments import (
-    CALL,
-    DURATION,
-    HOSTS,
-    INTEGER,
-    INTEGERS,
-    NOTHING,
-    NUMBER,
-    TEXT,
-    TEXTS,
-    Kind,
-    takes,
-)
+from placer.base.arguments import NOTHING, TEXT, TEXTS, takes
 from placer.base.errors import (
     InfeasibleError,
     InputError,
@@ -35,7 +22,8 @@ from placer.base.naming import named
 from placer.base.units import format_bytes
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
-from placer.degrees.asked import SIZES, problems
+from placer.degrees.asked import problems
+from placer.degrees.choice import SIZES
 from placer.degrees.evaluate import Evaluation, gpus_left
 from placer.degrees.frameworks import FrameworkName, in_framework
 from placer.degrees.least import Least
@@ -61,36 +49,12 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
     from placer.workers.engine import Engine
 
-_SIZES = INTEGERS | INTEGER | NOTHING
+_MODES = TEXTS | TEXT | NOTHING
 # No GPU that trains has so few bytes.
 _LEAST_MEMORY = 1e6
-_ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
 
 
-@takes(
-    hosts=HOSTS | NOTHING,
-    exclude=HOSTS,
-    gpus=_SIZES,
-    global_batch=INTEGER | NOTHING,
-    memory=NUMBER | NOTHING,
-    framework=TEXT,
-    tp=_SIZES,
-    cp=_SIZES,
-    ep=_SIZES,
-    etp=_SIZES,
-    pp=_SIZES,
-    vp=_SIZES,
-    micro_batch=_SIZES,
-    recompute=TEXTS | TEXT | NOTHING,
-    sharding=TEXTS | TEXT | NOTHING,
-    top=INTEGER,
-    slack=NUMBER,
-    time_limit=DURATION,
-    seed=INTEGER,
-    engine=_ENGINE,
-    stop=CALL,
-    progress=CALL,
-)
+@takes(recompute=_MODES, sharding=_MODES)
 def tune(
     topology: TopologyLike,
     job: JobLike,
@@ -173,6 +137,7 @@ def tune(
     >>> found.rows[0]["parallelism"]["tp"]
     4
     """
+    given = locals()
     machine, work = read_inputs(topology, job)
     whole, machine = machine, allocate(machine, hosts, exclude)
     with_rules(work, machine, whole, Rules())  # hosts that do not exist
@@ -190,13 +155,7 @@ def tune(
         machine.num_gpus,
         within=gpus_left(machine),
         framework=framework,
-        tp=_sizes(tp),
-        cp=_sizes(cp),
-        ep=_sizes(ep),
-        etp=_sizes(etp),
-        pp=_sizes(pp),
-        vp=_sizes(vp),
-        micro_batch=_sizes(micro_batch),
+        **{size: _sizes(given[size]) for size in SIZES},
         recompute=_names(recompute),
         sharding=_names(sharding),
     )
@@ -229,7 +188,7 @@ def tune(
     with (engine or Sequential()).opened(evaluation, is_enough) as run:
         found = search.best(
             top,
-            by_gpus=len(space.gpus) > 1,
+            is_by_gpus=len(space.gpus) > 1,
             slack=slack,
             own=None if isinstance(mine, str) else mine,
         )
@@ -252,10 +211,9 @@ def plan_of(found: Tuning, index: int) -> Plan:
     if solution is None:
         raise ValueError("the row was not placed by this search")
     inputs = Inputs.given(found.machine, found.job_of(index))
-    job = inputs.ruled(inputs.job)
+    job = inputs.ruled
     machine, model = inputs.machine, StepModel(inputs.machine, job)
-    plan = checked_plan(inputs, machine, model, solution, found.seed, {})
-    return judged(plan, machine, model)
+    return checked_plan(inputs, machine, model, solution, found.seed, {})
 
 
 def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:

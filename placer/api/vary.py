@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from placer.api.inputs import inputs_of_plan
 from placer.api.judged import judged
 from placer.api.score import scored
-from placer.base.arguments import INTEGER, NOTHING, instance, takes
+from placer.base.arguments import NOTHING, instance, takes
 from placer.base.errors import InfeasibleError, InputError
 from placer.cost.step import StepModel
 from placer.explain.suspects import Verdict, most_alike
@@ -29,7 +29,7 @@ MOST = 64
 DRAWN = 32
 
 
-@takes(plan=PLAN, count=INTEGER, seed=INTEGER, apart=instance(Verdict) | NOTHING)
+@takes(plan=PLAN, apart=instance(Verdict) | NOTHING)
 def vary(
     plan: PlanLike, count: int, *, seed: int = 0, apart: Verdict | None = None
 ) -> list[Plan]:
@@ -71,7 +71,7 @@ def vary(
         raise InputError(message, key="count")
     plan = plan_of(plan)
     inputs = inputs_of_plan(plan)
-    machine, job = inputs.machine, inputs.ruled(inputs.job)
+    machine, job = inputs.machine, inputs.ruled
     check_memory(machine, job)
     first = placement_of_plan(plan, machine)
     objective = plan.bound.get("objective")

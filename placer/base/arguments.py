@@ -84,17 +84,46 @@ NUMBER_BY_NAME = mapping("a mapping of names to numbers", NUMBER)
 NUMBERS = sequence("a list of numbers", NUMBER)
 NUMBERS_BY_NAME = mapping("a mapping of names to lists of numbers", NUMBERS)
 INTEGERS = sequence("a list of integers", INTEGER)
+ENGINE = Kind("an engine", lambda value: hasattr(value, "opened"))
 HOSTS = Kind("a host list", TEXT.fits) | sequence("a list of names", TEXT)
 
 
-def takes(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A decorator: the function refuses arguments that are not of these kinds.
+# What an argument may be, by its annotation without ``None``.
+_KINDS = {
+    "bool": FLAG,
+    "int": INTEGER,
+    "float": NUMBER,
+    "str": TEXT,
+    "float | str": DURATION,
+    "str | os.PathLike[str]": PATH,
+    "Sequence[str] | str": HOSTS,
+    "Sequence[str]": TEXTS,
+    "Sequence[int]": INTEGERS,
+    "Sequence[int] | int": INTEGERS | INTEGER,
+    "Sequence[float]": NUMBERS,
+    "Sequence[float] | Mapping[str, Sequence[float]]": NUMBERS | NUMBERS_BY_NAME,
+    "Mapping[str, str]": TEXT_BY_NAME,
+    "Mapping[str, float]": NUMBER_BY_NAME,
+    "Progress": CALL,
+    "Engine": ENGINE,
+}
 
-    It then raises `InputError` with every such argument, by its name.
+
+def takes(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """A decorator: the function refuses arguments that are not of their kinds.
+
+    It then raises `InputError` with every such argument, by its name. The kind of an
+    argument follows from its annotation, a text; ``**kinds`` are those of others. What
+    has neither is the function's to check.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         parameters = signature(function)
+        known = {
+            name: kind
+            for name, said in function.__annotations__.items()
+            if (kind := kinds.get(name) or _kind_of(said))
+        }
 
         @wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -104,7 +133,7 @@ def takes(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
                 raise TypeError(f"{function.__name__}() {error}") from None
             refuse(
                 Problem(f"expected {kind.words}, got {_shown(given[name])}", key=name)
-                for name, kind in kinds.items()
+                for name, kind in known.items()
                 if name in given and not kind.fits(given[name])
             )
             return function(*args, **kwargs)
@@ -112,6 +141,17 @@ def takes(**kinds: Kind) -> Callable[[Callable[P, T]], Callable[P, T]]:
         return checked
 
     return decorate
+
+
+def _kind_of(annotation: str) -> Kind | None:
+    """What an argument with this annotation may be; None where that is not known."""
+    said = annotation.removesuffix(" | None")
+    kind = _KINDS.get(said)
+    if said.startswith("Callable["):
+        kind = CALL
+    elif said.isidentifier() and said.endswith("Name"):  # one of some texts
+        kind = TEXT
+    return kind | NOTHING if kind and said != annotation else kind
 
 
 def _shown(value: object) -> str:

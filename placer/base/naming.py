@@ -6,7 +6,7 @@ that it runs, that it has options instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -49,6 +49,18 @@ def named(keyword: str, value: str | Mapping[str, str] | bool = "") -> str:
     if value and isinstance(value, str) and not (value.isupper() or value.isdecimal()):
         value = f'"{value}"'
     return f"{keyword}={value}"
+
+
+def numbered(names: Iterable[str], key: Callable[[str], str] = str) -> list[str]:
+    """Names of which no two are alike by ``key``: later ones have a number."""
+    found: dict[str, str] = {}
+    for name in names:
+        number, own = 1, name
+        while key(own) in found:
+            number += 1
+            own = f"{name}-{number}"
+        found[key(own)] = own
+    return [*found.values()]
 
 
 def entry(keyword: str, key: str) -> str:

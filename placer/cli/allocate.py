@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import chain
@@ -11,40 +12,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.base.errors import read_all
+from placer.base.naming import numbered
 from placer.base.units import parse_duration
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import (
-    job_option,
-    rule_options,
-    rules_of_options,
-    source_options,
-    topology_option,
-)
 from placer.cli.inputs import read_given_job, read_machine
-from placer.cli.interrupt import end, interrupts
-from placer.cli.options import (
-    by_name,
-    format_option,
-    objective_option,
-    option,
-    output_option,
-    quiet_option,
-    require_option,
-    seed_option,
-    share,
-    teller,
-    time_limit_option,
-)
+from placer.cli.interrupt import end, end_if_interrupted, interrupts
+from placer.cli.options import by_name, called, option, share, teller
 from placer.cli.output import write_found, write_plan, write_text
 from placer.cli.progress import JobLines
 from placer.documents.files import make_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from placer.allocation.allocation import Allocation, JobNodes
+    from placer.allocation.allocation import Allocation
     from placer.formats.jobs.job_list import Listed
     from placer.job.model import Job
     from placer.topology.model import Topology
@@ -53,64 +34,54 @@ if TYPE_CHECKING:
 
 
 @command("placer allocate -t machine.yaml -j a.yaml -j b.yaml --busy @busy")
-@topology_option()
-@job_option("Each -j is one job, or a file of several.")
-@source_options
+@shared.topology()
+@shared.job("Each -j is one job, or a file of several.")
+@shared.sources
 @option(
-    "--free",
-    "H",
+    "--free H",
     "Free hosts: a list, @FILE, or the idle ones of sinfo:FILE. Default: all.",
 )
-@option("--busy", "H", "Hosts that are not free: a list or @FILE.")
+@option("--busy H", "Hosts that are not free: a list or @FILE.")
+@option("--keep PLAN", "Plan of a job that runs and stays. Repeatable.")
+@option("--move PLAN", "Plan of a job that runs and may move. Repeatable.")
 @option(
-    "--keep", "PLAN", "Plan of a job that runs and stays. Repeatable.", multiple=True
-)
-@option(
-    "--move", "PLAN", "Plan of a job that runs and may move. Repeatable.", multiple=True
-)
-@option(
-    "--move-price",
-    "TIME",
+    "--move-price TIME",
     "What moving a job costs, as time of a step: 5ms. Default: 0.",
     parse_duration,
     default="0",
 )
 @option(
-    "--weight weights",
-    "NAME=W",
+    "--weight NAME=W",
     "Weight of a job's step time beside the others. Default: 1. Repeatable.",
     by_name(float, "a name and a number: llama=2", cut=str.rpartition),
-    multiple=True,
+    to="weights",
 )
 @option(
-    "--apart",
-    "TIER",
+    "--apart TIER",
     "Tier that jobs must not share: with rack, no rack has hosts of two jobs.",
     shell_complete=complete.tiers,
 )
 @option(
-    "--tolerance",
-    "SHARE",
+    "--tolerance SHARE",
     "How much longer a step may be for a more useful rest: 1%. Default: 0.",
     share,
     default="0",
 )
 @option(
-    "--demand",
-    "LIST",
+    "--demand LIST",
     "Nodes that jobs to come want, and how often: 16=4,8=3,1, or @FILE with what "
     "squeue -h -t PD -o %D prints. Default: 16=4,8=3,4=2,1=1.",
     shell_complete=complete.files,
 )
-@option("--grade", "H", "Hosts that the job was granted: say how good they are.")
-@objective_option
-@require_option("those of every job")
-@rule_options
-@output_option("Folder for the plan of every job and requests for schedulers.")
-@seed_option
-@time_limit_option("the whole search")
-@format_option("text", "json", "csv")
-@quiet_option("No progress and notes.")
+@option("--grade H", "Hosts that the job was granted: say how good they are.")
+@shared.objective
+@shared.require("those of every job")
+@shared.rules
+@shared.output("Folder for the plan of every job and requests for schedulers.")
+@shared.seed
+@shared.time_limit("the whole search")
+@shared.formats("text", "json", "csv")
+@shared.quiet("No progress and notes.")
 @click.pass_context
 def allocate(context: click.Context, /, **options: Any) -> None:
     """Choose the nodes of jobs among those that are free.
@@ -126,9 +97,8 @@ def allocate(context: click.Context, /, **options: Any) -> None:
         with nullcontext(_unheard) if options["quiet"] else JobLines() as progress:
             found = _found(options, stop, progress)
         _write(found, options)
-    if interrupts.exit_code:
-        click.echo("interrupted: this is the best allocation so far", err=True)
-    end(context, interrupts.exit_code)
+    end_if_interrupted(context, "this is the best allocation so far")
+    end(context, 0)
 
 
 def _unheard(_job: str, _number: int) -> None:
@@ -152,25 +122,16 @@ def _found(
 
     machine = read_machine(options, beside=jobs_on(None, quiet=True))
     jobs = read_all(jobs_on(machine, options["quiet"]))
-    return run(
-        machine,
-        [*chain.from_iterable(jobs)],
-        free=options["free"],
+    return called(
+        run,
+        options,
+        topology=machine,
+        jobs=[*chain.from_iterable(jobs)],
         busy=options["busy"] or (),
-        keep=options["keep"],
-        move=options["move"],
-        move_price=options["move_price"],
-        weights=options["weights"],
-        objective=options["objective"],
         require=options["require"] | options["even"],
-        rules=rules_of_options(options),
-        apart=options["apart"],
-        tolerance=options["tolerance"],
-        demand=options["demand"],
+        even=None,
+        rules=shared.rules_of_options(options),
         requests=options["output"] is not None,
-        grade=options["grade"],
-        time_limit=options["time_limit"],
-        seed=options["seed"],
         stop=stop,
         progress=progress,
     )
@@ -193,30 +154,17 @@ def _write(found: Allocation, options: dict[str, Any]) -> None:
 
 def _write_plans(found: Allocation, folder: str) -> None:
     """The plan of every job, and the requests that schedulers can be given for it."""
+    from placer.emit.manifest import label_name
     from placer.emit.registry import requests
 
     make_folder(folder)
-    for job, name in zip(found.jobs, file_names(found.jobs), strict=True):
+    # Neither a Kubernetes object nor every file system tells names apart as we do.
+    names = numbered((file_name(job.name) or "job" for job in found.jobs), label_name)
+    for job, name in zip(found.jobs, names, strict=True):
         stem = str(Path(folder) / name)
         write_plan(f"{stem}.json", job.plan)
         for suffix, text in requests(job.plan, name).items():
             write_text(f"{stem}.{suffix}", text)
-
-
-def file_names(jobs: Sequence[JobNodes]) -> list[str]:
-    """Names of files for jobs, numbered where those of several would be the same."""
-    from placer.emit.manifest import label_name
-
-    found: dict[str, str] = {}
-    for job in jobs:
-        name = own = file_name(job.name) or "job"
-        number = 1
-        # Neither a Kubernetes object nor every file system tells such names apart.
-        while (alike := label_name(own)) in found:
-            number += 1
-            own = f"{name}-{number}"
-        found[alike] = own
-    return [*found.values()]
 
 
 def file_name(name: str) -> str:

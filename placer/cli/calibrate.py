@@ -7,23 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import command
-from placer.cli.input_options import (
-    SOURCE_OPTIONS,
-    job_option,
-    source_options,
-    topology_option,
-)
 from placer.cli.inputs import read_given_job, read_machine
-from placer.cli.options import (
-    flag,
-    format_option,
-    hosts_option,
-    option,
-    output_option,
-    quiet_option,
-)
+from placer.cli.options import flag, option
 from placer.cli.output import write_answer, write_document
 
 if TYPE_CHECKING:
@@ -40,20 +27,19 @@ if TYPE_CHECKING:
     metavar="SOURCE...",
     shell_complete=complete.files,
 )
-@topology_option()
-@job_option("For logs only.")
-@hosts_option
+@shared.topology()
+@shared.job("For logs only.")
+@shared.hosts
 @option(
-    "--test",
-    "NAME",
+    "--test NAME",
     "Test of nccl-tests, where the file does not say it: all_reduce.",
     default="",
 )
-@source_options
+@shared.sources
 @flag("--links", "Fit the efficiencies of tiers, too, to points that differ in layout.")
-@output_option("Write the machine with the fitted links here (nccl-tests and --links).")
-@quiet_option("No notes.")
-@format_option("text", "json", "yaml")
+@shared.output("Write the machine with the fitted links here (nccl-tests and --links).")
+@shared.quiet("No notes.")
+@shared.formats("text", "json", "yaml")
 def calibrate(sources: tuple[str, ...], format_name: str, **options: Any) -> None:
     """Fit compute times and link efficiencies to measurements.
 
@@ -145,7 +131,7 @@ def _job(options: dict[str, Any]) -> Job:
     timed = options["tflops"] or options["micro_batch_time"]
     plain = any(isinstance(open_source(job), Complete) for job in options["job"])
     stand_in = {} if timed or plain else {"micro_batch_time": "1s"}
-    named = {name: options[name] for name in SOURCE_OPTIONS} | stand_in
+    named = {name: options[name] for name in shared.SOURCE_OPTIONS} | stand_in
     return read_given_job(options | named)
 
 

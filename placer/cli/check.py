@@ -8,50 +8,37 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.base.units import plural
-from placer.cli import complete
-from placer.cli.grouped import PlanCommand, command
+from placer.cli import complete, shared
 from placer.cli.inputs import Given, given_inputs
-from placer.cli.options import (
-    flag,
-    format_option,
-    option,
-    quiet_option,
-    time_limit_option,
-)
+from placer.cli.options import flag, option
 from placer.cli.output import write_line
-from placer.cli.placements import PLAN_HELP, placement_options, read_placement
+from placer.cli.placements import plan_command, read_placement
 
 if TYPE_CHECKING:
     from placer.api.claims import Claims
     from placer.placement.plan import Plan
 
 
-@command(
-    "placer check plan.json --bound",
-    cls=PlanCommand,
-    help=f"""Check a plan, independently of the solver.
+@plan_command("placer check plan.json --bound")
+@click.argument("plan", shell_complete=complete.placements)
+@shared.placement
+@flag("--bound", "Also prove the lower bound again.")
+@option(
+    "--copies JUMP[:FACTOR]",
+    "Also check that copies of checkpoints on ranks so far apart share no node "
+    "and no rack: replication_jump, and replication_factor, of nvidia-resiliency-ext.",
+)
+@shared.time_limit("the search that a bound may rest on")
+@shared.formats("text", "json")
+@shared.quiet("Say nothing when all holds, and no notes.")
+@click.pass_context
+def check(context: click.Context, /, plan: str, **options: Any) -> None:
+    """Check a plan, independently of the solver.
 
     First the placement is checked. Then score, baselines, gap and status are worked out
     again and compared with what the plan says. The exit code is 0 when all holds and 1
     when something does not.
-
-    {PLAN_HELP}""",
-)
-@click.argument("plan", shell_complete=complete.placements)
-@placement_options
-@flag("--bound", "Also prove the lower bound again.")
-@option(
-    "--copies",
-    "JUMP[:FACTOR]",
-    "Also check that copies of checkpoints on ranks so far apart share no node "
-    "and no rack: replication_jump, and replication_factor, of nvidia-resiliency-ext.",
-)
-@time_limit_option("the search that a bound may rest on")
-@format_option("text", "json")
-@quiet_option("Say nothing when all holds, and no notes.")
-@click.pass_context
-def check(context: click.Context, /, plan: str, **options: Any) -> None:
-    """Check a plan."""
+    """
     from placer.placement.plan_consistency import ContradictionError
 
     holds, older = "", list[str]()

@@ -7,7 +7,7 @@ reading raises: `placer.cli.completion` then offers nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -102,11 +102,7 @@ def launchers(_context: Context, _parameter: Parameter, typed: str) -> Items:
     """Names of launchers whose own order is known."""
     from placer.placement.launcher_orders import LAUNCHERS
 
-    return [
-        CompletionItem(row.name, help=row.rule)
-        for row in LAUNCHERS.values()
-        if row.name.startswith(typed)
-    ]
+    return _explained({row.name: row.rule for row in LAUNCHERS.values()}, typed)
 
 
 def placements(context: Context, parameter: Parameter, typed: str) -> Items:
@@ -126,10 +122,14 @@ def formats(_context: Context, _parameter: Parameter, typed: str) -> Items:
     """Launcher formats with their descriptions."""
     from placer.emit.registry import FORMATS
 
+    return _explained({row.name: row.description for row in FORMATS.values()}, typed)
+
+
+def _explained(rows: Mapping[str, str], typed: str) -> Items:
     return [
-        CompletionItem(row.name, help=row.description)
-        for row in FORMATS.values()
-        if row.name.startswith(typed)
+        CompletionItem(name, help=text)
+        for name, text in rows.items()
+        if name.startswith(typed)
     ]
 
 
@@ -205,11 +205,6 @@ def _machine(context: Context) -> Topology | None:
     sources = options.get("topology") or ()
     if not sources or "-" in sources:
         return None
-    return read_topology(
-        sources,
-        hardware=options.get("hardware"),
-        gpu=options.get("gpu"),
-        gpus_per_node=options.get("gpus_per_node"),
-        oversubscription=options.get("oversubscription"),
-        note=lambda _remark: None,
-    )
+    given = ("hardware", "gpu", "gpus_per_node", "oversubscription")
+    own: dict[str, Any] = {key: options.get(key) for key in given}
+    return read_topology(sources, **own, note=lambda _remark: None)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from placer.base.errors import InputError
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import command
-from placer.cli.options import format_option, option, quiet_option
+from placer.cli.options import option
 from placer.cli.output import write_answer, write_plan
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     shell_complete=complete.files,
 )
 @option(
-    "--next next_path",
-    "PLAN",
+    "--next PLAN",
     "Where several fit alike, write the placement to run next here: it costs the "
     "same and tells them apart.",
+    to="next_path",
 )
-@format_option("text", "json")
-@quiet_option("Print only what is slow, and no notes.")
+@shared.formats("text", "json")
+@shared.quiet("Print only what is slow, and no notes.")
 @click.pass_context
 def diagnose(
     context: click.Context,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.look import look_of_stdout
-from placer.cli.options import OneOf, option, output_option, quiet_option, tell_new_name
+from placer.cli.options import OneOf, option, tell_new_name
 from placer.cli.output import write_text
-from placer.cli.placements import KINDS_HELP, placement_options, two_placements
+from placer.cli.placements import KINDS_HELP, two_placements
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -24,29 +24,28 @@ _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 @command(
     "placer diff launcher:torchrun-c10d plan.json -o diff.json",
     cls=PlanCommand,
-    help=f"""Report what changed from one placement to another.
+    after=f"OLD and NEW are each {KINDS_HELP}. The last three take machine and job "
+    "from -t and -j, else from the other plan. `placer score --list` lists the names.",
+)
+@click.argument("old", shell_complete=complete.placements)
+@click.argument("new", shell_complete=complete.placements)
+@shared.placement
+@option(
+    "--format [text|json]",
+    "What to write. Default: by the suffix of PATH, or text.",
+    type=OneOf(["text", "json", "html"]),
+    to="format_name",
+)
+@shared.output("Write the report here; - is stdout, as without it.")
+@shared.quiet("No notes.")
+@click.pass_context
+def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
+    """Report what changed from one placement to another.
 
     Lists ranks that moved, groups whose domain changed, cost, links and critical path
     before and after, and the work of a restart. The exit code is 0 when there is no
     difference and 1 when there is one.
-
-    OLD and NEW are each {KINDS_HELP}. The last three take machine and job from -t and
-    -j, else from the other plan. `placer score --list` lists the names.""",
-)
-@click.argument("old", shell_complete=complete.placements)
-@click.argument("new", shell_complete=complete.placements)
-@placement_options
-@option(
-    "--format format_name",
-    "[text|json]",
-    "What to write. Default: by the suffix of PATH, or text.",
-    type=OneOf(["text", "json", "html"]),
-)
-@output_option("Write the report here; - is stdout, as without it.")
-@quiet_option("No notes.")
-@click.pass_context
-def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
-    """Compare two placements."""
+    """
     from placer.report.diff import diff as plan_diff
 
     before, after, job = two_placements(old, new, options)

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
-from placer.cli.grouped import PlanCommand, command
-from placer.cli.options import OneOf, option, output_option, quiet_option, tell_new_name
+from placer.cli import complete, shared
+from placer.cli.options import OneOf, option, tell_new_name
 from placer.cli.output import output_path, write_bytes, write_text
-from placer.cli.placements import (
-    PLAN_HELP,
-    placement_alone,
-    placement_options,
-    with_inputs,
-)
+from placer.cli.placements import placement_alone, plan_command, with_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.cost.step import Step
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
@@ -27,18 +20,7 @@ if TYPE_CHECKING:
 _FORMATS = ("svg", "png")
 
 
-@command(
-    "placer draw plan.json --zoom rack=r012 --colour pp -o r012.png",
-    cls=PlanCommand,
-    help=f"""Draw a placement: the map, the traffic or a step over time.
-
-    The map shows every GPU, rack or block, whichever is readable, and outlines groups
-    that leave their domain where there are few. `pipeline` shows when the stages of the
-    slowest replica work. For `scaling`, PLAN is what `placer sweep --format json`
-    printed. `placer report` has all pictures on one page.
-
-    {PLAN_HELP}""",
-)
+@plan_command("placer draw plan.json --zoom rack=r012 --colour pp -o r012.png")
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
     "picture",
@@ -50,33 +32,37 @@ _FORMATS = ("svg", "png")
 )
 @option(
     "--colour --color",
-    "",
     "What the colours of the map tell apart: roles, replicas (dp), stages (pp) or "
     "groups of ep or tp. Default: the first of them with members.",
     type=OneOf(["role", "dp", "pp", "ep", "tp"]),
 )
-@option("--zoom", "DOMAIN", "Map of one domain: r012, rack=r012 or b01/r012.")
+@option("--zoom DOMAIN", "Map of one domain: r012, rack=r012 or b01/r012.")
 @option(
     "--theme",
-    "",
     "Colours of text and background. Default: auto, as the viewer's (PNG: light).",
     type=OneOf(["auto", "light", "dark"]),
     default="auto",
 )
 @option(
-    "--format format_name",
-    "[svg|png]",
+    "--format [svg|png]",
     "What to write. Default: by the suffix of PATH, or svg.",
     type=OneOf([*_FORMATS, "html"]),
+    to="format_name",
 )
-@placement_options
-@output_option(
+@shared.placement
+@shared.output(
     "Write the picture here; - is stdout. Default: a file named after PLAN on a "
     "terminal, else stdout."
 )
-@quiet_option("No notes.")
+@shared.quiet("No notes.")
 def draw(plan: str, picture: str, **options: Any) -> None:
-    """Draw a placement."""
+    """Draw a placement: the map, the traffic or a step over time.
+
+    The map shows every GPU, rack or block, whichever is readable, and outlines groups
+    that leave their domain where there are few. `pipeline` shows when the stages of the
+    slowest replica work. For `scaling`, PLAN is what `placer sweep --format json`
+    printed. `placer report` has all pictures on one page.
+    """
     if picture != "map" and (options["colour"] or options["zoom"]):
         raise click.UsageError("--colour and --zoom are for the map.")
     suffix = options["format_name"] or "svg"

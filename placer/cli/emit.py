@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli import output as outputs
-from placer.cli.grouped import PlanCommand, command
 from placer.cli.interrupt import interrupts
-from placer.cli.options import OneOf, option, output_option, quiet_option
-from placer.cli.output import list_option, write_line, write_text, writing
-from placer.cli.placements import PLAN_HELP, placement_alone, placement_options
+from placer.cli.options import OneOf, option
+from placer.cli.output import write_line, write_text, writing
+from placer.cli.placements import placement_alone, plan_command
 from placer.emit.registry import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from placer.emit import FormatName
 
 
@@ -28,16 +26,7 @@ def _formats() -> Iterator[str]:
         yield f"{row.name:<{width}}  {row.description}{needs}"
 
 
-@command(
-    "placer emit plan.json slurm-hostfile -o hosts.txt",
-    cls=PlanCommand,
-    help=f"""Write the rank map of a placement for a launcher.
-
-    The text goes to standard output. With -o it goes to a file, and standard output has
-    the path of the file, for scripts.
-
-    {PLAN_HELP}""",
-)
+@plan_command("placer emit plan.json slurm-hostfile -o hosts.txt")
 @click.argument("plan", shell_complete=complete.placements)
 @click.argument(
     "format",
@@ -45,19 +34,22 @@ def _formats() -> Iterator[str]:
     metavar="FORMAT",
     shell_complete=complete.formats,
 )
-@output_option("Write here and print the path. For formats of several files: a folder.")
+@shared.output("Write here and print the path. For formats of several files: a folder.")
 @option(
-    "--role",
-    "NAME[:INSTANCE]",
+    "--role NAME[:INSTANCE]",
     "For a workload: only this role, or this instance, with ranks from 0.",
 )
-@list_option("List the formats and exit.", _formats)
-@placement_options
-@quiet_option("No notes.")
+@shared.listing("List the formats and exit.", _formats)
+@shared.placement
+@shared.quiet("No notes.")
 def emit(
     plan: str, format: FormatName, output: str | None, role: str | None, **options: Any
 ) -> None:
-    """Write the rank map of a placement."""
+    """Write the rank map of a placement for a launcher.
+
+    The text goes to standard output. With -o it goes to a file, and standard output has
+    the path of the file, for scripts.
+    """
     from placer.emit import emit as emit_plan
 
     content = placement_alone(plan, options)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from placer.cli import complete
-from placer.cli.grouped import PlanCommand, command
+from placer.cli import complete, shared
 from placer.cli.look import look_of_stdout
-from placer.cli.options import format_option, option, quiet_option
+from placer.cli.options import option
 from placer.cli.output import write_answer
-from placer.cli.placements import PLAN_HELP, placement_options, with_inputs
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
+from placer.cli.placements import note_violations, plan_command, with_inputs
 
 
 def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
@@ -26,41 +20,27 @@ def _ranks(texts: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(rank for text in texts for rank in parse_ranks(text)))
 
 
-@command(
-    "placer explain plan.json --rank 37 --group pp:4 --host n07",
-    cls=PlanCommand,
-    help=f"""Say where ranks, groups or hosts are, and why there.
+@plan_command("placer explain plan.json --rank 37 --group pp:4 --host n07")
+@click.argument("plan", shell_complete=complete.placements)
+@option("--rank N", "Rank or ranks, such as 0-3,12. Repeatable.", _ranks, to="ranks")
+@option(
+    "--group AXIS:N",
+    "Group of an axis by number, from 0: pp:37. Repeatable.",
+    shell_complete=complete.groups,
+    to="groups",
+)
+@option("--host H", "Host or hosts, such as n[1-4]. Repeatable.", to="about")
+@shared.placement
+@shared.formats("text", "json")
+@shared.quiet("No notes.")
+def explain(plan: str, **options: Any) -> None:
+    """Say where ranks, groups or hosts are, and why there.
 
     Shows domains, groups and partners, the links between them and what they cost,
     and the exchange with another rank, node or replica that comes closest to being
     better. Without --rank, --group and --host it shows the group that a step waits
     for, or rank 0 where all groups are alike.
-
-    {PLAN_HELP}""",
-)
-@click.argument("plan", shell_complete=complete.placements)
-@option(
-    "--rank ranks",
-    "N",
-    "Rank or ranks, such as 0-3,12. Repeatable.",
-    _ranks,
-    multiple=True,
-)
-@option(
-    "--group groups",
-    "AXIS:N",
-    "Group of an axis by number, from 0: pp:37. Repeatable.",
-    multiple=True,
-    shell_complete=complete.groups,
-)
-@option(
-    "--host about", "H", "Host or hosts, such as n[1-4]. Repeatable.", multiple=True
-)
-@placement_options
-@format_option("text", "json")
-@quiet_option("No notes.")
-def explain(plan: str, **options: Any) -> None:
-    """Say where ranks, groups or hosts are."""
+    """
     from placer.api.explain import explain as explained
     from placer.placement.build import topology_section
     from placer.report.subject_text import subjects_text
@@ -83,8 +63,7 @@ def explain(plan: str, **options: Any) -> None:
         groups=list(dict.fromkeys(groups)),
         hosts=list(dict.fromkeys(hosts)),
     )
-    if not options["quiet"]:
-        _note_violations(content, machine, job)
+    note_violations(content, machine, job, options)
 
     def text() -> str:
         seen, width = topology_section(machine), look_of_stdout().width
@@ -92,11 +71,3 @@ def explain(plan: str, **options: Any) -> None:
         return subjects_text(found, tiers, scale_up, width, content.period)
 
     write_answer(options["format_name"], found, text)
-
-
-def _note_violations(plan: Plan, machine: Topology, job: Job) -> None:
-    """Say what the plan breaks."""
-    from placer.placement.check import violations
-
-    for broken in violations(plan, machine, job):
-        click.echo(f"note: {broken}", err=True)

@@ -11,20 +11,11 @@ from typing import Any
 
 import click
 
+from placer.cli import shared
 from placer.documents.files import is_file
 
 NAME = "placer.yaml"
 
-_OF_THE_MACHINE = (
-    "topology",
-    "hardware",
-    "gpu",
-    "gpus_per_node",
-    "oversubscription",
-    "labels",
-    "hosts",
-)
-_OF_THE_JOB = ("gpus", "tflops", "micro_batch_time", "settings")
 # How the file calls what an option calls otherwise.
 KEYS = {"settings": "set"}
 _NEEDED = {"topology": "'-t' / '--topology'", "job": "'-j' / '--job'"}
@@ -55,7 +46,8 @@ def from_folder(options: Mapping[str, Any]) -> dict[str, Any]:
     from placer.formats.folder import EITHER, read_folder
 
     missing = []
-    for source, others in (("job", _OF_THE_JOB), ("topology", _OF_THE_MACHINE)):
+    machine = (*shared.MACHINE_OPTIONS, "hosts")
+    for source, others in (("job", shared.SOURCE_OPTIONS), ("topology", machine)):
         if not options.get(source):
             missing += [key for key in (source, *others) if not options.get(key)]
     for either in EITHER:  # an option leaves out both

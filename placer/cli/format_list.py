@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from placer.cli import shared
 from placer.cli.grouped import Command
-from placer.cli.options import format_option
-from placer.cli.output import write_line
+from placer.cli.output import write_rows
 from placer.documents.presets import preset_names
 
 if TYPE_CHECKING:
@@ -34,18 +33,16 @@ def preset_list(
     """
 
     @click.command("list", cls=Command, help=f"List the presets with {sizes}.")
-    @format_option("text", "json")
+    @shared.formats("text", "json")
     def presets(format_name: str) -> None:
         rows = [row(name) for name in preset_names(folder)]
-        if format_name == "json":
-            write_line(json.dumps(rows, indent=2))
-            return
         width = max((len(found["name"]) for found in rows), default=0)
-        lines = (
-            f"{found['name']:<{width}} {size.format(**found)}  {found['description']}"
-            for found in rows
-        )
-        write_line("\n".join(map(str.rstrip, lines)))
+
+        def line(found: Row) -> str:
+            text = f"{found['name']:<{width}} {size.format(**found)}"
+            return f"{text}  {found['description']}".rstrip()
+
+        write_rows(format_name, rows, line)
 
     return presets
 
@@ -56,15 +53,14 @@ def format_list(what: str, room: Literal["machines", "jobs"]) -> click.Command:
     @click.command(
         "formats", cls=Command, help=f"List the formats that {what} can be read from."
     )
-    @format_option("text", "json")
+    @shared.formats("text", "json")
     def formats(format_name: str) -> None:
         registry = import_module(f"placer.formats.{room}.registry")
-        rows: list[Format] = [*registry.FORMATS.values()]
-        if format_name == "json":
-            told = [{"name": row.name, "description": row.description} for row in rows]
-            write_line(json.dumps(told, indent=2))
-            return
-        width = max(len(row.name) for row in rows)
-        write_line("\n".join(f"{r.name:<{width}}  {r.description}" for r in rows))
+        known: list[Format] = [*registry.FORMATS.values()]
+        rows = [{"name": row.name, "description": row.description} for row in known]
+        width = max(len(row["name"]) for row in rows)
+        write_rows(
+            format_name, rows, lambda r: f"{r['name']:<{width}}  {r['description']}"
+        )
 
     return formats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from inspect import cleandoc
 from typing import Any
 
 import click
@@ -108,7 +109,9 @@ class Command(click.Command):
             return super().invoke(ctx)
         except InfeasibleError as error:
             if ctx.params.get("format_name") == "json":
-                _write_verdict(error)
+                from placer.report.verdict import infeasible_verdict
+
+                write_json({"verdict": infeasible_verdict(error)})
             raise
 
     def format_options(
@@ -144,10 +147,19 @@ class PlanCommand(Command):
 
 
 def command(
-    example: str, cls: type[Command] = Command, **more: Any
+    example: str, cls: type[Command] = Command, after: str = "", **more: Any
 ) -> Callable[[Callable[..., Any]], click.Command]:
-    """A function as a command, with an example of it under its help."""
-    return click.command(cls=cls, epilog=f"Example: {example}", **more)
+    """A function as a command, with an example of it under its help.
+
+    Its docstring is the help, ``after`` the last paragraph of it.
+    """
+
+    def made(function: Callable[..., Any]) -> click.Command:
+        help = f"{cleandoc(function.__doc__ or '')}\n\n{after}".rstrip()
+        epilog = f"Example: {example}"
+        return click.command(cls=cls, help=help, epilog=epilog, **more)(function)
+
+    return made
 
 
 class Group(click.Group):
@@ -159,12 +171,6 @@ class Group(click.Group):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Names of the commands."""
         return list(self.commands)
-
-
-def _write_verdict(error: InfeasibleError) -> None:
-    from placer.report.verdict import infeasible_verdict
-
-    write_json({"verdict": infeasible_verdict(error)})
 
 
 def _grouped(

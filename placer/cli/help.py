@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import Context, command
-from placer.cli.options import flag, output_option
+from placer.cli.options import flag
 from placer.cli.output import write_line, write_text
 from placer.documents.files import make_folder
 from placer.version import __version__
@@ -127,7 +127,7 @@ def _escaped(text: str) -> str:
     "names", nargs=-1, metavar="[COMMAND]...", shell_complete=complete.commands
 )
 @flag("--man", "Print the manual page instead.")
-@output_option(
+@shared.output(
     "Folder for the manual pages of COMMAND and of the commands in it, with --man."
 )
 @click.pass_context

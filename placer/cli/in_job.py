@@ -9,9 +9,9 @@ import shlex
 import click
 
 from placer.base.errors import InputError
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import command
-from placer.cli.options import flag, format_option, option, quiet_option
+from placer.cli.options import flag, option
 from placer.cli.output import write_line
 from placer.documents.files import read_text, shown_name
 from placer.documents.files.writing import write_text
@@ -22,12 +22,11 @@ from placer.injob.cloud import CLOUDS
 @click.argument("plan", shell_complete=complete.files)
 @flag("--report", "Print one line about this process and exit; PLAN is not read.")
 @option(
-    "--collected",
-    "FILE",
+    "--collected FILE",
     "Compare the reports in FILE (- is stdin); prefixes and other lines are ignored.",
 )
-@format_option("text", "json")
-@quiet_option("Say nothing when all holds, and no notes.")
+@shared.formats("text", "json")
+@shared.quiet("Say nothing when all holds, and no notes.")
 @click.pass_context
 def verify(
     context: click.Context,
@@ -48,7 +47,7 @@ def verify(
     if report and collected is not None:
         raise click.UsageError("Give --report or --collected, not both.")
     if report:
-        from placer.launch.reports import report_line
+        from placer.launch.process import report_line
 
         write_line(report_line(this_process()))
         return
@@ -60,8 +59,12 @@ def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) ->
     """Print how the reports, or this process, differ from the plan; whether not."""
     from placer.launch.compare import compare, seats_of
     from placer.launch.habits import habits
-    from placer.launch.process import this_process
-    from placer.launch.reports import Collected, read_reports, require_rank
+    from placer.launch.process import (
+        Collected,
+        read_reports,
+        require_rank,
+        this_process,
+    )
     from placer.launch.verdict_text import notes, verdict_text
     from placer.placement.plan_file import read_plan
 
@@ -91,8 +94,7 @@ def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) ->
 
 @command('eval "$(placer rank)"')
 @option(
-    "--plan",
-    "PLAN",
+    "--plan PLAN",
     "The plan. Default: the one that placer launch made, PLACER_PLAN.",
     envvar="PLACER_PLAN",
 )
@@ -132,7 +134,6 @@ def rank(plan: str | None) -> None:
 @command("srun --ntasks-per-node=1 placer probe")
 @option(
     "--cloud",
-    "",
     "Also ask the metadata service of this cloud, for half a second.",
     type=click.Choice([*CLOUDS]),
 )

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.base.errors import InputError
+from placer.cli import shared
 from placer.cli.folder import KEYS, NAME
 from placer.cli.grouped import command
-from placer.cli.input_options import job_option, source_options, topology_option
 from placer.cli.inputs import read_given_job, read_machine
-from placer.cli.options import flag, hosts_option, quiet_option
+from placer.cli.options import flag
 from placer.cli.output import write_line, write_text
 from placer.documents.files import is_file
 
@@ -39,12 +39,12 @@ _WEAK = ("hosts", "names", "bandwidth")
 
 
 @command("placer init -t topology.conf -j pretrain.sh --gpu h100")
-@topology_option("Default: the one file here that describes a machine.")
-@job_option("Default: the one file here that starts a job.")
-@source_options
-@hosts_option
+@shared.topology("Default: the one file here that describes a machine.")
+@shared.job("Default: the one file here that starts a job.")
+@shared.sources
+@shared.hosts
 @flag("--force", f"Overwrite an existing {NAME}.")
-@quiet_option("Print nothing and ask nothing.")
+@shared.quiet("Print nothing and ask nothing.")
 def init(**options: Any) -> None:
     """Write placer.yaml, so that commands need no -t and -j.
 
@@ -190,19 +190,10 @@ def _text(options: dict[str, Any], assumed: list[Assumption]) -> str:
 
 _HEAD = "# Commands in this folder read these; -t and -j are not needed."
 _OPEN = "# No file says these, so placer assumes them. Say them here instead:"
+# All but --select, which is of one command.
 _ORDER = (
-    "topology",
-    "gpu",
-    "hardware",
-    "gpus_per_node",
-    "oversubscription",
-    "labels",
-    "hosts",
-    "job",
-    "gpus",
-    "tflops",
-    "micro_batch_time",
-    "settings",
+    *("topology", *shared.MACHINE_OPTIONS, "hosts"),
+    *("job", *shared.SOURCE_OPTIONS[:-1]),
 )
 
 

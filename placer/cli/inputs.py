@@ -10,15 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from placer.base.errors import InputError, Problem, read_before
+from placer.cli import shared
 from placer.cli.folder import with_folder
-from placer.cli.input_options import (
-    SOURCE_OPTIONS,
-    job_option,
-    order_option,
-    source_options,
-    topology_option,
-)
-from placer.cli.options import flag, teller, together
+from placer.cli.options import teller
 from placer.documents.presets import RENAMED
 
 if TYPE_CHECKING:
@@ -36,21 +30,10 @@ class Given(NamedTuple):
     job: Job | None
 
 
-_USUAL = "Default: the one that the plan keeps."
-# Needless for a plan with its inputs.
-plan_input_options = together(
-    topology_option(_USUAL),
-    job_option(_USUAL),
-    source_options,
-    order_option,
-    flag("--force", "Take -t and -j although the plan was made for others."),
-)
-
-
 def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:
     """The machine of ``-t`` and the job of ``-j``, where these are given.
 
-    ``options``: of a command with `plan_input_options`. ``plan``: whose machine the job
+    ``options``: of a command with `shared.plan_inputs`. ``plan``: whose machine the job
     is for, unless ``-t`` names another.
     """
     from placer.placement.inputs import kept_topology
@@ -65,7 +48,7 @@ def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:
 def stated_inputs(options: dict[str, Any], why: str = "") -> Inputs:
     """The machine, the job and the hosts of the options, or of placer.yaml.
 
-    ``options``: of a command with `plan_input_options` and ``--hosts``. ``why``: why
+    ``options``: of a command with `shared.plan_inputs` and ``--hosts``. ``why``: why
     they are needed, where they not always are.
     """
     from placer.placement.inputs import Inputs
@@ -83,7 +66,7 @@ def stated_inputs(options: dict[str, Any], why: str = "") -> Inputs:
 def plan_inputs(plan: Plan, options: dict[str, Any]) -> Inputs:
     """What a plan was made of; ranks are numbered as in the plan.
 
-    ``options``: of a command with `plan_input_options`.
+    ``options``: of a command with `shared.plan_inputs`.
     """
     from placer.api.inputs import inputs_of_plan
 
@@ -108,7 +91,7 @@ def read_given_job(
     divide, it has those of the hosts. What its sources say goes to stderr, unless the
     command is quiet.
 
-    ``options``: of a command with `job_option` and `source_options`. ``machine``: that
+    ``options``: of a command with `shared.job` and `shared.sources`. ``machine``: that
     it runs on: where no source says how long the work takes, a rate of its GPUs is
     assumed. ``hosts``: an allocation of the machine. ``ranks``: how many a job has
     whose sources leave it open, for commands that change it. ``cuts_batch``: whether
@@ -228,7 +211,7 @@ def _read_job(
     from placer.formats.jobs.job import Options, open_job
     from placer.job.model import Job
 
-    others = {name: options[name] for name in SOURCE_OPTIONS if name != "gpus"}
+    others = {name: options[name] for name in shared.SOURCE_OPTIONS if name != "gpus"}
     others["asks_time"] = options.get("asks_time", True)
     opened = open_job(options["job"], Options(gpus=gpus, machine=machine, **others))
     if isinstance(opened, Job):
@@ -253,7 +236,7 @@ def read_machine(
     What the readers have to say goes to stderr, unless the command is quiet. Where the
     machine cannot be read, the error says what is wrong with the jobs, too.
 
-    ``options``: of a command with `topology_option`. ``name``: of the machine.
+    ``options``: of a command with `shared.topology`. ``name``: of the machine.
     ``beside``: each reads a job without the machine; by default the one of ``-j``.
     """
     if beside is None:
@@ -276,11 +259,7 @@ def _read(
     job, settings = options.get("job"), options.get("settings")
     return read_topology(
         sources or options["topology"],
-        hardware=options["hardware"],
-        gpu=options["gpu"],
-        gpus_per_node=options["gpus_per_node"],
-        oversubscription=options["oversubscription"],
-        labels=options["labels"],
+        **{key: options[key] for key in shared.MACHINE_OPTIONS},
         name=name,
         hint=lambda: host_hint(job or (), settings, options.get("select")),
         note=teller(options),
@@ -291,7 +270,7 @@ def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
     """What ``source`` says by itself, with the hardware where that is given."""
     from placer.formats.machines import machine
 
-    given = ("hardware", "gpu", "gpus_per_node", "oversubscription")
+    given = set(shared.MACHINE_OPTIONS) - {"labels"}
     if not any(options[name] for name in given):
         return machine.read_alone(source, teller(options))
     return read_machine(options, [source])

@@ -14,12 +14,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
+
+import click
 
 from placer.cli.look import CLEAR
-
-if TYPE_CHECKING:
-    import click
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 NOTHING = "nothing is written"
@@ -129,6 +128,13 @@ def end(context: click.Context, exit_code: int) -> NoReturn:
     if any(thread.name == SEARCH_THREAD for thread in threading.enumerate()):
         leave(exit_code)
     context.exit(exit_code)
+
+
+def end_if_interrupted(context: click.Context, said: str) -> None:
+    """End the command where a signal came; ``said``: what its answer is then."""
+    if interrupts.exit_code:
+        click.echo(f"interrupted: {said}", err=True)
+        end(context, interrupts.exit_code)
 
 
 def leave(exit_code: int) -> NoReturn:

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from placer.base.errors import InputError, Problem, refuse
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Group
-from placer.cli.input_options import SOURCE_OPTIONS, source_options
 from placer.cli.inputs import notes_told, read_given_job
-from placer.cli.options import (
-    flag,
-    format_option,
-    option,
-    output_option,
-    quiet_option,
-    together,
-)
+from placer.cli.options import flag, option, together
 from placer.cli.output import (
     write_answer,
     write_document,
-    write_line,
+    write_rows,
     write_text,
     yaml_text,
 )
@@ -36,8 +27,8 @@ _job_options = together(
     click.argument(
         "jobs", nargs=-1, required=True, metavar="JOB...", shell_complete=complete.jobs
     ),
-    source_options,
-    quiet_option("No notes."),
+    shared.sources,
+    shared.quiet("No notes."),
 )
 
 
@@ -66,8 +57,8 @@ job.add_command(format_list("a job", "jobs"))
 @job.command(epilog="Example: placer job convert megatron:pretrain.sh -o job.yaml")
 @_job_options
 @flag("--strict", "Refuse what is assumed or not modelled.")
-@option("--name", "NAME", "Name of the job. Default: that of the first file.")
-@output_option("Write the job here; - is stdout, as without it.")
+@option("--name NAME", "Name of the job. Default: that of the first file.")
+@shared.output("Write the job here; - is stdout, as without it.")
 def convert(jobs: tuple[str, ...], **options: Any) -> None:
     """Write JOB as one job file, with the origin of each value.
 
@@ -81,7 +72,7 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
     from placer.job.model import Job
     from placer.job.write import to_document
 
-    given = {name: options[name] for name in SOURCE_OPTIONS}
+    given = {name: options[name] for name in shared.SOURCE_OPTIONS}
     with notes_told(options):
         opened = open_job(
             jobs, Options(**given, strict=options["strict"], name=options["name"])
@@ -101,7 +92,7 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
 
 @job.command(epilog="Example: placer job validate job.yaml megatron:pretrain.sh")
 @_job_options
-@format_option("text", "json")
+@shared.formats("text", "json")
 def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     """Say whether JOB can be read, with all that is wrong.
 
@@ -124,11 +115,9 @@ def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
                 }
             )
     refuse(problems)
-    if format_name == "json":
-        write_line(json.dumps(rows, indent=2))
-        return
-    lines = (f"{row['source']}: valid, {row['ranks']:,} ranks" for row in rows)
-    write_line("\n".join(lines))
+    write_rows(
+        format_name, rows, lambda r: f"{r['source']}: valid, {r['ranks']:,} ranks"
+    )
 
 
 def _each(sources: tuple[str, ...]) -> list[tuple[str, ...]]:
@@ -142,7 +131,7 @@ def _each(sources: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 @job.command(epilog="Example: placer job show megatron:pretrain.sh --gpus 64")
 @_job_options
-@format_option("text", "json")
+@shared.formats("text", "json")
 def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     """Show the sizes, the model and the rules of JOB.
 

@@ -14,25 +14,12 @@ import click
 from click.core import ParameterSource
 
 from placer.base.errors import InputError, refuse
+from placer.cli import shared
 from placer.cli.folder import from_folder, with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import (
-    SOURCE_OPTIONS,
-    job_option,
-    order_option,
-    source_options,
-    topology_option,
-)
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import interrupts
-from placer.cli.options import (
-    option,
-    output_option,
-    quiet_option,
-    seed_option,
-    teller,
-    time_limit_option,
-)
+from placer.cli.options import option, teller
 from placer.documents.files import write_text
 
 if TYPE_CHECKING:
@@ -42,15 +29,8 @@ if TYPE_CHECKING:
 _NODE_RANK = 'PET_NODE_RANK=$SLURM_PROCID CROSS_SLURM_PROCID=$SLURM_PROCID exec "$@"'
 
 _FOR_A_NEW_PLAN = (
-    "topology",
-    "hardware",
-    "gpu",
-    "gpus_per_node",
-    "oversubscription",
-    "labels",
-    "job",
-    *SOURCE_OPTIONS,
-    "order",
+    *("topology", "job", "order"),
+    *(*shared.MACHINE_OPTIONS, *shared.SOURCE_OPTIONS),
 )
 
 
@@ -58,30 +38,29 @@ _FOR_A_NEW_PLAN = (
     "placer launch srun python train.py",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@topology_option()
-@job_option()
-@source_options
-@option("--plan", "PLAN", "Run by this plan instead of making one.")
-@order_option
+@shared.topology()
+@shared.job()
+@shared.sources
+@option("--plan PLAN", "Run by this plan instead of making one.")
+@shared.order
 @option(
-    "--hosts",
-    "H",
+    "--hosts H",
     'Hosts of the job in launch order: "n[01-16]" or @FILE. Default: those of '
     "the Slurm allocation.",
 )
-@seed_option
-@time_limit_option("the search")
-@output_option(
+@shared.seed
+@shared.time_limit("the search")
+@shared.output(
     "Write the plan here, and the host file beside it. Default: placer-JOBID.json."
 )
 @option(
-    "--per-node/--per-rank per_node",
-    "",
+    "--per-node/--per-rank",
     "One task per node, as torchrun, deepspeed, accelerate, ms-swift and Ray "
     "want, or one per rank. Default: what COMMAND, or a script that it names, starts.",
     default=None,
+    to="per_node",
 )
-@quiet_option("No notes.")
+@shared.quiet("No notes.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def launch(**options: Any) -> None:
     """Plan for this Slurm allocation and run COMMAND by it.

@@ -54,6 +54,8 @@ _MODULES = {"job": "jobs", "predict": "score"} | dict.fromkeys(
 
 INTERRUPTED = 130
 OUTPUT_FAILED = 4
+# Exit codes of errors; 2 of others.
+_CODES = {CheckError: 1, InfeasibleError: 3, OutputError: OUTPUT_FAILED}
 BROKEN_PIPE = 141  # what a shell says of a program that SIGPIPE ended
 INTERNAL = 70
 # What a training image may lack, by the name that it is imported by.
@@ -67,14 +69,6 @@ _PACKAGES = {
 
 _DEBUG = "placer.debug"
 COMPLETE = "_PLACER_COMPLETE"  # set by a shell that asks what a word may become
-
-
-def _exit_code(error: PlacerError) -> int:
-    if isinstance(error, CheckError):
-        return 1
-    if isinstance(error, InfeasibleError):
-        return 3
-    return OUTPUT_FAILED if isinstance(error, OutputError) else 2
 
 
 def _set_debug(context: click.Context, _parameter: click.Parameter, on: bool) -> None:
@@ -197,7 +191,8 @@ class Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except PlacerError as error:
-            _leave(ctx, _message(error), _exit_code(error))
+            codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
+            _leave(ctx, _message(error), next(codes, 2))
         except KeyboardInterrupt:
             _leave(ctx, "interrupted", INTERRUPTED)
         except OSError as error:

@@ -1,19 +1,16 @@
-"""Options: how one is said in a line, and those that several commands have."""
+"""Options: how one is said in a line."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypeVar
+from inspect import signature
+from typing import Any, TypeVar
 
 import click
 
-from placer.base.units import parse_duration
 from placer.cli import complete
-
-if TYPE_CHECKING:
-    from placer.workers.engine import Engine
 
 _Value = TypeVar("_Value")
 Decorator = Callable[[Any], Any]
@@ -72,17 +69,21 @@ class Whole(click.ParamType[int]):
 
 
 def option(
-    names: str,
-    value: str,
+    said: str,
     help: str,
     read: Callable[[Any], object] | None = None,
+    to: str = "",
     **more: Any,
 ) -> Decorator:
-    """An option with a value, for which the word ``value`` stands in the help.
+    """An option with a value.
 
-    ``read`` makes of the text, or of the texts of one that may be repeated, what the
-    command gets; its `ValueError` says what is wrong with them.
+    ``said``: as the help shows it, ``-o --output PATH``; one whose help ends in
+    "Repeatable." may be repeated. ``read`` makes of the text, or of the texts of such
+    a one, what the command gets; its `ValueError` says what is wrong with them. ``to``:
+    the command's argument, where it is not called like the option.
     """
+    names = [word for word in said.split() if word.startswith("-")]
+    value = "".join(word for word in said.split() if word not in names)
 
     def checked(_context: object, _option: object, given: Any) -> Any:
         try:
@@ -92,8 +93,10 @@ def option(
 
     if read is not None:
         more["callback"] = checked
-    more = {"shell_complete": _COMPLETED.get(value), **more}
-    return click.option(*names.split(), metavar=value or None, help=help, **more)
+    own: dict[str, Any] = {"shell_complete": _COMPLETED.get(value)}
+    own |= {"multiple": True} if help.endswith("Repeatable.") else {}
+    named = (*names, to) if to else names
+    return click.option(*named, metavar=value or None, help=help, **own | more)
 
 
 def flag(names: str, help: str) -> Decorator:
@@ -145,22 +148,6 @@ def by_name(
     return found
 
 
-def _some(text: str) -> str:
-    if not text.strip():
-        raise ValueError
-    return text.strip()
-
-
-rules = by_name(_some, "a rule such as tp=rack", "rules, {one} and {other}")
-
-
-def _even_rules(texts: Sequence[str]) -> dict[str, str]:
-    """Rules of equal parts, as requirements."""
-    from placer.job.even import evenly
-
-    return evenly(rules(texts))
-
-
 def share(text: str) -> float:
     """Share from 0 to 1 that a text means; ``1%`` is 0.01."""
     is_percentage = text.endswith("%")
@@ -171,6 +158,14 @@ def share(text: str) -> float:
     if not 0 <= found <= 1:
         raise ValueError(f"{text!r} is not a share such as 0.01 or 1%")
     return found
+
+
+def called(
+    call: Callable[..., _Value], options: Mapping[str, Any], **more: Any
+) -> _Value:
+    """What a library call gives: its arguments are ``more``, else options so called."""
+    names = signature(call).parameters
+    return call(**{name: options[name] for name in names if name in options} | more)
 
 
 def teller(options: Mapping[str, Any]) -> Callable[[str], None]:
@@ -186,127 +181,3 @@ def teller(options: Mapping[str, Any]) -> Callable[[str], None]:
 def tell_new_name(options: Mapping[str, Any], old: str, new: str) -> None:
     """Say what to type instead of a name of the release before."""
     teller(options)(f'{old} is "{new}" now; the old name will be removed')
-
-
-hosts_option = option(
-    "--hosts",
-    "H",
-    'Hosts of the job in launch order: "n[01-16]" or @FILE. Default: all.',
-)
-seed_option = option(
-    "--seed",
-    "N",
-    "Seed of everything random. Default: 0.",
-    type=Whole(0, 2**31 - 1),
-    default=0,
-)
-objective_option = option(
-    "--objective",
-    "",
-    "What to minimise. Default: time, or hop cost for a job of weights alone.",
-    type=OneOf(["time", "hop-cost"]),
-)
-
-
-def time_limit_option(search: str) -> Decorator:
-    """``--time-limit`` of a search."""
-    help = f"When to stop {search}: 90, 90s, 5m. Default: 60 seconds."
-    return option("--time-limit", "TIME", help, parse_duration, default="60")
-
-
-def format_option(*formats: str) -> Decorator:
-    """``--format`` with these choices, the first of which is the default."""
-    help, usual = f"What to print. Default: {formats[0]}.", formats[0]
-    return option("--format format_name", "", help, type=OneOf(formats), default=usual)
-
-
-def output_option(help: str) -> Decorator:
-    """``-o/--output``."""
-    return option("-o --output", "PATH", help)
-
-
-def quiet_option(help: str) -> Decorator:
-    """``-q/--quiet``."""
-    return flag("-q --quiet", help)
-
-
-def require_option(beside: str) -> Decorator:
-    """``--require`` and ``--even``; ``beside`` says whose rules they stand beside."""
-    return together(
-        option(
-            "--require",
-            "AXIS=TIER",
-            f"Hard rule beside {beside}: tp=rack. Repeatable.",
-            rules,
-            multiple=True,
-        ),
-        option(
-            "--even",
-            "AXIS=TIER",
-            "Hard rule: each group in equal parts of consecutive ranks, one in each "
-            "domain that it touches: ep=rack. Repeatable.",
-            _even_rules,
-            multiple=True,
-        ),
-    )
-
-
-engine_options = together(
-    option(
-        "--workers",
-        "N",
-        "Processes that work at a time. Default: one per core that is granted.",
-        type=Whole(1, 1024),
-    ),
-    option(
-        "--scheduler", "ADDRESS", "Run on the Dask cluster at this address instead."
-    ),
-)
-framework_option = option(
-    "--framework",
-    "",
-    "Framework whose rules the degrees obey. Default: megatron.",
-    type=OneOf(["megatron", "torchtitan", "deepspeed", "jax"]),
-    default="megatron",
-)
-
-
-def engine_of(options: dict[str, Any]) -> Engine:
-    """The engine that the options of `engine_options` ask for."""
-    from placer.base.threads import granted_cores
-    from placer.workers.cluster import Cluster
-    from placer.workers.pool import Pool
-
-    if options["scheduler"] is None:
-        return Pool(options["workers"] or granted_cores())
-    if options["workers"] is not None:
-        raise click.UsageError("--workers is for this machine, not for a --scheduler.")
-    return Cluster(options["scheduler"])
-
-
-def plot_option(what: str) -> Decorator:
-    """The option; ``what`` begins its help."""
-    return option("--plot", "FILE", f"{what}: FILE.svg or FILE.png.")
-
-
-def check_plot(file: str | None) -> None:
-    """Refuse a plot that could not be written, before the work."""
-    if file is None:
-        return
-    if not file.lower().endswith((".svg", ".png")):
-        raise click.BadParameter("FILE must end in .svg or .png", param_hint="--plot")
-    if file.lower().endswith(".png"):
-        from placer.draw.png import check_png
-
-        check_png()
-
-
-def size_option(name: str, help: str) -> Decorator:
-    """An option of whole numbers: ``1,2,4`` or ``1-8``."""
-    return option(name, "LIST", help, _sizes)
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    from placer.sweep.grid import parse_sizes
-
-    return parse_sizes(text)

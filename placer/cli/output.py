@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from placer.cli.interrupt import interrupts
 from placer.cli.look import look_of_stdout
-from placer.cli.options import (
-    Decorator,
-    format_option,
-    output_option,
-    quiet_option,
-    together,
-)
 from placer.documents import files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.allocation.allocation import Allocation
     from placer.degrees.tuning import Tuning
     from placer.placement.plan import Plan
@@ -32,36 +24,7 @@ if TYPE_CHECKING:
     from placer.sweep.result import Sweep
 
     Found = Allocation | Sweep | Tuning
-
-
-def plan_output_options(quiet: str) -> Decorator:
-    """``-o``, ``--format`` and ``-q``, the last of which also means ``quiet``."""
-    return together(
-        output_option(
-            "Write the plan here (.json.gz and .json.zst compress it); - is stdout, "
-            "without a summary."
-        ),
-        format_option("text", "json"),
-        quiet_option(f"{quiet}; with -o PATH no summary either."),
-    )
-
-
-def list_option(help: str, lines: Callable[[], Iterable[str]]) -> Decorator:
-    """``--list``: the lines, and no more."""
-
-    def show(context: click.Context, _option: object, asked: bool) -> None:
-        if asked and not context.resilient_parsing:
-            write_line("\n".join(lines()))
-            context.exit()
-
-    return click.option(
-        "--list",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-        help=help,
-    )
+_Row = TypeVar("_Row", bound=Mapping[str, Any])
 
 
 def write_made(
@@ -182,6 +145,14 @@ def write_found(format_name: str, found: Found, text: Callable[[], str]) -> None
         write_text("-", found.to_csv())
     else:
         write_answer(format_name, found.to_dict(), text)
+
+
+def write_rows(
+    format_name: str, rows: Sequence[_Row], line: Callable[[_Row], str]
+) -> None:
+    """Write rows to standard output: as JSON, or a line each for people."""
+    as_json = format_name == "json"
+    write_line(json.dumps(rows, indent=2) if as_json else "\n".join(map(line, rows)))
 
 
 def write_line(text: str) -> None:

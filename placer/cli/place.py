@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from placer.cli import shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import (
-    first_host_first,
-    job_option,
-    order_option,
-    rule_options,
-    rules_of_options,
-    source_options,
-    topology_option,
-)
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end
-from placer.cli.options import (
-    Whole,
-    flag,
-    hosts_option,
-    objective_option,
-    option,
-    require_option,
-    share,
-    tell_new_name,
-)
+from placer.cli.options import Whole, called, flag, option, share, tell_new_name
 from placer.cli.output import write_made, write_text
-from placer.cli.searching import run_search, search_options
+from placer.cli.searching import run_search
 from placer.solve.problem.effort import EFFORTS, MEASURABLE, is_effort
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.api.result import Result
     from placer.cli.progress import ProgressLines
     from placer.placement.plan import Plan
@@ -53,40 +35,34 @@ def _effort(text: str) -> Effort:
 
 
 @command("placer place -t slurm:topology.conf -j megatron:pretrain.sh")
-@topology_option()
-@job_option()
-@source_options
-@order_option
-@hosts_option
-@option("--exclude", "H", "Hosts not to use: a list or @FILE.")
+@shared.topology()
+@shared.job()
+@shared.sources
+@shared.order
+@shared.hosts
+@option("--exclude H", "Hosts not to use: a list or @FILE.")
 @option(
-    "--free",
-    "H",
+    "--free H",
     "Other free hosts: a list, @FILE or sinfo:FILE. Say in one line what the best "
     "allocation of all of them would save.",
 )
-@objective_option
-@require_option("the job's")
-@rule_options
+@shared.objective
+@shared.require("the job's")
+@shared.rules
 @flag(
     "--first-host-first",
     "Keep rank 0 on the first host by name, as some launch scripts expect.",
 )
 @option(
-    "--gap",
-    "SHARE",
-    "Exit with 1 unless the gap is proved to be this small: 1%.",
-    share,
+    "--gap SHARE", "Exit with 1 unless the gap is proved to be this small: 1%.", share
 )
 @option(
-    "--previous",
-    "PLAN",
+    "--previous PLAN",
     "Plan to stay close to: of equally good placements, the one that moves the "
     "fewest ranks is taken.",
 )
 @option(
-    "--effort",
-    "EFFORT",
+    "--effort EFFORT",
     "When to stop without a proof: quick (after the constructions), normal (when "
     "the search hardly helps any more), full (when time is up), a number of "
     "generations, or measurable: as normal, or when no run would show what is left. "
@@ -95,14 +71,13 @@ def _effort(text: str) -> Effort:
     default=MEASURABLE,
 )
 @option(
-    "--workers",
-    "N",
+    "--workers N",
     "Threads that search at the same time. Default: one for each core that is "
     "granted. The result does not depend on it.",
     type=Whole(1, 1024),
 )
 @click.option("--report", metavar="FILE", type=click.Path(dir_okay=False), hidden=True)
-@search_options
+@shared.search
 @click.pass_context
 def place(context: click.Context, /, **options: Any) -> None:
     """Put every rank of a job on a GPU of a machine.
@@ -146,22 +121,19 @@ def _search(
         None if options[key] is None else parse_hosts(options[key], key)
         for key in ("hosts", "exclude")
     )
-    rules = rules_of_options(options)
+    rules = shared.rules_of_options(options)
     if options["first_host_first"]:
-        rules = rules.and_also(first_host_first(machine, hosts, exclude))
-    return lambda progress, stop: place(
-        machine,
-        job,
+        rules = rules.and_also(shared.first_host_first(machine, hosts, exclude))
+    return lambda progress, stop: called(
+        place,
+        options,
+        topology=machine,
+        job=job,
         hosts=hosts,
         exclude=exclude or (),
-        objective=options["objective"],
         require=options["require"] | options["even"],
+        even=None,
         rules=rules,
-        previous=options["previous"],
-        time_limit=options["time_limit"],
-        seed=options["seed"],
-        effort=options["effort"],
-        workers=options["workers"],
         progress=progress,
         stop=stop,
     )
@@ -182,15 +154,12 @@ def _write(result: Result, options: dict[str, Any]) -> None:
 
     write_made(result.plan, options, summary)
     if options["report"] is not None:
+        from placer.api.report import report_html
+
         new = f"placer report {options['output'] or 'PLAN'} -o {options['report']}"
         tell_new_name(options, "--report", new)
-        _write_report(result, options["report"], options["output"])
-
-
-def _write_report(result: Result, path: str, plan_path: str | None) -> None:
-    from placer.api.report import report_html
-
-    write_text(path, report_html(result.plan, path=plan_path or "plan.json"))
+        page = report_html(result.plan, path=options["output"] or "plan.json")
+        write_text(options["report"], page)
 
 
 def _granted(plan: Plan, options: dict[str, Any]) -> list[str]:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from placer.base.errors import InputError
-from placer.cli.inputs import (
-    Given,
-    given_inputs,
-    plan_input_options,
-    plan_inputs,
-    stated_inputs,
-)
-from placer.cli.options import hosts_option, seed_option, together
+from placer.cli.grouped import PlanCommand, command
+from placer.cli.inputs import Given, given_inputs, plan_inputs, stated_inputs
+from placer.cli.options import teller
 from placer.documents.files import is_file, read_text, shown_name
 
 if TYPE_CHECKING:
@@ -24,27 +20,29 @@ if TYPE_CHECKING:
     from placer.placement.inputs import Inputs
     from placer.placement.launcher_orders import LauncherName
     from placer.placement.plan import Plan
+    from placer.topology.model import Topology
 
 KINDS = ("plan", "baseline", "hostfile", "launcher")
 KINDS_HELP = (
     "a plan file, launcher:NAME (what a launcher does by itself), baseline:NAME or "
     "hostfile:FILE"
 )
-PLAN_HELP = (
-    f"PLAN is {KINDS_HELP}; the last three need -t and -j. `placer score --list` lists "
-    "the names."
+# Of a command that takes a placement.
+plan_command = partial(
+    command,
+    cls=PlanCommand,
+    after=f"PLAN is {KINDS_HELP}; the last three need -t and -j. `placer score --list` "
+    "lists the names.",
 )
 _WHY = "only a plan keeps them"
 _INPUTS = ("topology", "job", "hosts")
-# Of a command that takes a placement.
-placement_options = together(plan_input_options, hosts_option, seed_option)
 
 
 def read_placement(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs | None]:
     """A placement as a plan, and what it is one of unless a plan file keeps that.
 
     ``text``: a plan file, or ``KIND:VALUE``. ``options``: of a command with
-    `placement_options`. Raises `InfeasibleError` if the hosts have fewer GPUs than the
+    `shared.placement`. Raises `InfeasibleError` if the hosts have fewer GPUs than the
     job has ranks.
     """
     from placer.placement.plan_file import read_plan
@@ -99,6 +97,8 @@ def two_placements(
 
     Raises `InfeasibleError` if the hosts have fewer GPUs than the job has ranks.
     """
+    from placer.placement.plan_file import read_plan
+
     named = [parts(text) for text in (old, new)]
     files = [value for kind, value in named if kind != "launcher"]
     if files.count("-") > 1:
@@ -110,7 +110,7 @@ def two_placements(
         before, after = (made(*one, stated, options) for one in named)
         return before, after, stated.job
     given = given_inputs(options)
-    plans = [_plan_file(kind, value) for kind, value in named]
+    plans = [read_plan(value) if kind == "plan" else None for kind, value in named]
     of_plans = [
         None
         if plan is None
@@ -140,12 +140,6 @@ def parts(text: str) -> tuple[str, str]:
         hint = f'did you mean "{meant[0]}:{value}"?'
         raise InputError(f'there is no file "{text}"', hint=hint)
     return "plan", text
-
-
-def _plan_file(kind: str, value: str) -> Plan | None:
-    from placer.placement.plan_file import read_plan
-
-    return read_plan(value) if kind == "plan" else None
 
 
 def _inputs_of_plan(
@@ -181,6 +175,16 @@ def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan
     else:
         placement = baseline(value, inputs.machine, inputs.job, options["seed"])
     return scored_plan(inputs, placement, f"{kind}: {value}")
+
+
+def note_violations(
+    plan: Plan, machine: Topology, job: Job, options: dict[str, Any]
+) -> None:
+    """Say what the plan breaks, unless the command is quiet."""
+    from placer.placement.check import violations
+
+    for broken in violations(plan, machine, job):
+        teller(options)(broken)
 
 
 def _scored(plan: Plan, inputs: Inputs | None) -> Plan:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import click
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # A search that ends within this time says nothing.
 QUIET_S = 1.0
+_EVERY_S = 0.2  # a view is drawn so often
 # A log without news gets a line so often.
 TICK_S = 10.0
 # Of several searches that say nothing themselves: the first word, and those after it.
@@ -32,74 +33,107 @@ SAY_FIRST_S, SAY_EVERY_S = 2.0, 5.0
 _HEAD = f"  {'time':>8}  {'value':>16}  {'lower bound':>16}  {'gap':>8}  phase"
 
 
-class ProgressLines:
-    """Told of every better placement, shows it once the search has run for a second.
+class _Ticker:
+    """Says something from time to time, in a thread of its own; a context.
 
-    ``time_limit`` (s): when the search ends at the latest. ``delay_s`` (s): how long to
-    stay silent; the best placement until then is shown afterwards.
+    A search may take long without a word.
     """
 
-    def __init__(self, time_limit: float, delay_s: float = QUIET_S) -> None:
-        self._time_limit = time_limit
-        self._lock = threading.Lock()
-        self._is_open = False
+    def __init__(self, wait_s: float) -> None:
+        self._wait_s = wait_s
         self._start = monotonic()
-        self._told: list[Improvement] = []
-        self._view: SearchView | None = None
-        self._timer = threading.Timer(delay_s, self._open)
-        self._timer.daemon = True
         self._is_over = threading.Event()
-        self._ticks = threading.Thread(target=self._tick, daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> ProgressLines:
-        self._timer.start()
+    def __enter__(self) -> Self:
+        self._thread.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._timer.cancel()
         self._is_over.set()
-        with self._lock:
-            self._is_open = False
-            if self._view is not None:
-                self._view.close()
+        self._thread.join()
+
+    def _run(self) -> None:
+        with suppress(OSError):  # the terminal is gone, or nobody reads any more
+            while not self._is_over.wait(self._wait_s):
+                self._say(monotonic() - self._start)
+
+    def _say(self, after_s: float) -> None:
+        """What is said so many seconds after the start."""
+        raise NotImplementedError
+
+
+class ProgressLines(_Ticker):
+    """Told of every better placement, shows it once the search has run for a second.
+
+    ``time_limit`` (s): when the search ends at the latest. ``delay_s`` (s): how long to
+    stay silent; the best placement until then is shown afterwards. ``opened``: whether
+    anything is shown by now.
+    """
+
+    def __init__(self, time_limit: float, delay_s: float = QUIET_S) -> None:
+        super().__init__(delay_s)
+        self._time_limit = time_limit
+        self._lock = threading.Lock()
+        self._best: Improvement | None = None
+        self._is_drawn = False
+        self.opened = threading.Event()
+
+    def __exit__(self, *_error: object) -> None:
+        super().__exit__()
+        if self._is_drawn:
+            with suppress(OSError):
+                _show([])
 
     def __call__(self, incumbent: Improvement) -> None:
         """Show ``incumbent``, or keep it while it is too early."""
         with self._lock:
-            self._told.append(incumbent)
-            if self._is_open:
-                self._show(incumbent)
+            self._best = incumbent
+            if self.opened.is_set() and not self._is_drawn:
+                click.echo(_line(incumbent), err=True)
+
+    def _say(self, after_s: float) -> None:
+        if self._is_drawn:  # without the lock: a terminal may be held
+            if self._best is not None:
+                self._draw(self._best, after_s)
+            return
+        with self._lock:
+            if self.opened.is_set():
+                self._tick(after_s)
+            else:
+                self._open()
 
     def _open(self) -> None:
-        with self._lock:
-            self._is_open = True
-            if not has_bars():
-                click.echo(_HEAD, err=True)
-                for incumbent in self._told[-1:]:
-                    self._show(incumbent)
-                self._ticks.start()
-                return
+        self._is_drawn = has_bars()
+        self._wait_s = _EVERY_S if self._is_drawn else TICK_S
+        if not self._is_drawn:
+            click.echo(_HEAD, err=True)
+            if self._best is not None:
+                click.echo(_line(self._best), err=True)
+        self.opened.set()
 
-            self._view = SearchView(self._time_limit, self._start)
-            for incumbent in self._told:
-                self._show(incumbent)
-
-    def _show(self, incumbent: Improvement) -> None:
-        if self._view is None:
-            click.echo(_line(incumbent), err=True)
-        else:
-            self._view.tell(incumbent)
-
-    def _tick(self) -> None:
+    def _tick(self, after_s: float) -> None:
         """Say that the search goes on, where nothing else is said."""
-        with suppress(OSError):  # nobody reads it any more
-            while not self._is_over.wait(TICK_S):
-                with self._lock:
-                    after = monotonic() - self._start
-                    if self._is_open and self._told:
-                        click.echo(_still(self._told[-1], after), err=True)
-                    elif self._is_open:
-                        click.echo(f"  {after:7.1f}s  no placement yet", err=True)
+        line = f"  {after_s:7.1f}s  no placement yet"
+        click.echo(_still(self._best, after_s) if self._best else line, err=True)
+
+    def _draw(self, best: Improvement, after_s: float) -> None:
+        """Show value, bound and gap; what the search is at, and the clock."""
+        from placer.report.words import NOUN, amount, gap_text
+
+        objective = best.solution.objective if best.solution else "time"
+        bound, phase = best.lower_bound, "searching"
+        if best.pulse is not None:
+            bound = max(bound, best.pulse.lower_bound)
+            phase = best.pulse.phase or phase
+        numbers = f"  {NOUN[objective]} {amount(objective, best.value)}"
+        if bound > 0:
+            gap = gap_text(max(best.value - bound, 0.0) / best.value)
+            numbers += f", gap {gap}, lower bound {amount(objective, bound)}"
+        clocks = f"{_clock(after_s)} of {_clock(self._time_limit)} at most"
+        size = size_of_stderr()
+        lines = [numbers, f"  {clocks}, now: {phase}"][: size.lines - 1]
+        _show([line[: size.columns - 1] for line in lines])
 
 
 def _still(best: Improvement, elapsed_s: float) -> str:
@@ -139,40 +173,23 @@ class Due:
         return True
 
 
-class JobLines:
-    """Says every few seconds which of several searches is on.
-
-    A search may take long without a word, so a thread of its own says it.
-    """
+class JobLines(_Ticker):
+    """Says every few seconds which of several searches is on."""
 
     def __init__(self) -> None:
-        self._start = monotonic()
+        super().__init__(SAY_FIRST_S)
         self._now = ""
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._say, daemon=True)
-
-    def __enter__(self) -> JobLines:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._is_over.set()
-        self._thread.join()
 
     def __call__(self, name: str, number: int) -> None:
         """Tell that a search has begun, so many with it, of the job with this name."""
         self._now = f"search {number:,}: {name}"
 
-    def _say(self) -> None:
-        wait = SAY_FIRST_S
-        with suppress(OSError):  # nobody reads it any more
-            while not self._is_over.wait(wait):
-                if self._now:
-                    wait, after = SAY_EVERY_S, monotonic() - self._start
-                    click.echo(f"{after:.0f} s: {self._now}", err=True)
+    def _say(self, after_s: float) -> None:
+        if self._now:
+            self._wait_s = SAY_EVERY_S
+            click.echo(f"{after_s:.0f} s: {self._now}", err=True)
 
 
-_EVERY_S = 0.2
 _WIDTH = 40
 
 
@@ -191,58 +208,6 @@ class CountBar:
         bar = f"[{'#' * full}{'-' * (_WIDTH - full)}]"
         room = size_of_stderr().columns - 1
         _show([f"points {bar} {done}/{total}"[:room]])
-
-
-class SearchView:
-    """A search at work, drawn a few times a second in a thread of its own.
-
-    ``start`` (s): of the search, by the monotonic clock.
-    """
-
-    def __init__(self, limit_s: float, start: float) -> None:
-        self._limit_s, self._start = limit_s, start
-        self._best: Improvement | None = None
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def tell(self, better: Improvement) -> None:
-        """Take note of a better placement."""
-        self._best = better
-
-    def close(self) -> None:
-        """Take the view away."""
-        self._closed.set()
-        self._thread.join()
-        with suppress(OSError):
-            _show([])
-
-    def _run(self) -> None:
-        with suppress(OSError):  # the terminal is gone
-            while not self._closed.wait(_EVERY_S):
-                if self._best is not None:
-                    size = size_of_stderr()
-                    lines = self._lines(self._best)
-                    _show(
-                        [line[: size.columns - 1] for line in lines[: size.lines - 1]]
-                    )
-
-    def _lines(self, best: Improvement) -> list[str]:
-        """Value, bound and gap; what the search is at, and the clock."""
-        from placer.report.words import NOUN, amount, gap_text
-
-        objective = best.solution.objective if best.solution else "time"
-        bound, phase = best.lower_bound, "searching"
-        if best.pulse is not None:
-            bound = max(bound, best.pulse.lower_bound)
-            phase = best.pulse.phase or phase
-        numbers = f"{NOUN[objective]} {amount(objective, best.value)}"
-        if bound > 0:
-            gap = gap_text(max(best.value - bound, 0.0) / best.value)
-            numbers += f", gap {gap}, lower bound {amount(objective, bound)}"
-        after = _clock(monotonic() - self._start)
-        now = f"{after} of {_clock(self._limit_s)} at most, now: {phase}"
-        return [f"  {numbers}", f"  {now}"]
 
 
 def _clock(seconds: float) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
-from placer.cli.inputs import given_inputs, plan_input_options
+from placer.cli.inputs import given_inputs
 from placer.cli.interrupt import end
-from placer.cli.options import Whole, flag, option, share
+from placer.cli.options import Whole, called, flag, option, share
 from placer.cli.output import write_made
-from placer.cli.searching import run_search, search_options
+from placer.cli.searching import run_search
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.api.replace import Replacement
     from placer.cli.progress import ProgressLines
 
@@ -26,18 +25,14 @@ if TYPE_CHECKING:
     cls=PlanCommand,
 )
 @click.argument("plan", shell_complete=complete.files)
-@plan_input_options
-@option("--failed", "H", "Hosts that cannot be used any more: a list or @FILE.")
-@option("--added", "H", "Hosts to use beside those of the allocation: a list or @FILE.")
+@shared.plan_inputs
+@option("--failed H", "Hosts that cannot be used any more: a list or @FILE.")
+@option("--added H", "Hosts to use beside those of the allocation: a list or @FILE.")
 @option(
-    "--max-moves",
-    "N",
-    "Move at most so many ranks, whatever that costs.",
-    type=Whole(0),
+    "--max-moves N", "Move at most so many ranks, whatever that costs.", type=Whole(0)
 )
 @option(
-    "--within",
-    "SHARE",
+    "--within SHARE",
     "How much more than before the failure a step may cost. Default: 0.1%.",
     share,
     default="0.1%",
@@ -45,7 +40,7 @@ if TYPE_CHECKING:
 @flag(
     "--shrink", "Give up as few replicas as possible if the job does not fit any more."
 )
-@search_options
+@shared.search
 @click.pass_context
 def replace(context: click.Context, /, plan: str, **options: Any) -> None:
     """Place a job again after hosts have failed.
@@ -79,18 +74,14 @@ def _search(
     )
     if plan.rules.get("spares") and not options["quiet"]:
         click.echo("note: the spare nodes of the plan may be used now", err=True)
-    return lambda progress, stop: replace_plan(
-        plan,
-        machine,
-        job,
+    return lambda progress, stop: called(
+        replace_plan,
+        options,
+        plan=plan,
+        topology=machine,
+        job=job,
         failed=failed or (),
         added=added,
-        max_moves=options["max_moves"],
-        within=options["within"],
-        shrink=options["shrink"],
-        force=options["force"],
-        time_limit=options["time_limit"],
-        seed=options["seed"],
         progress=progress,
         stop=stop,
     )

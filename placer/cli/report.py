@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
-from placer.cli.grouped import PlanCommand, command
+from placer.cli import complete, shared
 from placer.cli.inputs import plan_inputs
-from placer.cli.options import option, output_option, quiet_option
+from placer.cli.options import option
 from placer.cli.output import output_path, write_text
 from placer.cli.placements import (
-    PLAN_HELP,
     allocated,
     parts,
-    placement_options,
+    plan_command,
     read_placement,
     two_placements,
 )
@@ -24,32 +22,26 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
-@command(
-    "placer report plan.json --against launcher:slurm -o report.html",
-    cls=PlanCommand,
-    help=f"""Write the web page of a placement beside another.
-
-    The page says what the placement is worth, why, and where the ranks are. It is one
-    file that needs no other.
-
-    {PLAN_HELP}""",
-)
+@plan_command("placer report plan.json --against launcher:slurm -o report.html")
 @click.argument("plan", shell_complete=complete.placements)
 @option(
-    "--against",
-    "PLAN",
+    "--against PLAN",
     "Placement to compare it with. Default: the order that the job has today, "
     "from the launcher in the script, else from the hosts as given.",
     shell_complete=complete.placements,
 )
-@placement_options
-@output_option(
+@shared.placement
+@shared.output(
     "Write the page here; - is stdout. Default: a file named after PLAN on a terminal, "
     "else stdout."
 )
-@quiet_option("No notes.")
+@shared.quiet("No notes.")
 def report(plan: str, against: str | None, **options: Any) -> None:
-    """Write the web page of a placement beside another."""
+    """Write the web page of a placement beside another.
+
+    The page says what the placement is worth, why, and where the ranks are. It is one
+    file that needs no other.
+    """
     from placer.api.report import report_html
 
     kind, value = parts(plan)

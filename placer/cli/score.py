@@ -2,42 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
-from placer.cli.grouped import PlanCommand, command
-from placer.cli.input_options import (
-    job_option,
-    order_option,
-    source_options,
-    topology_option,
-)
+from placer.cli import complete, shared
+from placer.cli.grouped import command
 from placer.cli.inputs import plan_inputs, stated_inputs
-from placer.cli.options import (
-    OneOf,
-    flag,
-    hosts_option,
-    option,
-    output_option,
-    quiet_option,
-    tell_new_name,
-)
-from placer.cli.output import (
-    list_option,
-    plan_output_options,
-    write_answer,
-    write_made,
-    write_plan,
-    write_text,
-)
-from placer.cli.placements import PLAN_HELP, made, placement_options
+from placer.cli.options import OneOf, flag, option, tell_new_name
+from placer.cli.output import write_answer, write_made, write_plan, write_text
+from placer.cli.placements import made, note_violations, plan_command
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
@@ -63,17 +41,11 @@ def _names() -> Iterator[str]:
             yield f"{'':<{width}}  source: {sources[name]}"
 
 
-@command(
-    "placer score launcher:slurm -t cluster.yaml -j job.yaml",
-    cls=PlanCommand,
-    help=f"""Score a placement without a search.
-
-    {PLAN_HELP}""",
-)
+@plan_command("placer score launcher:slurm -t cluster.yaml -j job.yaml")
 @click.argument(
     "source", metavar="PLAN", required=False, shell_complete=complete.placements
 )
-@placement_options
+@shared.placement
 @click.option("--plan", hidden=True, shell_complete=complete.files)
 @click.option("--hostfile", hidden=True, shell_complete=complete.files)
 @click.option("--baseline", hidden=True, shell_complete=complete.baselines)
@@ -81,18 +53,18 @@ def _names() -> Iterator[str]:
     "--explain",
     "Also say why: critical path, worst groups, slowest replica, busiest links.",
 )
-@list_option(
+@shared.listing(
     "List the launchers and the baselines, with their rules, and exit.", _names
 )
-@output_option("Also write the placement as a plan here; - is stdout, without a score.")
+@shared.output("Also write the placement as a plan here; - is stdout, without a score.")
 @option(
-    "--format format_name",
-    "[text|json]",
+    "--format [text|json]",
     "What to print. Default: text.",
     type=OneOf(["text", "json", "html"]),
     default="text",
+    to="format_name",
 )
-@quiet_option("No notes.")
+@shared.quiet("No notes.")
 def score(**options: Any) -> None:
     """Score a placement without a search."""
     from placer.api.score import score as score_of
@@ -104,8 +76,9 @@ def score(**options: Any) -> None:
         write_text("-", _page(kind, value, plan, inputs, options))
         return
     found = score_of(machine, job, plan)
-    if not options["quiet"]:
-        _note(kind, value, plan, inputs)
+    note_violations(plan, machine, job, options)
+    if kind == "launcher" and not options["quiet"]:
+        warn_of_text_order(plan, value)
     if output is not None:
         write_plan(output, replace(plan, score=found))
     if output == "-":
@@ -116,16 +89,6 @@ def score(**options: Any) -> None:
     order = order_text(plan, value) if kind == "launcher" else ""
     parts = filter(None, (order, *_text(found, machine)))
     write_answer(options["format_name"], found, lambda: "\n\n".join(parts))
-
-
-def _note(kind: str, name: str, plan: Plan, inputs: Inputs) -> None:
-    """Say what the placement breaks, and what a launcher may surprise with."""
-    from placer.placement.check import violations
-
-    for broken in violations(plan, inputs.machine, inputs.job):
-        click.echo(f"note: {broken}", err=True)
-    if kind == "launcher":
-        warn_of_text_order(plan, name)
 
 
 def _text(found: Score, machine: Topology) -> Iterator[str]:
@@ -223,20 +186,16 @@ def warn_of_text_order(plan: Plan, name: str) -> None:
 
 
 @command("placer score launcher:torchrun-c10d -t cluster.yaml -j job.yaml", hidden=True)
-@topology_option()
-@job_option()
-@source_options
-@order_option
+@shared.topology()
+@shared.job()
+@shared.sources
+@shared.order
 @option(
-    "--launcher",
-    "NAME",
-    "See --list.",
-    required=True,
-    shell_complete=complete.launchers,
+    "--launcher NAME", "See --list.", required=True, shell_complete=complete.launchers
 )
-@hosts_option
-@list_option("List the launchers with their rules and exit.", _names)
-@plan_output_options("No notes")
+@shared.hosts
+@shared.listing("List the launchers with their rules and exit.", _names)
+@shared.plan_output("No notes")
 def predict(**options: Any) -> None:
     """Score the order of a launcher: an old name of score launcher:NAME."""
     from placer.report.score_text import score_text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,14 +10,11 @@ import click
 
 from placer.base.errors import StoppedError
 from placer.cli.interrupt import interrupts, leave
-from placer.cli.options import seed_option, teller, time_limit_option, together
-from placer.cli.output import plan_output_options
+from placer.cli.options import teller
 from placer.cli.progress import QUIET_S, ProgressLines
 from placer.documents.files import check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.api.result import Result
 
     Stop = Callable[[], bool]
@@ -32,13 +30,6 @@ NOT_EXACT = (
 Found = TypeVar("Found", bound="Result")
 
 
-search_options = together(
-    seed_option,
-    time_limit_option("the search"),
-    plan_output_options("No progress and notes"),
-)
-
-
 def run_search(
     options: dict[str, Any],
     prepare: Callable[[], Callable[[ProgressLines | None, Stop], Found]],
@@ -46,7 +37,7 @@ def run_search(
 ) -> tuple[Found, int]:
     """What a search found, once written, and the exit code if a signal ended it.
 
-    ``options``: of a command with `search_options`. ``prepare``: reads the inputs;
+    ``options``: of a command with `shared.search`. ``prepare``: reads the inputs;
     returns the search, a callable of who is told of progress and of what to ask whether
     to stop.
     """
@@ -71,17 +62,12 @@ def run_search(
         teller(options)(NOT_EXACT)
     if options["verbose"]:
         click.echo(f"bound: {found.bound['argument']}", err=True)
-        _tell_moves(found)
+        for move, count in found.plan.solver.get("moves", {}).items():
+            text = f"{move}: tried {count['tried']:,} times, helped {count['helped']:,}"
+            click.echo(f"local search: {text}", err=True)
     if interrupts.exit_code:
         click.echo("interrupted: this is the best plan so far", err=True)
     return found, interrupts.exit_code
-
-
-def _tell_moves(found: Result) -> None:
-    """How often each move of local search was tried and helped, on stderr."""
-    for move, count in found.plan.solver.get("moves", {}).items():
-        text = f"{move}: tried {count['tried']:,} times, helped {count['helped']:,}"
-        click.echo(f"local search: {text}", err=True)
 
 
 def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:

@@ -7,33 +7,31 @@ from typing import Any
 import click
 
 from placer.base.errors import InputError
+from placer.cli import shared
 from placer.cli.grouped import command
-from placer.cli.input_options import job_option, source_options
 from placer.cli.inputs import read_given_job
-from placer.cli.options import Whole, format_option, option, quiet_option
+from placer.cli.options import Whole, option
 from placer.cli.output import write_answer
 
 
 @command("placer segment -j megatron:pretrain.sh --nodes 32 --domain 18")
-@job_option()
-@source_options
-@option("--nodes", "N", "Nodes that the job asks for.", type=Whole(1, 2**17))
+@shared.job()
+@shared.sources
+@option("--nodes N", "Nodes that the job asks for.", type=Whole(1, 2**17))
 @option(
-    "--domain",
-    "N",
+    "--domain N",
     "Nodes of an NVLink domain. Default: 18, as in an NVL72 rack.",
     type=Whole(1, 2**10),
     default=18,
 )
 @option(
-    "--gpus-per-node",
-    "N",
+    "--gpus-per-node N",
     "GPUs of a node. Default: 4, as in a tray of an NVL72 rack.",
     type=Whole(1, 1024),
     default=4,
 )
-@format_option("text", "json")
-@quiet_option("Print no notes.")
+@shared.formats("text", "json")
+@shared.quiet("Print no notes.")
 @click.pass_context
 def segment(context: click.Context, /, **options: Any) -> None:
     """Say which --segment a job needs, before the nodes exist.

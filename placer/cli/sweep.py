@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.inputs import read_given_job, read_machine
-from placer.cli.interrupt import end, interrupts
+from placer.cli.interrupt import end_if_interrupted, interrupts
 from placer.cli.look import has_bars
-from placer.cli.options import (
-    check_plot,
-    engine_of,
-    engine_options,
-    format_option,
-    framework_option,
-    hosts_option,
-    objective_option,
-    option,
-    output_option,
-    plot_option,
-    quiet_option,
-    seed_option,
-    size_option,
-    time_limit_option,
-)
+from placer.cli.options import called, option
 from placer.cli.output import write_found, write_plan
 from placer.cli.progress import CountBar, Due
 from placer.documents.files import check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.sweep.result import Sweep
     from placer.workers.engine import Stop
 
     Progress = Callable[[int, int], None]
 
 INVALID, INFEASIBLE = 2, 3
-# Options that are arguments of the library's call, by the same name.
-_PASSED = (
-    *("dp", "tp", "pp", "cp", "ep", "vp", "micro_batches", "gpus", "global_batch"),
-    *("nic_rate", "framework", "hosts", "objective", "time_limit", "seed"),
-)
 
 
 def _rates(text: str) -> tuple[float, ...]:
@@ -70,42 +48,40 @@ def _ratios(texts: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
 
 
 @command("placer sweep -t nvl72 -j quickstart --dp 1,2,4")
-@topology_option(uplinks=False)
-@job_option()
-@script_options
-@size_option("--dp", "Data-parallel sizes: 112,128 or 1-8 or 8:128:8.")
-@size_option("--tp", "Tensor-parallel sizes.")
-@size_option("--pp", "Pipeline sizes.")
-@size_option("--cp", "Context-parallel sizes.")
-@size_option("--ep", "Expert-parallel sizes.")
-@size_option("--vp", "Chunks per pipeline rank.")
-@size_option("--gpus", "Numbers of GPUs; dp follows.")
-@size_option("--global-batch", "Samples per step; micro-batches follow.")
-@size_option("--micro-batches", "Micro-batches per replica and step.")
+@shared.topology(uplinks=False)
+@shared.job()
+@shared.script
+@shared.sizes("--dp", "Data-parallel sizes: 112,128 or 1-8 or 8:128:8.")
+@shared.sizes("--tp", "Tensor-parallel sizes.")
+@shared.sizes("--pp", "Pipeline sizes.")
+@shared.sizes("--cp", "Context-parallel sizes.")
+@shared.sizes("--ep", "Expert-parallel sizes.")
+@shared.sizes("--vp", "Chunks per pipeline rank.")
+@shared.sizes("--gpus", "Numbers of GPUs; dp follows.")
+@shared.sizes("--global-batch", "Samples per step; micro-batches follow.")
+@shared.sizes("--micro-batches", "Micro-batches per replica and step.")
 @option(
-    "--nic-rate",
-    "LIST",
+    "--nic-rate LIST",
     "Bandwidths per GPU of every scale-out tier: 50GB/s,100GB/s.",
     _rates,
 )
 @option(
-    "--oversubscription ratios",
-    "[TIER=]LIST",
+    "--oversubscription [TIER=]LIST",
     "Ratios of TIER, else of the outermost tier: 1,2,4. Repeatable.",
     _ratios,
     shell_complete=complete.tiers,
-    multiple=True,
+    to="ratios",
 )
-@framework_option
-@hosts_option
-@objective_option
-@seed_option
-@time_limit_option("the search of one point")
-@engine_options
-@plot_option("Also draw the times")
-@output_option("Write the plan of rank 1 here.")
-@format_option("text", "json", "csv")
-@quiet_option("No progress and notes.")
+@shared.framework
+@shared.hosts
+@shared.objective
+@shared.seed
+@shared.time_limit("the search of one point")
+@shared.engine
+@shared.plot("Also draw the times")
+@shared.output("Write the plan of rank 1 here.")
+@shared.formats("text", "json", "csv")
+@shared.quiet("No progress and notes.")
 @click.pass_context
 def sweep(context: click.Context, /, **options: Any) -> None:
     """Score the best placement over a grid of sizes.
@@ -120,7 +96,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
     """
     for name in ("output", "plot"):
         check_target(options[name] or "-")
-    check_plot(options["plot"])
+    shared.check_plot(options["plot"])
     options = with_folder(options | {"oversubscription": {}})
     with interrupts.searching() as stop:
         with _progress(options["quiet"]) as progress:
@@ -128,10 +104,8 @@ def sweep(context: click.Context, /, **options: Any) -> None:
         _write(found, options)
         if not options["quiet"]:
             _note(found)
-    if interrupts.exit_code:
-        said = f"{len(found.rows)} of {found.points} points done"
-        click.echo(f"interrupted: {said}", err=True)
-        end(context, interrupts.exit_code)
+    said = f"{len(found.rows)} of {found.points} points done"
+    end_if_interrupted(context, said)
     if all("error" in row for row in found.rows):
         click.echo("error: no point of the grid has a placement", err=True)
         statuses = {row["status"] for row in found.rows}
@@ -146,36 +120,31 @@ def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
     machine = read_machine(options)
     gpus = options["gpus"]
     ranks = gpus[0] if gpus else allocate(machine, options["hosts"]).num_gpus
-    return run(
-        machine,
-        read_given_job(options, machine, ranks=ranks),
-        **{key: options[key] for key in _PASSED},
+    return called(
+        run,
+        options,
+        topology=machine,
+        job=read_given_job(options, machine, ranks=ranks),
         oversubscription=options["ratios"],
-        engine=engine_of(options),
+        engine=shared.engine_of(options),
         progress=progress,
         stop=stop,
     )
 
 
 def _progress(quiet: bool) -> AbstractContextManager[Progress]:
+    """Who is told how many points are done: nobody, a bar, a line every few seconds."""
     if quiet:
         return nullcontext(lambda _done, _total: None)
-    if not has_bars():
-        return nullcontext(CountLines())
+    if has_bars():
+        return CountBar()
+    line = Due()
 
-    return CountBar()
-
-
-class CountLines:
-    """Says how many points are done, a line every few seconds."""
-
-    def __init__(self) -> None:
-        self._line = Due()
-
-    def __call__(self, done: int, total: int) -> None:
-        """Tell that ``done`` of ``total`` are done."""
-        if self._line.is_due():
+    def tell(done: int, total: int) -> None:
+        if line.is_due():
             click.echo(f"{done:,} of {total:,} points done", err=True)
+
+    return nullcontext(tell)
 
 
 def _write(found: Sweep, options: dict[str, Any]) -> None:

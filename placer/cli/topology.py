@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.base.errors import InputError, Problem, refuse
-from placer.cli import complete
+from placer.cli import complete, shared
 from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Group
-from placer.cli.input_options import hardware_options
 from placer.cli.inputs import read_alone, read_machine
-from placer.cli.options import (
-    format_option,
-    option,
-    output_option,
-    quiet_option,
-    together,
-)
-from placer.cli.output import write_document, write_line
+from placer.cli.options import option, together
+from placer.cli.output import write_document, write_line, write_rows
 
 if TYPE_CHECKING:
     from placer.formats.machines.combine import Tree
@@ -35,13 +28,13 @@ _machine_options = together(
         shell_complete=complete.topologies,
     ),
     option(
-        "-t --topology option",
-        "T",
+        "-t --topology T",
         "TOPOLOGY, as other commands take it.",
         multiple=True,
+        to="option",
     ),
-    hardware_options,
-    quiet_option("No notes."),
+    shared.hardware,
+    shared.quiet("No notes."),
 )
 
 
@@ -81,8 +74,8 @@ topology.add_command(format_list("a machine", "machines"))
     epilog="Example: placer topology convert slurm:topology.conf --gpu h100"
 )
 @_machine_options
-@output_option("Write the topology here; - is stdout, as without it.")
-@option("--name", "NAME", "Name of the machine. Default: that of the first file.")
+@shared.output("Write the topology here; - is stdout, as without it.")
+@option("--name NAME", "Name of the machine. Default: that of the first file.")
 def convert(**options: Any) -> None:
     """Write what TOPOLOGY describes as one topology file.
 
@@ -97,7 +90,7 @@ def convert(**options: Any) -> None:
 
 @topology.command(epilog='Example: placer topology show "rack:4 node:18 gpu:4"')
 @_machine_options
-@format_option("text", "json")
+@shared.formats("text", "json")
 def show(format_name: str, **options: Any) -> None:
     """Draw the tiers and the tree of TOPOLOGY.
 
@@ -118,7 +111,7 @@ def show(format_name: str, **options: Any) -> None:
     epilog="Example: placer topology validate machine.yaml kubernetes:nodes.json"
 )
 @_machine_options
-@format_option("text", "json")
+@shared.formats("text", "json")
 def validate(format_name: str, **options: Any) -> None:
     """Say whether TOPOLOGY can be read, with all that is wrong.
 
@@ -133,10 +126,7 @@ def validate(format_name: str, **options: Any) -> None:
         except InputError as error:
             problems += error.problems
     refuse(problems)
-    if format_name == "json":
-        write_line(json.dumps(rows, indent=2))
-        return
-    write_line("\n".join(map(_valid_line, rows)))
+    write_rows(format_name, rows, _valid_line)
 
 
 def _valid_line(row: dict[str, Any]) -> str:

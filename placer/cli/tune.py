@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -9,47 +10,22 @@ import click
 
 from placer.base.errors import InputError, StoppedError
 from placer.base.units import format_seconds, parse_bytes
+from placer.cli import shared
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
-from placer.cli.input_options import job_option, script_options, topology_option
 from placer.cli.inputs import read_given_job, read_machine
-from placer.cli.interrupt import end, interrupts
-from placer.cli.options import (
-    Whole,
-    check_plot,
-    engine_of,
-    engine_options,
-    flag,
-    format_option,
-    framework_option,
-    hosts_option,
-    option,
-    output_option,
-    plot_option,
-    quiet_option,
-    seed_option,
-    size_option,
-    time_limit_option,
-)
+from placer.cli.interrupt import end_if_interrupted, interrupts
+from placer.cli.options import Whole, called, flag, option
 from placer.cli.output import write_document, write_found, write_plan
 from placer.cli.progress import Due
 from placer.documents.files import check_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from placer.degrees.found import State
     from placer.degrees.tuning import Tuning
 
 # How much longer the steps are that a picture shows.
 SLACK = 0.5
-
-# Options that are arguments of the library's call, by the same name.
-_PASSED = (
-    *("gpus", "global_batch", "memory", "framework"),
-    *("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch", "recompute", "sharding"),
-    *("time_limit", "seed"),
-)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -57,57 +33,49 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 @command("placer tune -t machine.yaml -j job.yaml --gpus 4096 -o plan.json")
-@topology_option()
-@job_option()
-@script_options
-@hosts_option
-@size_option("--gpus", "Numbers of GPUs to use. Default: as many as help.")
+@shared.topology()
+@shared.job()
+@shared.script
+@shared.hosts
+@shared.sizes("--gpus", "Numbers of GPUs to use. Default: as many as help.")
 @option(
-    "--global-batch",
-    "N",
-    "Samples per step. Default: what the job says.",
-    type=Whole(1),
+    "--global-batch N", "Samples per step. Default: what the job says.", type=Whole(1)
 )
 @option(
-    "--memory",
-    "SIZE",
+    "--memory SIZE",
     "Memory per GPU: 80GB. Default: what the machine says.",
     parse_bytes,
 )
-@framework_option
-@size_option("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
-@size_option("--cp", "Only these context-parallel sizes.")
-@size_option("--ep", "Only these expert-parallel sizes.")
-@size_option("--etp", "Only these tensor-parallel sizes of experts.")
-@size_option("--pp", "Only these pipeline sizes.")
-@size_option("--vp", "Only these numbers of chunks per pipeline rank.")
-@size_option("--micro-batch", "Only these numbers of samples per micro-batch.")
+@shared.framework
+@shared.sizes("--tp", "Only these tensor-parallel sizes: 1,2,4 or 1-8.")
+@shared.sizes("--cp", "Only these context-parallel sizes.")
+@shared.sizes("--ep", "Only these expert-parallel sizes.")
+@shared.sizes("--etp", "Only these tensor-parallel sizes of experts.")
+@shared.sizes("--pp", "Only these pipeline sizes.")
+@shared.sizes("--vp", "Only these numbers of chunks per pipeline rank.")
+@shared.sizes("--micro-batch", "Only these numbers of samples per micro-batch.")
 @option(
-    "--recompute",
-    "LIST",
+    "--recompute LIST",
     "Only these modes: none, full, op, or modules such as moe_act+mlp.",
     _names,
 )
-@option(
-    "--sharding", "LIST", "Only these modes: ddp, zero1, zero2, zero3, hsdp.", _names
-)
-@option("--top", "N", "Rows to print. Default: 10.", type=Whole(1, 1000), default=10)
+@option("--sharding LIST", "Only these modes: ddp, zero1, zero2, zero3, hsdp.", _names)
+@option("--top N", "Rows to print. Default: 10.", type=Whole(1, 1000), default=10)
 @flag("--explain", "Say why the first row beats the second, and the job's own degrees.")
 @option(
-    "--row",
-    "N",
+    "--row N",
     "Row whose flags are printed and that -o and --job-output write. Default: 1.",
     type=Whole(1, 1000),
     default=1,
 )
-@output_option("Write the plan of the row here.")
-@option("--job-output", "FILE", "Write the job with the degrees of the row here.")
-@plot_option("Also draw step time over memory and GPUs")
-@seed_option
-@time_limit_option("the whole search")
-@engine_options
-@format_option("text", "json", "csv")
-@quiet_option("No progress and notes.")
+@shared.output("Write the plan of the row here.")
+@option("--job-output FILE", "Write the job with the degrees of the row here.")
+@shared.plot("Also draw step time over memory and GPUs")
+@shared.seed
+@shared.time_limit("the whole search")
+@shared.engine
+@shared.formats("text", "json", "csv")
+@shared.quiet("No progress and notes.")
 @click.pass_context
 def tune(context: click.Context, /, **options: Any) -> None:
     """Choose tp, cp, ep, pp and dp together with the placement.
@@ -127,57 +95,43 @@ def tune(context: click.Context, /, **options: Any) -> None:
         raise InputError(message)
     for name in ("output", "job_output", "plot"):
         check_target(options[name] or "-")
-    check_plot(options["plot"])
+    shared.check_plot(options["plot"])
     options = with_folder(options)
     with interrupts.searching() as stop:
         machine = read_machine(options)
         gpus, hosts = options["gpus"], options["hosts"]
         try:
-            found = run(
-                machine,
-                read_given_job(
-                    options,
-                    machine,
-                    ranks=gpus[0] if gpus else allocate(machine, hosts).num_gpus,
-                    cuts_batch=True,
-                ),
-                hosts,
-                **{key: options[key] for key in _PASSED},
+            ranks = gpus[0] if gpus else allocate(machine, hosts).num_gpus
+            found = called(
+                run,
+                options,
+                topology=machine,
+                job=read_given_job(options, machine, ranks=ranks, cuts_batch=True),
                 top=max(options["top"], options["row"]),
                 slack=SLACK if options["plot"] else 0.0,
-                engine=engine_of(options),
+                engine=shared.engine_of(options),
                 stop=stop,
                 progress=_progress(options["quiet"]),
             )
         except StoppedError:
-            if not interrupts.exit_code:
-                raise
-            click.echo("interrupted: nothing was placed yet", err=True)
-            end(context, interrupts.exit_code)
+            end_if_interrupted(context, "nothing was placed yet")
+            raise
         _write(found, options)
-    if interrupts.exit_code:
-        click.echo(f"interrupted: {found.proof}", err=True)
-        end(context, interrupts.exit_code)
+    end_if_interrupted(context, found.proof)
 
 
 def _progress(quiet: bool) -> Callable[[State], None]:
-    """Who is told of the search: nobody, or a line every few seconds."""
-    return (lambda _state: None) if quiet else StateLines()
+    """Who is told how far the search is: nobody, or a line now and then.
 
+    There is one at once when something better is placed.
+    """
+    line, best = Due(), inf
 
-class StateLines:
-    """Says how far the search is: when something better is placed, and now and then."""
-
-    def __init__(self) -> None:
-        self._line = Due()
-        self._best = inf
-
-    def __call__(self, state: State) -> None:
-        """Tell the state of the search."""
-        if not self._line.is_due(at_once=state.best_s < self._best):
+    def tell(state: State) -> None:
+        nonlocal best
+        if quiet or not line.is_due(at_once=state.best_s < best):
             return
-
-        self._best = state.best_s
+        best = state.best_s
         said = f"{state.considered:,} choices"
         if state.placed:
             said += f", {state.placed:,} placed, best {format_seconds(state.best_s)}"
@@ -185,6 +139,8 @@ class StateLines:
             bound = min(state.least_s, state.best_s)
             said += f", none below {format_seconds(bound)}"
         click.echo(f"  {said}", err=True)
+
+    return tell
 
 
 def _write(found: Tuning, options: dict[str, Any]) -> None:

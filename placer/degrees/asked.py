@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem
 from placer.base.naming import named
-from placer.degrees.choice import JOINED
+from placer.degrees.choice import JOINED, SIZES
 from placer.degrees.frameworks import FRAMEWORKS
 from placer.documents import known_hint
 from placer.job.memory import MODULES
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from placer.job.models import Model
     from placer.topology.model import Topology
 
-SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
 _WHOLE = ("none", "full", "op")
 _OF_EXPERTS = ("moe", "moe_act", "shared_experts")
 

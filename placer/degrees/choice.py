@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.parallel import Overlap
 
+# What a choice is made of, but for what follows from the others.
+SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
 # Recomputed modules in one name: ``moe_act+mla_up_proj``.
 JOINED = "+"
 
@@ -82,10 +84,9 @@ class Choice(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """As rows have it."""
-        others = {
-            k: v for k, v in self._asdict().items() if k not in self.parallelism()
-        }
-        return {"gpus": self.gpus, "parallelism": self.parallelism(), **others}
+        axes = self.parallelism()
+        others = {k: v for k, v in self._asdict().items() if k not in axes}
+        return {"gpus": self.gpus, "parallelism": axes, **others}
 
     def applied(self, job: Job) -> Job:
         """The job with these degrees; its work follows the model (`compute_at`)."""
@@ -98,16 +99,8 @@ class Choice(NamedTuple):
         The rank order is the job's where experts allow it, else Megatron's. A gradient
         bucket that had its default keeps it.
         """
-        axes = Parallelism(
-            tp=self.tp,
-            cp=self.cp,
-            ep=self.ep,
-            pp=self.pp,
-            dp=self.dp,
-            vp=self.vp,
-            etp=self.etp,
-            order=job.parallelism.order,
-        )
+        sizes: dict[str, Any] = self.parallelism()
+        axes = Parallelism(**sizes, order=job.parallelism.order)
         if not pipeline_groups_agree(axes):
             axes = replace(axes, order=MEGATRON_DEFAULT_ORDER)
         mode = replace(

@@ -6,6 +6,7 @@ their steps and their memory by less than the model can tell.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import exp
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,12 +15,11 @@ import numpy as np
 
 from placer.cost import DIFFERENCE
 from placer.cost.step import StepModel
+from placer.degrees.choice import SIZES
 from placer.explain.difference import Saving
 from placer.explain.uncertain import drawn_models, links_are_assumed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from placer.degrees.choice import Choice
     from placer.degrees.found import Row
     from placer.job.model import Job
@@ -86,8 +86,6 @@ def gain(machine: Topology, job: Job, own: Row, best: Row, seed: int) -> Saving 
 # What memory is off by in most series that were measured (docs/evidence/memory.md).
 MEMORY = 0.05
 
-# What choices are made of, but for what follows from the others.
-_SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
 _SHARDING = {
     "ddp": "replicated states",
     "zero1": "ZeRO",
@@ -149,7 +147,7 @@ def differing(rows: Sequence[Row], has_experts: bool) -> dict[str, list[Any]]:
     """What rows that are alike differ in: every value of it, numbers in order."""
     chosen = [row.choice for row in rows]
     # Without experts etp follows tp.
-    keys = [key for key in _SIZES if has_experts or key != "etp"]
+    keys = [key for key in SIZES if has_experts or key != "etp"]
     found: dict[str, list[Any]] = {
         key: sorted({getattr(one, key) for one in chosen}) for key in keys
     }

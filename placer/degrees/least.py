@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from math import gcd
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -208,18 +208,8 @@ class Least:
         if self.job.memory.recompute_method == "block":
             key = *key, choice.pp * choice.vp, choice.embedding, choice.loss
         if key not in self._shares:
-            alike = choice._replace(
-                tp=tp,
-                cp=cp,
-                ep=ep,
-                etp=etp,
-                dp=1,
-                micro_batch=micro_batch,
-                micro_batches=1,
-                sharding=_alike(choice),
-                shard_size=0,
-            )
-            job = alike.shaped(self.job)
+            alike = _of_one_replica(choice, tp=tp, cp=cp, ep=ep, etp=etp)
+            job = alike._replace(micro_batch=micro_batch).shaped(self.job)
             self._shares[key] = (
                 share_of(job, self.model),
                 reached(self.job, self.model, job),
@@ -261,16 +251,7 @@ class Least:
         layer = choice.micro_batch, choice.recompute, ends, _alike(choice)
         key = what, choice.tp, choice.cp, ep, etp, layer, hides, part
         if key not in self._known:
-            alike = choice._replace(
-                ep=ep,
-                etp=etp,
-                pp=1,
-                vp=1,
-                dp=1,
-                micro_batches=1,
-                sharding=_alike(choice),
-                shard_size=0,
-            )
+            alike = _of_one_replica(choice, ep=ep, etp=etp, pp=1, vp=1)
             self._known[key] = self._timed(what, alike, hides, part)
         return self._known[key]
 
@@ -330,6 +311,13 @@ class Least:
 def _alike(choice: Choice) -> str:
     """A sharding with which layers take as long: weights are gathered, or are there."""
     return "zero3" if choice.sharding in ("zero3", "hsdp") else "ddp"
+
+
+def _of_one_replica(choice: Choice, **sizes: Any) -> Choice:
+    """A choice with other sizes, of one micro-batch and one replica, sharded alike."""
+    return choice._replace(
+        dp=1, micro_batches=1, sharding=_alike(choice), shard_size=0, **sizes
+    )
 
 
 _TIMES = {"tp": tensor_time, "cp": context_time}

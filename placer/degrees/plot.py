@@ -43,7 +43,8 @@ def _panel(
     label: str, key: str, front: Sequence[Row], placed: Sequence[Row], own: list[Row]
 ) -> Panel:
     """Step time over one key of rows."""
-    text: Callable[[float], str] = format_bytes if key.endswith("bytes") else _count
+    is_bytes = key.endswith("bytes")
+    text: Callable[[float], str] = format_bytes if is_bytes else "{:,.0f}".format
     series = [
         Series("placed too", _points(placed, key, text, front), is_line=False),
         Series("none is better in both", _points(front, key, text)),
@@ -73,7 +74,3 @@ def _hover(row: Row, key: str, text: Callable[[float], str]) -> str:
         f"{degrees(row)}, {sharding(row)}, recompute {row['recompute']}: "
         f"{value}, {format_seconds(row['step_time_s'])}"
     )
-
-
-def _count(value: float) -> str:
-    return f"{value:,.0f}"

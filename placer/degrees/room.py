@@ -41,7 +41,10 @@ class Room:
         """Whether nothing with its degrees and sharding fits; it is not looked at."""
         if not self.limit:
             return False
-        slightest = _slightest(choice)
+        samples = choice.micro_batch * choice.micro_batches
+        slightest = choice._replace(
+            micro_batch=1, micro_batches=samples, recompute="full"
+        )
         if self._floor(slightest) <= self.limit:
             return False
         self._unseen.setdefault(slightest, []).append(choice)
@@ -83,8 +86,3 @@ def needed(job: Job) -> float:
     """Bytes of a GPU of the fullest stage; 0 without a model."""
     needs = footprint(job)
     return needs.total if needs else 0.0
-
-
-def _slightest(choice: Choice) -> Choice:
-    samples = choice.micro_batch * choice.micro_batches
-    return choice._replace(micro_batch=1, micro_batches=samples, recompute="full")

@@ -22,9 +22,8 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from placer.cost.footprint.stages import restart_bytes
-from placer.degrees import fronts
 from placer.degrees.evaluate import Answer, Question, is_enough
-from placer.degrees.found import Found, Row, State
+from placer.degrees.found import Found, Row, State, best_of_kind, by_gpus, by_memory
 from placer.degrees.kinds import classes, told_apart
 from placer.degrees.room import Room, needed
 from placer.degrees.waiting import NEXT, Entry, Known, Waiting, every
@@ -81,7 +80,7 @@ class Search:
         self,
         count: int,
         *,
-        by_gpus: bool = False,
+        is_by_gpus: bool = False,
         slack: float = 0.0,
         own: Choice | None = None,
     ) -> Found:
@@ -90,8 +89,8 @@ class Search:
         Once the best is proved, others are placed in the order of their bounds until
         there are ``count``.
 
-        ``by_gpus``: also find the best with fewer GPUs. ``slack``: also find the best
-        with less memory, as far as its step is not longer by more than this share.
+        ``is_by_gpus``: also find the best with fewer GPUs. ``slack``: also find the
+        best with less memory, as far as its step is not longer by more than this share.
         ``own``: is placed first, if it is one of those to choose from: a search that is
         cut short then has an answer.
         """
@@ -104,8 +103,8 @@ class Search:
         best = self._first()
         # What is looked at from here on, for more rows, counts as beaten.
         lost, known = (self._too_large, len(self._refused)), len(self._answers)
-        kin = fronts.of_kind(self._first, own) if own and best else None
-        fewer = fronts.by_gpus(self._first, best) if by_gpus else []
+        kin = best_of_kind(self._first, own) if own and best else None
+        fewer = by_gpus(self._first, best) if is_by_gpus else []
         # What is spared comes in line now; it is no better than what it is alike.
         proved_s = self._floor_s()
         lighter = self._by_memory(best, slack)
@@ -136,9 +135,15 @@ class Search:
         return min(self._waiting.least_s, self._least_out_s)
 
     def _placed(self) -> list[Row]:
-        """All choices that were placed, best first."""
-        rows = (self.row(*item) for item in self._answers.items())
-        return sorted(rows, key=self._rank)
+        """All choices that were placed, best first.
+
+        What only a front asks about comes behind its equals.
+        """
+
+        def rank(row: Row) -> tuple[float, bool, Choice]:
+            return row.answer.step_time_s, row.choice in self._spared, row.choice
+
+        return sorted((self.row(*item) for item in self._answers.items()), key=rank)
 
     def ask(self, choice: Choice) -> Answer | None:
         """The answer about a choice that need not be legal; None when interrupted."""
@@ -222,7 +227,7 @@ class Search:
         longest = best.answer.step_time_s * (1 + slack)
         self._waiting.add(self._spared.values())
         self._spares = False
-        return fronts.by_memory(self._first, best, longest, self.room.needs)
+        return by_memory(self._first, best, longest, self.room.needs)
 
     def _first(self, wanted: Callable[[Entry], bool] = every) -> Row | None:
         """The choice with the shortest step of those wanted; None without, or in time.
@@ -374,7 +379,3 @@ class Search:
             self._waiting.add_sketched(entry, step_s)
         else:
             self._waiting.add([entry])
-
-    def _rank(self, row: Row) -> tuple[float, bool, Choice]:
-        """By step time; what only a front asks about comes behind its equals."""
-        return row.answer.step_time_s, row.choice in self._spared, row.choice

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from placer.base.arrays import divisors
-from placer.degrees.choice import JOINED, Choice, recompute_name
+from placer.degrees.choice import JOINED, SIZES, Choice, recompute_name
 from placer.degrees.frameworks import FRAMEWORKS
 
 if TYPE_CHECKING:
@@ -89,18 +89,15 @@ class Legal:
             for experts in self._allowed(framework.experts, self._experts(bare)):
                 for stages in chunks[bare.pp]:
                     shape = experts._replace(
-                        vp=stages.vp,
-                        embedding=stages.embedding,
-                        loss=stages.loss,
+                        vp=stages.vp, embedding=stages.embedding, loss=stages.loss
                     )
                     yield from self._allowed(framework.batch, self._batches(shape))
 
     def only(self, choice: Choice) -> Legal:
         """The legal choices of the same sizes, if this space has them."""
-        sizes = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")
-        own: dict[str, Any] = {size: (getattr(choice, size),) for size in sizes}
+        own: dict[str, Any] = {size: (getattr(choice, size),) for size in SIZES}
         there = all(
-            own[size][0] in (getattr(self.space, size) or own[size]) for size in sizes
+            only[0] in (getattr(self.space, size) or only) for size, only in own.items()
         )
         gpus = (choice.gpus,) if there else (0,)
         space = replace(self.space, gpus=gpus, **own)

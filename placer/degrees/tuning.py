@@ -72,13 +72,14 @@ class Tuning:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A plain mapping a choice, best first; no two choices are alike."""
-        found = self.found
+        found, model = self.found, self.job.model
+        has_experts = model is not None and model.experts > 0
         return [
             self._row(row)
             | {
                 "methods": list(methods(row.choice)),
                 "alike": len(alike),
-                "alike_in": differing([row, *alike], self._has_experts),
+                "alike_in": differing([row, *alike], has_experts),
                 "is_own_kind": index == found.of_kind,
                 "rated": rated(row.choice, self.job)._asdict(),
             }
@@ -200,10 +201,6 @@ class Tuning:
             **assumed_entry(all_assumed(self.machine, self.job)),
             "fixed_share": fixed_share(self.job, found.rows[0].answer.step_time_s),
         }
-
-    @property
-    def _has_experts(self) -> bool:
-        return self.job.model is not None and self.job.model.experts > 0
 
     @cached_property
     def _gain(self) -> dict[str, Any] | None:

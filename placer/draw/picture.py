@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape, unescape
 from typing import TYPE_CHECKING, Literal, get_args
 
-from placer.base.arguments import NOTHING, PATH, TEXT, takes
+from placer.base.arguments import takes
 from placer.base.errors import Problem, refuse
 from placer.placement.plan_like import PLAN, plan_of
 
@@ -57,7 +57,7 @@ class Picture:
         found = _NAME.search(self.svg)
         return unescape(found[1]) if found else "a picture"
 
-    @takes(path=PATH)
+    @takes()
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it, atomically: as PNG where the path ends in ``.png``, else as SVG.
 
@@ -79,7 +79,7 @@ class Picture:
             write_text(target, self.svg)
 
 
-@takes(plan=PLAN, picture=TEXT, colour=TEXT | NOTHING, zoom=TEXT | NOTHING, theme=TEXT)
+@takes(plan=PLAN)
 def draw(
     plan: PlanLike,
     picture: PictureName = "map",

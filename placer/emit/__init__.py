@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
-from placer.base.arguments import NOTHING, PATH, TEXT, takes
+from placer.base.arguments import takes
 from placer.base.loading import answer_calls
 from placer.placement.plan_like import PLAN, plan_of
 
@@ -66,7 +66,7 @@ def emit(
     *,
     role: str | None = None,
 ) -> Path: ...
-@takes(plan=PLAN, format=TEXT, path=PATH | NOTHING, role=TEXT | NOTHING)
+@takes(plan=PLAN)
 def emit(
     plan: PlanLike,
     format: FormatName,

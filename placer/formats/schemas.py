@@ -18,7 +18,7 @@ _MADE = {
         "JobList",
         "Several jobs for placer allocate",
     ),
-    "plan": ("placer.placement.plan_keys", "PlanFile", "A plan of placer"),
+    "plan": ("placer.placement.plan", "Plan", "A plan of placer"),
     "probe": (
         "placer.formats.machines.probe",
         "Probed",

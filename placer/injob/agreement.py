@@ -54,10 +54,7 @@ class Round:
     tell: Callable[[str], None]
 
     def agree(
-        self,
-        own: Probe,
-        ranks_of: Callable[[Sequence[Probe]], list[int]],
-        limit: float,
+        self, own: Probe, ranks_of: Callable[[Sequence[Probe]], list[int]], limit: float
     ) -> Agreed:
         """Tell of this node and learn its rank.
 

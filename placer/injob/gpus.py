@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from placer.formats.machines.fabric_domain import fabric_domain
@@ -14,7 +16,6 @@ from placer.injob.bounded import LateError, output_of, within
 # A driver that has to wake its GPUs up takes seconds; one that hangs takes for ever.
 LIMIT_S = 5.0
 _STATES = ("Not Supported", "Not Started", "In Progress", "Completed")  # nvml.h
-_AMD = ("amd-smi", "static", "--asic", "--bus", "--vram", "--json")
 _MIB = 1 << 20
 
 
@@ -57,7 +58,7 @@ class Gpus:
 def find_gpus() -> Gpus:
     """The GPUs of this node, by the first of the ways that tells some."""
     problems: list[str] = []
-    for name, ask in (("NVML", _nvml), ("nvidia-smi", _nvidia_smi), ("amd-smi", _amd)):
+    for name, ask in _WAYS.items():
         try:
             found = ask()
         except LateError as error:
@@ -127,11 +128,6 @@ def _nvml_domain(nvml: Any, gpu: Any) -> str:
     return fabric_domain(state, uuid, str(fabric.cliqueId))
 
 
-def _nvidia_smi() -> Gpus | None:
-    text = _output(("nvidia-smi", "-q", "-x"))
-    return None if text is None else read_nvidia_smi(text)
-
-
 def read_nvidia_smi(text: str) -> Gpus:
     """GPUs of what ``nvidia-smi -q -x`` prints.
 
@@ -171,11 +167,6 @@ def read_nvidia_smi(text: str) -> Gpus:
     return Gpus(listed, problems)
 
 
-def _amd() -> Gpus | None:
-    text = _output(_AMD)
-    return None if text is None else read_amd_smi(text)
-
-
 def read_amd_smi(text: str) -> Gpus:
     """GPUs of what ``amd-smi static --asic --bus --vram --json`` prints.
 
@@ -209,15 +200,23 @@ def _inside(value: Any, *keys: str) -> Any:
     return value
 
 
-def _output(command: tuple[str, ...]) -> str | None:
-    """What the command prints; None where it is not installed."""
+def _printed(read: Callable[[str], Gpus], command: tuple[str, ...]) -> Gpus | None:
+    """The GPUs of what a command prints; None where it is not installed."""
     if shutil.which(command[0]) is None:
         return None
     status, text = output_of(command, LIMIT_S)
     if status:
         line = next((line.strip() for line in text.splitlines() if line.strip()), "")
         raise ValueError(f"ended with status {status}" + (f": {line}" if line else ""))
-    return text
+    return read(text)
+
+
+_AMD = ("amd-smi", "static", "--asic", "--bus", "--vram", "--json")
+_WAYS: dict[str, Callable[[], Gpus | None]] = {
+    "NVML": _nvml,
+    "nvidia-smi": partial(_printed, read_nvidia_smi, ("nvidia-smi", "-q", "-x")),
+    "amd-smi": partial(_printed, read_amd_smi, _AMD),
+}
 
 
 def _text(value: Any) -> str:

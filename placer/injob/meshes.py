@@ -20,16 +20,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from placer.api.options import seconds_of
-from placer.base.arguments import (
-    DURATION,
-    INTEGERS,
-    NOTHING,
-    TEXT,
-    TEXTS,
-    Kind,
-    sequence,
-    takes,
-)
+from placer.base.arguments import NOTHING, Kind, sequence, takes
 from placer.base.errors import InputError
 from placer.injob.again import LIMIT_S, placed_again
 from placer.injob.bounded import first_line, needed
@@ -62,12 +53,7 @@ _NEAREST_FIRST = ("tp", "cp", "pp", "dp")
 _DEVICE = Kind("a device", lambda value: hasattr(value, "process_index"))
 
 
-@takes(
-    device_type=TEXT,
-    mesh_shape=INTEGERS,
-    mesh_dim_names=TEXTS | NOTHING,
-    time_limit=DURATION,
-)
+@takes()
 def torch_mesh(
     device_type: str,
     mesh_shape: Sequence[int],
@@ -144,12 +130,7 @@ def _own_group(dist: Any, mesh: Any, dim: int) -> Any:
     return own
 
 
-@takes(
-    axis_shapes=INTEGERS,
-    axis_names=TEXTS,
-    devices=sequence("a list of devices", _DEVICE) | NOTHING,
-    time_limit=DURATION,
-)
+@takes(devices=sequence("a list of devices", _DEVICE) | NOTHING)
 def jax_mesh(
     axis_shapes: Sequence[int],
     axis_names: Sequence[str],

@@ -103,7 +103,11 @@ def rails(nics: dict[str, str], buses: Sequence[str]) -> list[str]:
     used = dict.fromkeys(nics, 0)
     chosen = []
     for path in paths:
-        best = max(nics, key=lambda nic: (_shared(path, nics[nic]), -used[nic]))
+        shared = {
+            nic: len(os.path.commonpath([path, at]).split("/"))
+            for nic, at in nics.items()
+        }
+        best = max(nics, key=lambda nic: (shared[nic], -used[nic]))
         used[best] += 1
         chosen.append(best)
     return chosen
@@ -114,7 +118,3 @@ def _path(bus: str) -> str:
     domain, _, rest = bus.lower().partition(":")
     device = _PCI / f"{domain[-4:]}:{rest}"
     return str(device.resolve()) if device.exists() else ""
-
-
-def _shared(one: str, other: str) -> int:
-    return len(os.path.commonpath([one, other]).split("/"))

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from placer.api.options import seconds_of
-from placer.base.arguments import DURATION, INTEGER, NOTHING, TEXT, instance, takes
+from placer.base.arguments import NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, PlacerError
 from placer.injob.again import LIMIT_S, placed_again
 from placer.injob.bounded import LateError, first_line, needed
@@ -17,11 +17,7 @@ from placer.job.model import Job
 _PROBES_S = 60.0
 
 
-@takes(
-    nodes=INTEGER | NOTHING,
-    job=instance(Job) | TEXT | NOTHING,
-    time_limit=DURATION,
-)
+@takes(job=instance(Job) | TEXT | NOTHING)
 def ray_nodes(
     nodes: int | None = None,
     *,
@@ -69,14 +65,17 @@ def ray_nodes(
     size = len(gpus) if nodes is None else nodes
     if not 1 <= size <= len(gpus):
         raise InputError(f"Ray has {len(gpus)} nodes with GPUs, {size} are wanted")
-    work = _read(job, size * max(gpus.values()))
+    if isinstance(job, str):
+        from placer.formats.jobs.job import read_job
+
+        job = read_job(job, gpus=size * max(gpus.values()))
     probes = [
         said | {"host": node, "gpus": gpus[node]}
         for node, said in _probes(ray, list(gpus)).items()
     ]
     try:
         found = placed_again(
-            probes, None, sys.argv, limit, tell, nodes=size, job=work
+            probes, None, sys.argv, limit, tell, nodes=size, job=job
         ).ranks
     except (PlacerError, LateError) as error:
         tell(f"the nodes have Ray's order: {first_line(error)}")
@@ -98,9 +97,3 @@ def _probes(ray: Any, nodes: list[str]) -> dict[str, dict[str, Any]]:
         message = f"Ray's nodes cannot be asked: {why}"
         hint = "placer must be on every node, as by runtime_env={'pip': ['placer']}"
         raise InputError(message, hint=hint) from None
-
-
-def _read(job: Job | str | None, ranks: int) -> Job | None:
-    from placer.formats.jobs.job import read_job
-
-    return read_job(job, gpus=ranks) if isinstance(job, str) else job

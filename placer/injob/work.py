@@ -169,9 +169,7 @@ def _of_pods(
 
 
 def weighed(
-    sizes: Mapping[str, int],
-    order: str = "",
-    **rules: Mapping[str, str],
+    sizes: Mapping[str, int], order: str = "", **rules: Mapping[str, str]
 ) -> Job:
     """A job of these axes whose groups lie near by usual weights.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import decode_assumed
-from placer.base.arguments import PATH, takes
+from placer.base.arguments import takes
 from placer.base.errors import InputError
 from placer.base.units import format_bandwidth
 from placer.documents import (
@@ -50,7 +50,7 @@ _OF_RANKS = ("groups", "traffic")  # what names ranks, so that no axes need to
 _BESIDE = ("sha256", "description", "sources", "assumed", "started")
 
 
-@takes(source=PATH)
+@takes()
 def read_job(source: str | os.PathLike[str]) -> Job:
     """Job of a file, of ``-`` (standard input) or of a preset."""
     name = source if isinstance(source, str) else str(Path(source).absolute())

@@ -92,9 +92,7 @@ OWN_HOST_FIRST = Habit(
     "openmpi-seq, with --map-by seq",
 )
 REVERSED = Habit(
-    "reversed",
-    "the plan's hosts are in reverse order",
-    "do not reverse the host list",
+    "reversed", "the plan's hosts are in reverse order", "do not reverse the host list"
 )
 UNPERMUTED = Habit(
     "gpus-by-local-rank",

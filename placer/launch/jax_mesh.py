@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import InputError
 from placer.launch.ranks import (
@@ -26,18 +26,13 @@ if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 
-class TorchArguments(TypedDict):
-    """Keyword arguments of ``torch.distributed.init_process_group``."""
-
-    init_method: str
-    rank: int
-    world_size: int
-
-
 def torch_arguments(
     plan: Plan, environ: Mapping[str, str] | None = None
-) -> TorchArguments:
+) -> dict[str, Any]:
     """Where to meet, and this process's rank by the plan.
+
+    ``init_method``, ``rank`` and ``world_size`` of
+    ``torch.distributed.init_process_group``.
 
     Under torchrun processes meet at the store of its agents (``env://``), wherever rank
     0 is. Otherwise rank 0 keeps the store: at ``PLACER_MASTER_ADDR`` or its host, port
@@ -60,16 +55,13 @@ def torch_arguments(
 _DENSE = ("tp", "cp", "pp", "dp")
 
 
-class JaxArguments(TypedDict):
-    """Keyword arguments of ``jax.distributed.initialize``."""
-
-    coordinator_address: str
-    num_processes: int
-    process_id: int
-
-
-def jax_arguments(plan: Plan, environ: Mapping[str, str] | None = None) -> JaxArguments:
+def jax_arguments(
+    plan: Plan, environ: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The coordinator on the host of rank 0, and a process id, for one process a host.
+
+    ``coordinator_address``, ``num_processes`` and ``process_id`` of
+    ``jax.distributed.initialize``.
 
     ``PLACER_MASTER_ADDR`` and ``MASTER_PORT`` (29500) replace address and port. JAX by
     itself takes the first host by name under Slurm.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,8 +24,6 @@ from placer.topology.compact import compact_document
 from placer.topology.read import decode_topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.topology.model import Topology
@@ -73,13 +71,13 @@ class Inputs:
         """The allocation as a machine."""
         return allocate(self.topology, self.hosts, self.exclude)
 
-    def ruled(self, job: Job) -> Job:
+    @cached_property
+    def ruled(self) -> Job:
         """The job under its own rules and those asked for besides.
 
-        ``job``: that of the inputs, or the same in an order or a size of its own.
         Raises `InfeasibleError` if every host of a pin has failed.
         """
-        machine = self.machine
+        job, machine = self.job, self.machine
         if self.require:
             job = with_requirements(job, machine, self.require)
         if not self.use_spares:
@@ -174,12 +172,20 @@ def refuse_others(plan: Plan, topology: Topology | None, job: Job | None) -> Non
             if plan.inputs
             else f"give the {what} it was made for, or {named('force', True)}",
         )
-        for what, own, stated in (
-            ("topology", topology, plan.topology),
-            ("job", job, plan.job),
-        )
-        if own is not None and own.sha256 != stated.get("sha256")
+        for what, own, stated in _unlike(plan, topology, job)
     )
+
+
+def _unlike(
+    plan: Plan, topology: Topology | None, job: Job | None
+) -> Iterator[tuple[str, Topology | Job, Mapping[str, Any]]]:
+    """What of the two the plan does not name, and what it names instead."""
+    for what, own, stated in (
+        ("topology", topology, plan.topology),
+        ("job", job, plan.job),
+    ):
+        if own is not None and own.sha256 != stated.get("sha256"):
+            yield what, own, stated
 
 
 def _named(stated: Mapping[str, Any]) -> str:
@@ -235,20 +241,16 @@ def _form_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _changed_inputs(plan: Plan, topology: Topology, job: Job) -> Iterator[Problem]:
     """Problems of inputs in the plan that are not those it names."""
-    for what, own, stated in (
-        ("topology", topology, plan.topology),
-        ("job", job, plan.job),
-    ):
-        if own.sha256 != stated.get("sha256"):
-            message = (
-                f"the plan keeps another {what} than it names: it says "
-                f"{_named(stated)}; kept is sha256 {own.sha256[:12]}"
-            )
-            hint = (
-                f"the plan was changed: make it again, give {named(what)}, or "
-                f"{named('force', True)}"
-            )
-            yield Problem(message, key=_path(what), hint=hint)
+    for what, own, stated in _unlike(plan, topology, job):
+        message = (
+            f"the plan keeps another {what} than it names: it says "
+            f"{_named(stated)}; kept is sha256 {own.sha256[:12]}"
+        )
+        hint = (
+            f"the plan was changed: make it again, give {named(what)}, or "
+            f"{named('force', True)}"
+        )
+        yield Problem(message, key=_path(what), hint=hint)
 
 
 def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) -> Job:

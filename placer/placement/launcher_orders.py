@@ -142,27 +142,24 @@ def _by_file(hosts: Topology, machine: Topology, tiers: range) -> list[int]:
     return sorted(range(hosts.num_nodes), key=key)
 
 
-def _by_leaf(hosts: Topology, machine: Topology) -> list[int]:
-    return _by_file(hosts, machine, range(1, 2))
-
-
-def _by_tree(hosts: Topology, machine: Topology) -> list[int]:
-    return _by_file(hosts, machine, range(len(machine.tiers) - 1, 0, -1))
-
-
 def _by_label(hosts: Topology, _machine: Topology) -> list[int]:
-    tiers = range(len(hosts.tiers) - 1, 0, -1)
+    names, rows = hosts.domain_names, hosts.domain_of_node
 
     def key(node: int) -> list[str]:
-        domains = [hosts.domain_names[t][hosts.domain_of_node[t, node]] for t in tiers]
+        domains = [names[t][rows[t, node]] for t in _inwards(hosts)]
         return [*domains, hosts.node_names[node]]
 
     return sorted(range(hosts.num_nodes), key=key)
 
 
 def _by_appearance(hosts: Topology, _machine: Topology) -> list[int]:
-    rows = [_first_nodes(hosts, t) for t in range(len(hosts.tiers) - 1, 0, -1)]
+    rows = [_first_nodes(hosts, tier) for tier in _inwards(hosts)]
     return sorted(range(hosts.num_nodes), key=lambda node: [int(r[node]) for r in rows])
+
+
+def _inwards(machine: Topology) -> range:
+    """The tiers above the node, outermost first."""
+    return range(len(machine.tiers) - 1, 0, -1)
 
 
 def _first_nodes(machine: Topology, tier: int) -> IntArray:
@@ -255,14 +252,14 @@ LAUNCHERS: dict[str, Launcher] = {
         ),
         Launcher(
             "slurm-node-rank",
-            _by_leaf,
+            lambda hosts, machine: _by_file(hosts, machine, range(1, 2)),
             "leaf switches or blocks in the file's order, nodes in them by name "
             "(SwitchAsNodeRank, BlockAsNodeRank)",
             "https://slurm.schedmd.com/slurm.conf.html (TopologyParam)",
         ),
         Launcher(
             "slurm-26.05",
-            _by_tree,
+            lambda hosts, machine: _by_file(hosts, machine, _inwards(machine)),
             "topology order: a domain is finished before the next begins (a topology "
             "plugin and no --distribution)",
             f"{_SRUN}, CR_NO_DIST_TOPO_BLOCK",

@@ -33,29 +33,19 @@ def memory_limit() -> float:
 
     The least of the machine's memory, the limit of its container and ``ulimit -v``.
     """
-    return min(_physical(), _of_group(), _of_process())
-
-
-def _physical() -> float:
+    limits = [inf]
     with suppress(AttributeError, ValueError, OSError):
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return inf
-
-
-def _of_group() -> float:
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for path in _GROUP_LIMITS:
         with suppress(OSError, ValueError):
-            return float(Path(path).read_text())  # "max" is no number
-    return inf
-
-
-def _of_process() -> float:
+            limits.append(float(Path(path).read_text()))  # "max" is no number
+            break
     with suppress(ImportError):  # Windows
         import resource
 
         soft, _ = resource.getrlimit(resource.RLIMIT_AS)
-        return inf if soft == resource.RLIM_INFINITY else float(soft)
-    return inf
+        limits += [soft] if soft != resource.RLIM_INFINITY else []
+    return float(min(limits))
 
 
 _NUMBER = 8

@@ -7,28 +7,23 @@ that reports and emitters need nothing else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.loading import Shown, load
-from placer.documents.keys import keys_of
+from placer.documents.facts import ANY, HOSTS, INDICES, NAMES, TEXT, whole
+from placer.documents.keys import Key, key, keys_of, list_of, map_of
 from placer.job.axes import Parallelism
-from placer.placement.plan_keys import PlanFile
+from placer.placement import plan_keys as of
+from placer.placement.plan_rules import RULES
 from placer.placement.score import Score
 
 if TYPE_CHECKING:
     import networkx as nx
-
-_KEYS = keys_of(PlanFile)
-# What a file does not say where there is none of it.
-_MAY_LACK = {
-    *("verdict", "assumed", "what_if", "role_of_rank", "instance_of_rank", "rules"),
-    *("advice", "previous", "request", "inputs"),
-}
 
 
 def period_of(score: Mapping[str, Any]) -> str:
@@ -36,80 +31,68 @@ def period_of(score: Mapping[str, Any]) -> str:
     return "cycle" if score.get("roles") else "step"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Plan(Shown):
-    """One plan; ``to_dict`` gives its file form.
+    """One plan of R ranks; its attributes are the keys of its file form, `to_dict`."""
 
-    Attributes
-    ----------
-    topology : mapping
-        ``name``, ``sha256``, ``tiers`` (names, innermost first), ``scale_up`` (how many
-        of them are NVLink tiers).
-    job : mapping
-        ``name``, ``sha256``, ``order`` (string), ``parallelism`` (axis -> size),
-        ``launcher``.
-    nodes : tuple of str
-        The nodes that hold ranks, in order of their lowest rank.
-    domains : mapping of str to tuple of str
-        Tier name -> domain name of each entry of ``nodes``; the node tier is left out.
-    node_of_rank : ndarray, shape (R,)
-        Index into ``nodes``.
-    gpu_of_rank : ndarray, shape (R,)
-        Index of the GPU inside its node.
-    rules : mapping
-        The rules it was made under, spare nodes, hosts to avoid that are used; may be
-        empty.
-    score : Score
-        What it costs.
-    baselines : mapping
-        Name -> what another order costs.
-    bound : mapping
-        Objective, value, lower bound, gap, and what the bound rests on.
-    solver : mapping
-        Who made it: version, seed, seconds, why the search ended.
-    advice : mapping
-        What another rank order or launcher would save; may be empty.
-    previous : mapping
-        Ranks ``kept``, ``moved`` and ``new`` beside a previous plan; may be empty.
-    request : mapping
-        Of an allocation: the least strict request for nodes that guarantees its value,
-        and which free nodes it does not take; empty elsewhere.
-    inputs : mapping
-        What it was made of, as `placer.placement.inputs` writes it; empty in older
-        plans.
-    verdict : mapping
-        What it is worth: ``text``, a sentence; and whether to move for it, and what
-        that saves. Empty when it was not searched; older plans have the text alone.
-    assumed : sequence of mapping
-        What no input says: ``key``, ``value``, ``why`` and the ``option`` that says it.
-    what_if : sequence of mapping
-        What the plan would save with another ``value`` of an assumed ``key``.
-    role_of_rank : tuple of str, length R
-        Name of the role in a workload; empty for other jobs.
-    instance_of_rank : ndarray, shape (R,)
-        Instance of that role, counted from 0; empty for other jobs.
-    """
+    is_open: ClassVar = True  # a file may have other keys, and null for all but needed
 
-    topology: Mapping[str, Any]
-    job: Mapping[str, Any]
-    nodes: tuple[str, ...]
-    domains: Mapping[str, tuple[str, ...]]
-    node_of_rank: IntArray
-    gpu_of_rank: IntArray
-    score: Score = field(default_factory=Score)
-    baselines: Mapping[str, Any] = field(default_factory=dict)
-    bound: Mapping[str, Any] = field(default_factory=dict)
-    solver: Mapping[str, Any] = field(default_factory=dict)
-    rules: Mapping[str, Any] = field(default_factory=dict)
-    advice: Mapping[str, Any] = field(default_factory=dict)
-    previous: Mapping[str, Any] = field(default_factory=dict)
-    request: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Mapping[str, Any] = field(default_factory=dict)
-    verdict: Mapping[str, Any] = field(default_factory=dict)
-    assumed: Sequence[Mapping[str, Any]] = ()
-    what_if: Sequence[Mapping[str, Any]] = ()
-    role_of_rank: tuple[str, ...] = ()
-    instance_of_rank: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    verdict: Mapping[str, Any] = key(
+        of.VERDICT, "what the plan is worth, and whether to move", dict, unsaid=True
+    )
+    assumed: Sequence[Mapping[str, Any]] = key(
+        of.ASSUMED, "what no input says", (), unsaid=True
+    )
+    what_if: Sequence[Mapping[str, Any]] = key(
+        of.WHAT_IF,
+        "what the plan would save were an assumption another",
+        (),
+        unsaid=True,
+    )
+    topology: Mapping[str, Any] = key(of.TOPOLOGY, "the machine")
+    job: Mapping[str, Any] = key(of.JOB, "the job")
+    _ranks = Key(whole(1), "how many ranks there are", called="world_size")
+    nodes: tuple[str, ...] = key(
+        HOSTS, "nodes that hold ranks, in the order of their first"
+    )
+    # The node tier is left out.
+    domains: Mapping[str, tuple[str, ...]] = key(
+        map_of(NAMES), "tier: domain of each of `nodes`", dict
+    )
+    # node_of_rank and gpu_of_rank: shape (R,).
+    node_of_rank: IntArray = key(INDICES, "index into `nodes` for each rank")
+    gpu_of_rank: IntArray = key(INDICES, "index of its GPU in the node for each rank")
+    role_of_rank: tuple[str, ...] = key(
+        list_of(TEXT), "of a workload: role of each rank", (), unsaid=True
+    )
+    instance_of_rank: IntArray = key(
+        INDICES,
+        "of a workload: instance of that role",
+        lambda: np.zeros(0, np.int64),
+        unsaid=True,
+    )
+    rules: Mapping[str, Any] = key(
+        RULES, "rules that it was made under", dict, unsaid=True
+    )
+    score: Score = key(of.SCORE, "what it costs", Score)
+    baselines: Mapping[str, Any] = key(
+        of.BASELINES, "the orders that a launcher would give", dict
+    )
+    bound: Mapping[str, Any] = key(of.PROVED, "what is proved", dict)
+    advice: Mapping[str, Any] = key(
+        ANY, "what another rank order or a free launcher would save", dict, unsaid=True
+    )
+    previous: Mapping[str, Any] = key(
+        of.PREVIOUS, "beside an older plan", dict, unsaid=True
+    )
+    request: Mapping[str, Any] = key(
+        ANY, "of `placer allocate -o`: what to ask a scheduler for", dict, unsaid=True
+    )
+    # As `placer.placement.inputs` writes it; empty in older plans.
+    inputs: Mapping[str, Any] = key(
+        ANY, "machine, job, hosts and rules that it was made of", dict, unsaid=True
+    )
+    solver: Mapping[str, Any] = key(of.SOLVER, "who made it, and how", dict)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -203,10 +186,13 @@ class Plan(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its file form, ready for JSON."""
-        told = {each.called: _plain(getattr(self, each.called)) for each in _KEYS}
-        told["domains"] = {tier: [*names] for tier, names in self.domains.items()}
-        said = {k: value for k, value in told.items() if value or k not in _MAY_LACK}
-        return {"format": "placer/plan", "version": 1, **said}
+        told: dict[str, Any] = {"format": "placer/plan", "version": 1}
+        for each in keys_of(Plan):
+            value = _plain(getattr(self, each.called))
+            if value or not each.unsaid:
+                told[each.called] = value
+        domains = {tier: [*names] for tier, names in self.domains.items()}
+        return told | {"domains": domains}
 
 
 def _plain(value: Any) -> Any:

@@ -14,12 +14,12 @@ from placer.base.arguments import PATH, takes
 from placer.base.errors import InputError, Problem
 from placer.documents import files
 from placer.documents.document import Document
-from placer.documents.keys import keys_of
+from placer.documents.keys import REQUIRED, keys_of
 from placer.documents.scalars import shown
 from placer.documents.tree import CONTROL, MAX_DEPTH, TOO_DEEP, visible
 from placer.placement.plan import Plan
 from placer.placement.plan_consistency import require_consistent
-from placer.placement.plan_keys import BOUND, PlanFile
+from placer.placement.plan_keys import BOUND
 from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.score import Score
 
@@ -46,7 +46,10 @@ def decode_plan(data: object, source: str) -> Plan:
     _require_format(document)
     document.check_format(FORMAT)
     root = document.root
-    found = {each.called: each.take(root) for each in keys_of(PlanFile)}
+    found = {
+        each.called: each.take(root, REQUIRED if each.required else None)
+        for each in keys_of(Plan)
+    }
     _check(document, found)
     document.fail_if_problems()
     plan = _plan(found)

@@ -6,8 +6,6 @@ from typing import Any, ClassVar
 
 from placer.documents.facts import (
     ANY,
-    HOSTS,
-    INDICES,
     INTERVAL,
     NAMES,
     NUMBER,
@@ -17,7 +15,6 @@ from placer.documents.facts import (
     whole,
 )
 from placer.documents.keys import BOOLEAN, Key, Kind, list_of, map_of, one_of
-from placer.placement.plan_rules import RULES
 
 OBJECTIVES = ("time", "hop-cost")
 _SECONDS_OF = map_of(NUMBER)
@@ -66,7 +63,7 @@ def _told(value: Any, _: Any) -> dict[str, Any]:
     return found
 
 
-_VERDICT = Kind(
+VERDICT = Kind(
     lambda: facts(_Verdict).schema() | {"type": ["object", "string"]}, _told, {}
 )
 
@@ -246,33 +243,7 @@ class _Solver(Facts):
     method = Key(TEXT, "that found the placement", None)
 
 
-class PlanFile(Facts):
-    """A whole plan."""
-
-    verdict = Key(_VERDICT, "what the plan is worth, and whether to move", None)
-    assumed = Key(list_of(facts(_Assumed)), "what no input says", None)
-    what_if = Key(
-        list_of(facts(_WhatIf)),
-        "what the plan would save were an assumption another",
-        None,
-    )
-    topology = Key(facts(_Topology), "the machine")
-    job = Key(facts(_Job), "the job")
-    world_size = Key(whole(1), "how many ranks there are")
-    nodes = Key(HOSTS, "nodes that hold ranks, in the order of their first")
-    domains = Key(map_of(NAMES), "tier: domain of each of `nodes`", None)
-    node_of_rank = Key(INDICES, "index into `nodes` for each rank")
-    gpu_of_rank = Key(INDICES, "index of its GPU in the node for each rank")
-    role_of_rank = Key(list_of(TEXT), "of a workload: role of each rank", None)
-    instance_of_rank = Key(INDICES, "of a workload: instance of that role", None)
-    rules = Key(RULES, "rules that it was made under", None)
-    score = Key(facts(_Score), "what it costs", None)
-    baselines = Key(
-        map_of(facts(_Order)), "the orders that a launcher would give", None
-    )
-    bound = Key(facts(_Bound), "what is proved", None)
-    advice = Key(ANY, "what another rank order or a free launcher would save", None)
-    previous = Key(facts(_Previous), "beside an older plan", None)
-    request = Key(ANY, "of `placer allocate -o`: what to ask a scheduler for", None)
-    inputs = Key(ANY, "machine, job, hosts and rules that it was made of", None)
-    solver = Key(facts(_Solver), "who made it, and how", None)
+ASSUMED, WHAT_IF = list_of(facts(_Assumed)), list_of(facts(_WhatIf))
+TOPOLOGY, JOB, SCORE = facts(_Topology), facts(_Job), facts(_Score)
+BASELINES, PROVED = map_of(facts(_Order)), facts(_Bound)
+PREVIOUS, SOLVER = facts(_Previous), facts(_Solver)

@@ -33,12 +33,12 @@ def is_plan(value: object) -> bool:
 
 PLAN = Kind(
     "a Plan, a Result, a path or a dict",
-    lambda value: is_plan(value) or PATH.fits(value) or _is_data(value),
+    lambda value: (
+        is_plan(value)
+        or PATH.fits(value)
+        or (isinstance(value, Mapping) and all(map(TEXT.fits, value)))
+    ),
 )
-
-
-def _is_data(value: object) -> bool:
-    return isinstance(value, Mapping) and all(map(TEXT.fits, value))
 
 
 def plan_of(value: PlanLike) -> Plan:

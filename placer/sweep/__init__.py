@@ -9,19 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from placer.base.arguments import (
-    CALL,
-    DURATION,
-    HOSTS,
-    INTEGER,
-    INTEGERS,
-    NOTHING,
-    NUMBERS,
-    NUMBERS_BY_NAME,
-    TEXT,
-    Kind,
-    takes,
-)
+from placer.base.arguments import takes
 from placer.base.loading import answer_calls
 
 if TYPE_CHECKING:
@@ -31,31 +19,8 @@ if TYPE_CHECKING:
     from placer.sweep.result import Sweep
     from placer.workers.engine import Engine
 
-_SIZES = INTEGERS | NOTHING
-_ENGINE = Kind("an engine", lambda value: hasattr(value, "opened")) | NOTHING
 
-
-@takes(
-    dp=_SIZES,
-    tp=_SIZES,
-    pp=_SIZES,
-    cp=_SIZES,
-    ep=_SIZES,
-    vp=_SIZES,
-    micro_batches=_SIZES,
-    gpus=_SIZES,
-    global_batch=_SIZES,
-    nic_rate=NUMBERS | NOTHING,
-    oversubscription=NUMBERS | NUMBERS_BY_NAME | NOTHING,
-    framework=TEXT,
-    hosts=HOSTS | NOTHING,
-    objective=TEXT | NOTHING,
-    time_limit=DURATION,
-    seed=INTEGER,
-    engine=_ENGINE,
-    progress=CALL,
-    stop=CALL,
-)
+@takes()
 def sweep(
     topology: TopologyLike,
     job: JobLike,
@@ -123,30 +88,20 @@ def sweep(
     >>> len(found.rows)
     2
     """
+    given = locals()
     from placer.api.inputs import read_inputs
     from placer.api.options import seconds_of
     from placer.base.errors import refuse
     from placer.degrees.asked import unknown_framework
     from placer.degrees.frameworks import in_framework
     from placer.job.fixed import with_fixed_time
-    from placer.sweep.grid import grid, listed_axes
-    from placer.sweep.inputs import check_axes
-    from placer.sweep.point import Task
+    from placer.sweep.grid import SIZES, grid, listed_axes
+    from placer.sweep.point import Task, check_axes
     from placer.sweep.point import sweep as run
     from placer.sweep.result import Sweep
     from placer.topology.allocation import allocate, host_names
 
-    sizes = {
-        "dp": dp,
-        "tp": tp,
-        "pp": pp,
-        "cp": cp,
-        "ep": ep,
-        "vp": vp,
-        "micro_batches": micro_batches,
-        "gpus": gpus,
-        "global_batch": global_batch,
-    }
+    sizes = {key: given[key] for key in SIZES}
     axes = listed_axes(sizes, nic_rate or (), oversubscription or ())
     points = grid(axes)
     machine, work = read_inputs(topology, job)

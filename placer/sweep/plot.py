@@ -27,6 +27,7 @@ def read_rows(source: str) -> tuple[list[dict[str, Any]], list[str]]:
     """
     document = open_document(source)
     hint = "this wants what `placer sweep --format json` prints"
+    document.root.has("assumed")  # what is drawn does not show it
     if not document.root.has("rows"):
         raise InputError("no rows of a sweep", source, hint=hint)
     values = document.root.items("rows", required=True)
@@ -59,10 +60,7 @@ def _row(section: Section, swept: list[str]) -> dict[str, Any]:
 
 Row = Mapping[str, Any]
 
-_PANELS = {
-    "step_time_s": "step time",
-    "exposed_scale_out_s": "exposed scale-out time",
-}
+_PANELS = {"step_time_s": "step time", "exposed_scale_out_s": "exposed scale-out time"}
 
 
 def sweep_plot(rows: Sequence[Row], swept: Sequence[str], theme: str = "auto") -> str:

@@ -7,15 +7,15 @@ import io
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 import placer
 from placer.base.hostlist import expand
+from placer.base.naming import numbered
 from placer.cli import progress
-from placer.cli.allocate import file_names
+from placer.emit.manifest import label_name
 from tests.commands import refusal, run
 from tests.texts import table
 
@@ -152,8 +152,7 @@ def test_kubernetes_objects_of_jobs_have_names_of_their_own(job, tmp_path):
     texts = [path.read_text() for path in sorted(tmp_path.glob("*.volcano.yaml"))]
     names = re.findall("^  name: (a-b(?:-2)?)$", "".join(texts), re.MULTILINE)
     assert sorted({*names}) == ["a-b", "a-b-2"]
-    alike = [SimpleNamespace(name=name) for name in ("a-b", "a-b.")]
-    assert file_names(alike) == ["a-b", "a-b.-2"]
+    assert numbered(("a-b", "a-b."), label_name) == ["a-b", "a-b.-2"]
 
 
 def test_a_plan_of_another_machine_is_named(job, tmp_path):

@@ -16,8 +16,7 @@ import pytest
 import placer
 from placer import emit, sweep
 from placer.api import explain
-from placer.api.checked_plan import OBJECTIVES
-from placer.api.options import ObjectiveName
+from placer.api.options import OBJECTIVES, ObjectiveName
 from placer.degrees.frameworks import FRAMEWORKS, FrameworkName
 from placer.draw import picture
 from placer.emit import FormatName

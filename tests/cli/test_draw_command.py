@@ -54,9 +54,9 @@ def test_the_map_is_the_default(plan: Path) -> None:
 
 
 def test_scaling(tmp_path: Path) -> None:
-    """Rows of a sweep are drawn, a point a row in both panels."""
-    rows = tmp_path / "rows"
-    rows.write_text(json.dumps(ROWS))
+    """Rows of a sweep are drawn, a point a row in both panels, whatever was assumed."""
+    rows, assumed = tmp_path / "rows", {"key": "gpu", "value": "H100"}
+    rows.write_text(json.dumps(ROWS | {"assumed": [assumed]}))
     found = draw(rows, "scaling").stdout
     assert found.count('class="point circle"') == 4
     assert found.count('class="point missing"') == 2

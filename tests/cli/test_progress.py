@@ -30,7 +30,7 @@ def test_lines_after_the_delay(capsys: pytest.CaptureFixture[str]) -> None:
     """After the delay come a header, the best so far, and then each better one."""
     with ProgressLines(60.0, delay_s=0.0) as lines:
         lines(FIRST)
-        lines._timer.join()
+        lines.opened.wait()
         lines(BETTER)
     head, *rows = capsys.readouterr().err.splitlines()
     assert head.split() == ["time", "value", "lower", "bound", "gap", "phase"]
@@ -47,7 +47,7 @@ def test_a_log_hears_of_a_search_that_finds_nothing_new(
     pulse = Pulse("levelled", lower_bound=1.2)
     with ProgressLines(60.0, delay_s=0.0) as lines:
         lines(replace(BETTER, pulse=pulse))
-        lines._timer.join()
+        lines.opened.wait()
         sleep(0.2)
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.split()[1:] == ["1.25", "1.2", "4.000%", "levelled"]

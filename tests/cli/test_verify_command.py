@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.launch.process import RANK_VARIABLES
-from placer.launch.reports import report_line
+from placer.launch.process import RANK_VARIABLES, report_line
 from placer.placement.plan_file import write_plan
 from tests import commands
 from tests.emit.readback import CONTIGUOUS, plan_of

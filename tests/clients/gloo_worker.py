@@ -16,7 +16,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
 from placer.launch import this_process, torch_arguments
-from placer.launch.reports import report_line
+from placer.launch.process import report_line
 from placer.placement.plan_file import read_plan
 
 

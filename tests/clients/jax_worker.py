@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from placer.launch import jax_arguments, jax_mesh, this_process
-from placer.launch.reports import report_line
+from placer.launch.process import report_line
 from placer.placement.plan import Plan
 from placer.placement.plan_file import read_plan
 

@@ -44,8 +44,10 @@ def test_axes_must_make_up_the_ranks() -> None:
 
 
 def broken(nodes: tuple[str, ...], node_of_rank: list[int], gpus: list[int]) -> Plan:
-    node_of = np.array(node_of_rank, dtype=np.int64)
-    return Plan({}, {}, nodes, {}, node_of, np.array(gpus, dtype=np.int64))
+    node_of, gpu_of = (np.array(of, dtype=np.int64) for of in (node_of_rank, gpus))
+    return Plan(
+        topology={}, job={}, nodes=nodes, node_of_rank=node_of, gpu_of_rank=gpu_of
+    )
 
 
 @pytest.mark.parametrize("format", OF_PLANS)

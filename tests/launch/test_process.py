@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.base.errors import InputError
-from placer.launch.process import Process, this_process
+from placer.launch.process import Process, read_reports, report_line, this_process
 from placer.launch.ranks import HostTable
-from placer.launch.reports import read_reports, report_line
 from tests.texts import table
 
 

@@ -11,7 +11,7 @@ from placer.base.errors import InfeasibleError, InputError
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.job.read import job_digest
 from placer.sweep.grid import NIC_RATE, Axis
-from placer.sweep.inputs import check_axes, job_at, machine_at
+from placer.sweep.point import check_axes, job_at, machine_at
 from placer.topology.read import read_topology
 from tests.degrees.cases import job as random_job
 from tests.degrees.cases import machine as small_machine

@@ -14,8 +14,7 @@ from placer.base.errors import PlacerError
 from placer.cost.footprint.stages import memory_score
 from placer.job.read import read_job
 from placer.sweep.grid import Axis, grid
-from placer.sweep.inputs import job_at
-from placer.sweep.point import Task, sweep
+from placer.sweep.point import Task, job_at, sweep
 from placer.topology.gpu_kinds import Gpu
 from placer.topology.read import read_topology
 from placer.workers.cluster import Cluster

@@ -11,14 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from placer.base.arguments import (
-    CALL,
-    FLAG,
-    INTEGER,
     NOTHING,
     NUMBER,
     PATH,
     TEXT,
-    TEXT_BY_NAME,
     instance,
     sequence,
     takes,
@@ -50,18 +46,6 @@ if TYPE_CHECKING:
     from placer.documents.recognise import Source, Text
 
 _JOB_KEY = "job."
-_KINDS = {
-    "source": PATH | sequence("a list of paths", PATH),
-    "gpus": INTEGER | NOTHING,
-    "tflops": NUMBER | NOTHING,
-    "micro_batch_time": NUMBER | TEXT | NOTHING,
-    "settings": TEXT_BY_NAME | NOTHING,
-    "select": TEXT | NOTHING,
-    "strict": FLAG,
-    "name": TEXT | NOTHING,
-    "machine": instance(Topology) | NOTHING,
-    "note": CALL | NOTHING,
-}
 
 
 @dataclass(frozen=True)
@@ -108,7 +92,11 @@ class Opened:
         return to_text(self.found, self.name, self.sources)
 
 
-@takes(**_KINDS)
+@takes(
+    source=PATH | sequence("a list of paths", PATH),
+    micro_batch_time=NUMBER | TEXT | NOTHING,
+    machine=instance(Topology) | NOTHING,
+)
 def read_job(
     source: Source | Sequence[Source],
     *,

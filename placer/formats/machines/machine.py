@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING
 
 from placer.assumed import HARDWARE, Assumption
 from placer.base.arguments import (
-    CALL,
-    INTEGER,
     NOTHING,
-    NUMBER_BY_NAME,
     PATH,
-    TEXT,
-    TEXT_BY_NAME,
     sequence,
     takes,
 )
@@ -51,17 +46,7 @@ _SOURCES = PATH | sequence("a list of paths", PATH)
 _RACK = "rack"
 
 
-@takes(
-    source=_SOURCES,
-    hardware=PATH | NOTHING,
-    gpu=TEXT | NOTHING,
-    gpus_per_node=INTEGER | NOTHING,
-    oversubscription=NUMBER_BY_NAME | NOTHING,
-    name=TEXT | NOTHING,
-    labels=TEXT_BY_NAME | NOTHING,
-    hint=CALL | NOTHING,
-    note=CALL | NOTHING,
-)
+@takes(source=_SOURCES, hardware=PATH | NOTHING)
 def read_topology(
     source: Source | Sequence[Source],
     *,
