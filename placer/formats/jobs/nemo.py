@@ -18,7 +18,7 @@ from placer.formats.jobs import adapters, core_rules, mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings
 from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.interpolation import resolved
-from placer.formats.jobs.python_config import Library, python_values
+from placer.formats.jobs.python import Library, python_values
 from placer.formats.jobs.settings import Setting, Settings, settings_of
 
 if TYPE_CHECKING:

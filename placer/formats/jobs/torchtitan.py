@@ -25,7 +25,7 @@ from placer.formats.jobs.findings import (
 )
 from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
 from placer.formats.jobs.hf import ask_for_model
-from placer.formats.jobs.python_config import Library, python_values
+from placer.formats.jobs.python import Library, python_values
 from placer.formats.jobs.settings import Setting, Settings
 from placer.formats.jobs.torchtitan_models import SHAPES, SOURCE
 

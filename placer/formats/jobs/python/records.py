@@ -1,51 +1,27 @@
-"""Records of a configuration in Python: their leaves by dotted key, and their merging.
-
-A value is a `Setting`, a record, or a list of values. What a record's class is stands
-under `CLASS`; where that is `Unknown`, so is every key that the record has not.
-"""
+"""Records of a configuration in Python: leaves by dotted key, copies and merging."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from placer.formats.jobs.findings import Place, Unknown
+from placer.formats.jobs.python.values import (
+    CLASS,
+    Record,
+    is_unknown,
+    unknown,
+    written,
+)
 from placer.formats.jobs.settings import Setting
 
-# Keywords of a call, its own name under CLASS.
-Record = dict[str, Any]
+if TYPE_CHECKING:
+    from placer.formats.jobs.findings import Place
+
 Leaf = tuple[str, Setting]
-CLASS = "()"
 _DEEPEST = 20
 _MOST_VALUES = 20_000
 _MISSING = object()
-
-
-def unknown(text: str, place: Place, hint: str = "") -> Setting:
-    """A value that the file does not tell."""
-    return Setting(Unknown(text, hint), place)
-
-
-def is_unknown(value: Any) -> bool:
-    """Whether a value is not told; of a record, what it is beside its own keys."""
-    if isinstance(value, dict):
-        value = value.get(CLASS)
-    return isinstance(value, Setting) and isinstance(value.value, Unknown)
-
-
-def written(value: Any) -> str:
-    """A value in a few words, as messages have it."""
-    found = value.get(CLASS) if isinstance(value, dict) else value
-    if not isinstance(found, Setting):
-        return "..."
-    inner = found.value
-    if isinstance(inner, Unknown):
-        return inner.text
-    return f"{inner}(...)" if isinstance(value, dict) else repr(inner)
-
-
-# ------------------------------------------------------------------ leaves
 
 
 def leaves(record: Any) -> Iterator[Leaf]:
@@ -97,9 +73,6 @@ def _name(item: Any) -> Setting | None:
     """An element of a list: itself, or the name of its class."""
     found = item.get(CLASS) if isinstance(item, dict) else item
     return found if isinstance(found, Setting) else None
-
-
-# ----------------------------------------------------------- copies, merging
 
 
 class Copy:
