@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
-from placer.documents import parse_document
 from placer.formats.jobs import deepspeed
-from placer.formats.jobs.findings import GPUS, Asked, Findings, Unknown, join
-from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
+from placer.formats.jobs.findings import GPUS, Asked, Findings, Scalar, Unknown, join
+from placer.formats.jobs.fsdp import sharded
 from placer.formats.jobs.megatron.arguments import arguments_of, name_of
 from placer.formats.jobs.megatron.launches import launch_of_command, select
-from placer.formats.jobs.settings import Setting, Settings, settings_of
+from placer.formats.jobs.reading import of_yaml
+from placer.formats.jobs.settings import Setting, Settings, reader
 from placer.formats.jobs.shell import read_script
 from placer.formats.jobs.shell.questions import no_launch, note_left_out, setting_of
 from placer.formats.jobs.starter import is_program, read_starter, starter
@@ -29,7 +29,7 @@ from placer.formats.jobs.starter import is_program, read_starter, starter
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from placer.formats.jobs.findings import Asked, Place, Scalar
+    from placer.formats.jobs.findings import Place
     from placer.formats.jobs.megatron.launches import Launch
     from placer.formats.jobs.shell import Script
 
@@ -65,14 +65,16 @@ _SECTIONS = {
 _KINDS = {"use_fsdp": "FSDP", "use_deepspeed": "DEEPSPEED", "multi_gpu": "MULTI_GPU"}
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of accelerate's YAML or JSON, or of a script with its launcher."""
-    found = Findings(source)
-    if _LAUNCH.search(text):
-        settings = settings_of_script(text, source, found, asked)
-    else:
-        document = parse_document(text, source, aliases=True)
-        settings = settings_of(document, found, asked)
+def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
+    """A YAML or JSON, or a script with the launcher."""
+    opener = settings_of_script if _LAUNCH.search(text) else of_yaml
+    return opener(text, source, found, asked)
+
+
+@reader(_opened)
+def read(settings: Settings) -> None:
+    """Take what accelerate's file says, or a script with its launcher."""
+    found = settings.found
     kind = settings.text("distributed_type").upper()
     settings.copy(GPUS, "num_processes")
     _read_types(settings)
@@ -81,7 +83,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         read_fsdp(settings)
     elif kind == "DEEPSPEED":
         _read_mesh(settings)
-        _read_deepspeed(settings, asked)
+        _read_deepspeed(settings)
     elif kind == "MEGATRON_LM":
         _read_megatron(settings)
     elif kind in ("MULTI_GPU", "NO", ""):
@@ -89,8 +91,6 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         _read_mesh(settings)
     else:
         settings.wrong("distributed_type", "FSDP, DEEPSPEED, MULTI_GPU or MEGATRON_LM")
-    settings.leave()
-    return settings.found
 
 
 def _read_types(settings: Settings) -> None:
@@ -131,8 +131,8 @@ def _read_mesh(settings: Settings) -> None:
         degrees = [size or 1 for size in sizes.values()]
         _check(settings, prod(degrees))
         dp = (sizes["dp_replicate"] or 1) * (sizes["dp_shard"] or 1)
-        rule, place = "dp_replicate x dp_shard", settings.place(*keys["dp_shard"])
-        found.derive("parallelism.dp", dp, rule, place)
+        rule = "dp_replicate x dp_shard"
+        settings.derive("parallelism.dp", dp, rule, *keys["dp_shard"])
 
 
 def _check(settings: Settings, product: int) -> None:
@@ -156,14 +156,10 @@ def read_fsdp(settings: Settings) -> None:
         "dp_replicate_size",
     )
     place = settings.place(*named, *resharding)
+    keeps = version > 1 and settings.flag(*resharding) is False
     if strategy is not None:
         _read_strategy(settings, str(strategy), place)
-    else:
-        keeps = version > 1 and settings.flag(*resharding) is False
-        found.rules.append(lambda joined: shard(joined, replicate or 1, keeps, place))
-    for key in ("overlap_reduce", "overlap_gather"):
-        found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
-    found.rules.append(bucket_of_a_layer)
+    sharded(found, replicate or 1, keeps, place)
     again = _fsdp("activation_checkpointing")
     if settings.flag(*again):
         settings.recomputed(again[0])
@@ -191,9 +187,9 @@ def _read_strategy(settings: Settings, sharding: str, place: Place) -> None:
         found.derive("data_parallel.shard_size", processes // machines, rule, place)
 
 
-def _read_deepspeed(settings: Settings, asked: Asked) -> None:
+def _read_deepspeed(settings: Settings) -> None:
     """DeepSpeed's own keys, inline or in a JSON beside the file."""
-    found, section = settings.found, "deepspeed_config"
+    found, asked, section = settings.found, settings.asked, "deepspeed_config"
     name = settings.text(f"{section}.deepspeed_config_file")
     if name:
         settings.found = join([found, named_deepspeed(found, name, asked)])
@@ -209,10 +205,10 @@ def _read_deepspeed(settings: Settings, asked: Asked) -> None:
         if key.startswith(prefix) and (got := settings.get(key)) is not None:
             inner[key.removeprefix(prefix)] = got[1]
     for key in inner:
-        unknown = settings.unknown(prefix + key)
-        if unknown is not None:
+        got = settings.get(prefix + key)
+        if got is not None and isinstance(got[1].value, Unknown):
             hint = named("settings", {prefix + key: "VALUE"})
-            inner[key] = inner[key]._replace(value=Unknown(unknown[1].text, hint))
+            inner[key] = inner[key]._replace(value=Unknown(got[1].value.text, hint))
     stage = inner.pop("zero_stage", None)
     renamed = {f"zero_optimization.{key}": value for key, value in inner.items()}
     renamed |= {key: inner[key] for key in inner if key.startswith("gradient_acc")}
@@ -276,7 +272,7 @@ def settings_of_script(
         message = f"{file.value} is not beside it"
         hint = named("job", f"accelerate:{file.value}")
         raise InputError([Problem(message, *file.place, "--config_file", hint)])
-    values = settings_of(parse_document(*included, aliases=True), found, asked).values
+    values = of_yaml(*included, found, asked).values
     return Settings(found, {**values, **given}, asked)
 
 

@@ -83,16 +83,14 @@ def precision(
     gemm = {"fp4": "nvfp4"}.get(kind, "mxfp8" if recipe.startswith("mx") else kind)
     rule = f"{kind} {recipe}".rstrip()
     found.derive("memory.gemm", gemm, rule, place)
-    if not ends:
-        return
+    if ends:
+        found.later(_other_layers, ends, place)
 
-    def other_layers(joined: Findings) -> None:
-        layers = joined.integer("model.layers") - ends
-        if layers > 0:
-            rule = f"{ends} layers in bf16"
-            joined.derive("memory.gemm_layers", layers, rule, place)
 
-    found.rules.append(other_layers)
+def _other_layers(joined: Findings, ends: int, place: Place) -> None:
+    layers = joined.integer("model.layers") - ends
+    if layers > 0:
+        joined.derive("memory.gemm_layers", layers, f"{ends} layers in bf16", place)
 
 
 def optimizer_states(found: Findings, types: Iterable[str], place: Place) -> None:

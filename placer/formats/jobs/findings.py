@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import named
@@ -156,6 +156,19 @@ class Findings:
     ) -> None:
         """Record that only the user knows ``key``, and the option that says it."""
         self.asked.append(Problem(message, *(place or Place(self.source)), key, hint))
+
+    def later(self, rule: Callable[..., None], *given: Any) -> None:
+        """Add a rule, which is called with the joined findings and what is given."""
+        self.rules.append(lambda joined: rule(joined, *given))
+
+    def ask_later(self, key: str, message: str, hint: str, place: Place) -> None:
+        """Ask for a fact once all sources are joined, where none of them tells it."""
+
+        def ask(joined: Findings) -> None:
+            if not joined.has(key):
+                joined.ask(key, message, hint, place)
+
+        self.rules.append(ask)
 
 
 @dataclass

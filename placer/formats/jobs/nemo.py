@@ -9,20 +9,23 @@ Sources: NVIDIA-NeMo/Megatron-Bridge 067f987d, ``src/megatron/bridge/training/``
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
-from placer.documents import parse_document
 from placer.formats.jobs import adapters, core_rules, mcore
-from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings
+from placer.formats.jobs.findings import (
+    GLOBAL_BATCH,
+    GPUS,
+    Asked,
+    Findings,
+    Place,
+    Scalar,
+)
 from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.interpolation import resolved
 from placer.formats.jobs.python import Library, python_values
-from placer.formats.jobs.settings import Setting, Settings, settings_of
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place, Scalar
+from placer.formats.jobs.reading import of_yaml
+from placer.formats.jobs.settings import Setting, Settings, reader
 
 HF_NAME, NAME = "model.hf_path", "recipe"
 _LAYOUT = ("pipeline_model_parallel_layout",)
@@ -109,16 +112,20 @@ def recipe_values(text: str, source: str, asked: Asked) -> dict[str, Setting]:
     return values
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a recipe of Megatron-Bridge, or of a YAML of it or of NeMo."""
-    found = Findings(source)
-    whole = _IS_PYTHON.search(text) is not None
-    if whole:
-        settings = Settings(found, recipe_values(text, source, asked), asked)
-    else:
-        settings = settings_of(parse_document(text, source, aliases=True), found, asked)
-        settings.values = resolved(settings.values, asked)
-        _refuse_others(settings)
+def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
+    """A recipe, or a YAML."""
+    if _IS_PYTHON.search(text):
+        return Settings(found, recipe_values(text, source, asked), asked)
+    settings = of_yaml(text, source, found, asked)
+    settings.values = resolved(settings.values, asked)
+    _refuse_others(settings)
+    return settings
+
+
+@reader(_opened)
+def read(settings: Settings) -> None:
+    """Take what a recipe of Megatron-Bridge says, or a YAML of it or of NeMo."""
+    whole = NAME in settings.values
     mcore.read_sizes(settings, _MODEL)
     mcore.read_shape(settings, _MODEL)
     older = any(settings.get(key) for key in _OLDER) and not whole
@@ -134,8 +141,6 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     adapters.read_bridge(settings)
     ask_for_model(settings, HF_NAME)
     _complete(settings, whole, older)
-    settings.leave()
-    return found
 
 
 def _refuse_others(settings: Settings) -> None:
@@ -154,8 +159,8 @@ def _read_older(settings: Settings) -> None:
     found = settings.found
     activation = settings.text("model.activation")
     if activation:
-        rule, place = f"activation {activation}", settings.place("model.activation")
-        found.derive("model.gated", activation.endswith("glu"), rule, place)
+        rule, is_gated = f"activation {activation}", activation.endswith("glu")
+        settings.derive("model.gated", is_gated, rule, "model.activation")
     settings.copy_flag("overlap.tp", "model.ub_tp_comm_overlap")
     if settings.flag("model.fp8"):
         place = settings.place("model.fp8")
@@ -165,9 +170,8 @@ def _read_older(settings: Settings) -> None:
             found.derive("bytes.parameter_gather", 1, "fp8_params")
     optimizer = settings.text("model.optim.name")
     if optimizer:
-        sharded = optimizer in _SHARDED
         rule, place = f"optim {optimizer}", settings.place("model.optim.name")
-        kind = "zero1" if sharded else "ddp"
+        kind = "zero1" if optimizer in _SHARDED else "ddp"
         found.derive("data_parallel.sharding", kind, rule, place)
         wire = settings.text("model.optim.grad_sync_dtype")
         if wire:
@@ -221,7 +225,7 @@ def _read_overlap(settings: Settings) -> None:
     """What ``comm_overlap`` turns on where there is data parallelism."""
     found = settings.found
     keys = [key for key in settings.values if key.startswith("comm_overlap")]
-    if settings.unknown("comm_overlap") is not None:
+    if settings.unknown("comm_overlap"):
         settings.flag("comm_overlap")
     if not keys or (len(keys) == 1 and not settings.get(keys[0])):
         return
@@ -231,7 +235,7 @@ def _read_overlap(settings: Settings) -> None:
     for fact, key in (("reduce", "grad_reduce"), ("gather", "param_gather")):
         name = f"comm_overlap.overlap_{key}"
         settings.copy_flag(f"data_parallel.overlap_{fact}", name)
-    found.rules.append(lambda joined: _overlaps(joined, place))
+    found.later(_overlaps, place)
 
 
 def _overlaps(found: Findings, place: Place) -> None:
@@ -247,8 +251,8 @@ def _read_gpus(settings: Settings) -> None:
     keys = "trainer.devices", "trainer.num_nodes"
     each, nodes = map(settings.integer, keys)
     if each and nodes:
-        rule, place = f"{nodes} nodes x {each} devices", settings.place(keys[0])
-        settings.found.derive(GPUS, each * nodes, rule, place)
+        rule = f"{nodes} nodes x {each} devices"
+        settings.derive(GPUS, each * nodes, rule, keys[0])
 
 
 def _complete(settings: Settings, whole: bool, older: bool) -> None:
@@ -258,12 +262,10 @@ def _complete(settings: Settings, whole: bool, older: bool) -> None:
     """
     found = settings.found
     if older:
-        for axis in ("tp", "pp", "cp", "ep"):
-            found.derive(f"parallelism.{axis}", 1, "default of NeMo 1")
+        mcore.ones(found, "default of NeMo 1")
         return
     if whole:
-        for axis in ("tp", "pp", "cp", "ep"):
-            found.derive(f"parallelism.{axis}", 1, "default of Megatron-Core")
+        mcore.ones(found, "default of Megatron-Core")
         name = settings.text(NAME)
         if not found.has(GPUS) and (gpus := _GPUS.search(name)):
             found.notes.append(f"{name} is named after {gpus[1]} GPUs")

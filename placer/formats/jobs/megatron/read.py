@@ -19,7 +19,7 @@ from placer.formats.jobs.megatron.launches import (
     read_gpus,
 )
 from placer.formats.jobs.megatron.rules import add_rules
-from placer.formats.jobs.settings import place_of
+from placer.formats.jobs.reading import place_of
 from placer.formats.jobs.shell import Script, read_script
 from placer.formats.jobs.shell.questions import no_launch, note_left_out
 from placer.formats.jobs.shell.text import text_at
