@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.formats.jobs.findings import Asked, Place, Scalar
-from placer.formats.jobs.python.records import Copy
 from placer.formats.jobs.python.values import (
     CLASS,
     LONGEST,
@@ -199,7 +199,9 @@ class Expressions:
 
     def _item(self, node: ast.Subscript, known: Record) -> Any:
         key = plain(self.value(node.slice, known))
-        if ast.unparse(node.value) in ("os.environ", "environ") and _is_text(key):
+        if ast.unparse(node.value) in ("os.environ", "environ") and isinstance(
+            key, str
+        ):
             return self.environment(key, None, node)
         whole = self.value(node.value, known)
         if _is_plain(whole) and isinstance(key, str | int):
@@ -272,10 +274,10 @@ class Expressions:
         if name in ("dict", "vars") and (places or given):
             return first if places else given
         if name in _COPIES and places:
-            return Copy(places[-1]).value
+            return deepcopy(places[-1])
         if name in ("replace", "dataclasses.replace") and places:
             return (first if isinstance(first, dict) else {CLASS: first}) | given
-        if name in _ENVIRONMENT and _is_text(plain(first)):
+        if name in _ENVIRONMENT and isinstance(plain(first), str):
             default = [*places[1:], given.get("default")][0]
             return self.environment(plain(first), default, node)
         if name == "isinstance" and len(node.args) == 2:
@@ -287,7 +289,7 @@ class Expressions:
             if method == "get" and _is_plain(whole) and isinstance(key, str | int):
                 default = [*places[1:], self.setting(None, node)][0]
                 return whole.get(str(key), default)
-            is_text = _is_text(plain(whole))
+            is_text = isinstance(plain(whole), str)
             made = result(f".{method}", whole, *places) if is_text else NO_CONSTANT
         return None if made is NO_CONSTANT else self.setting(made, node)
 
@@ -390,10 +392,6 @@ _FOLLOWED: dict[type, Callable[..., Any]] = {
     ast.JoinedStr: Expressions._text,
     ast.FormattedValue: Expressions._part_of_text,
 }
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _is_plain(value: Any) -> bool:

@@ -1,9 +1,9 @@
-"""Records of a configuration in Python: leaves by dotted key, copies and merging."""
+"""Records of a configuration in Python: their leaves, and what several ways make."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress, count, repeat
 from typing import TYPE_CHECKING, Any
 
 from placer.formats.jobs.python.values import (
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from placer.formats.jobs.findings import Place
 
 Leaf = tuple[str, Setting]
+Part = dict[str, Any] | list[Any]
 _DEEPEST = 20
 _MOST_VALUES = 20_000
 _MISSING = object()
@@ -41,24 +42,20 @@ def _leaves(value: Any, prefix: str, seen: Iterator[int]) -> Iterator[Leaf]:
         return
     if isinstance(value, Setting):
         yield prefix, value
-    elif isinstance(value, dict):
-        yield from _of_record(value, prefix, seen)
-    elif isinstance(value, list):
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        if key != CLASS:
+            name = "model" if key == "model_spec" and not prefix else key
+            yield from _leaves(inner, f"{prefix}.{name}" if prefix else name, seen)
+        elif prefix or is_unknown(inner):
+            yield prefix, inner
+    if isinstance(value, list):
         yield from _of_list(value, prefix, seen)
 
 
-def _of_record(record: Record, prefix: str, seen: Iterator[int]) -> Iterator[Leaf]:
-    for key, inner in record.items():
-        if key == CLASS:
-            if prefix or is_unknown(inner):
-                yield prefix, inner
-            continue
-        name = "model" if key == "model_spec" and not prefix else key
-        yield from _leaves(inner, f"{prefix}.{name}" if prefix else name, seen)
-
-
 def _of_list(items: list[Any], prefix: str, seen: Iterator[int]) -> Iterator[Leaf]:
-    names = [found for item in items if (found := _name(item))]
+    """Its elements: themselves, or the names of their classes, and what these hold."""
+    found = [item.get(CLASS) if isinstance(item, dict) else item for item in items]
+    names = [name for name in found if isinstance(name, Setting)]
     if names:
         open_one = next(filter(is_unknown, names), None)
         told = Setting([name.value for name in names], names[0].place)
@@ -69,107 +66,80 @@ def _of_list(items: list[Any], prefix: str, seen: Iterator[int]) -> Iterator[Lea
             yield from _leaves(inside, f"{prefix}.{item[CLASS].value}", seen)
 
 
-def _name(item: Any) -> Setting | None:
-    """An element of a list: itself, or the name of its class."""
-    found = item.get(CLASS) if isinstance(item, dict) else item
-    return found if isinstance(found, Setting) else None
+def parts_of(roots: Iterable[Part]) -> list[Part]:
+    """Every record and list that can be reached, each once."""
+    found: dict[int, Part] = {}
+    left: list[Any] = list(roots)
+    while left:
+        part = left.pop()
+        if isinstance(part, dict | list) and id(part) not in found:
+            found[id(part)] = part
+            left += part.values() if isinstance(part, dict) else part
+    return list(found.values())
 
 
-class Copy:
-    """A copy of values in which those that were one are one.
-
-    ``originals``: what a record or list of the copy was copied from, by its ``id``.
-    """
-
-    def __init__(self, value: Any) -> None:
-        self.originals: dict[int, Any] = {}
-        self._copies: dict[int, Any] = {}
-        self._left: list[Any] = []
-        self.value = self._of(value)
-        while self._left:
-            original = self._left.pop()
-            copy = self._copies[id(original)]
-            if isinstance(original, dict):
-                copy.update((key, self._of(item)) for key, item in original.items())
-            else:
-                copy.extend(self._of(item) for item in original)
-
-    def _of(self, value: Any) -> Any:
-        if not isinstance(value, dict | list):
-            return value
-        if id(value) not in self._copies:
-            copy: Any = type(value)()
-            self._copies[id(value)] = copy
-            self.originals[id(copy)] = value
-            self._left.append(value)
-        return self._copies[id(value)]
-
-    def __len__(self) -> int:
-        """How many records and lists it has."""
-        return len(self._copies)
+def refill(part: Part, content: Part) -> None:
+    """Give a record or a list what another of its kind holds."""
+    part.clear()
+    if isinstance(part, dict):
+        part.update(content)
+    else:
+        part += content
 
 
 class Merge:
     """What is known after one of several ways was gone, and not which.
 
-    ``ways``: copies of the same values, each changed by a way. ``words``: when each is
-    gone, in words behind a value; empty where nothing is to be said. ``place``: of what
-    decides.
+    ``words``: when each is gone, in words behind a value; empty where nothing is to be
+    said. ``place``: of what decides.
     """
 
-    def __init__(
-        self, ways: Sequence[Copy], words: Sequence[str], place: Place
-    ) -> None:
-        self.ways = ways
+    def __init__(self, words: Sequence[str], place: Place) -> None:
         self.words = words
         self.place = place
-        self._merged: dict[tuple[int, ...], Any] = {}
+        self._merged: dict[tuple[int, ...], Record] = {}
+
+    def content(self, ways: Sequence[Part]) -> Part:
+        """What a record or list holds that holds these, one for each way."""
+        if all(isinstance(way, dict) for way in ways):
+            names = dict.fromkeys(name for record in ways for name in record)
+            record = {
+                name: self.of(_with_defaults([_part(r, name) for r in ways]))
+                for name in names
+            }
+            if isinstance(kind := record.get(CLASS), dict):
+                record[CLASS] = kind[CLASS]
+            return record
+        if len({len(way) for way in ways}) == 1:
+            return [self.of(items) for items in zip(*ways, strict=True)]
+        return [self._either(["..." for _ in ways], repeat(True))]
 
     def of(self, values: Sequence[Any]) -> Any:
         """The value that is one of these, one for each way."""
         first = values[0]
-        if all(isinstance(value, dict) for value in values):
-            return self._record(values)
-        if all(isinstance(value, list) for value in values) and (
-            len({len(value) for value in values}) == 1
-        ):
-            return [self.of(items) for items in zip(*values, strict=True)]
         if all(_same(first, value) for value in values):
             return first
+        if all(isinstance(value, dict) for value in values):
+            key = tuple(map(id, values))
+            if key not in self._merged:
+                self._merged[key] = {}
+                refill(self._merged[key], self.content(values))
+            return self._merged[key]
+        if all(isinstance(value, list) for value in values):
+            return self.content(values)
         texts = [written(value) for value in values]
         longest = max(texts, key=len)
         if all(map(is_unknown, values)) and all(text in longest for text in texts):
             return values[texts.index(longest)]
-        ways = [f"{text}{word}" for text, word in zip(texts, self.words, strict=True)]
-        told = [w for w, v in zip(ways, values, strict=True) if v is not _MISSING]
-        return {CLASS: unknown(" or ".join(told), self.place)}
+        made = [value is not _MISSING for value in values]
+        return self._either(texts, made)
 
-    def _record(self, records: Sequence[Record]) -> Record:
-        key = tuple(map(id, records))
-        if key in self._merged:
-            found: Record = self._merged[key]
-            return found
-        originals = [
-            way.originals.get(id(record))
-            for way, record in zip(self.ways, records, strict=True)
-        ]
-        one = originals[0]
-        in_place = all(item is one for item in originals)
-        whole: Record = one if isinstance(one, dict) and in_place else {}
-        self._merged[key] = whole
-        names = list(dict.fromkeys(name for record in records for name in record))
-        merged = {
-            name: self.of(_with_defaults([_part(r, name) for r in records]))
-            for name in names
-        }
-        whole.clear()
-        whole.update(merged)
-        if isinstance(kind := whole.get(CLASS), dict):
-            whole[CLASS] = kind[CLASS]
-        return whole
+    def _either(self, texts: Sequence[str], made: Iterable[bool]) -> Record:
+        ways = map("".join, zip(texts, self.words, strict=True))
+        return {CLASS: unknown(" or ".join(compress(ways, made)), self.place)}
 
 
-def _part(record: Record, name: str) -> Any:
+def _part(record: Any, name: str) -> Any:
     """A part of a record; one that an unknown record has not is unknown too."""
     return record.get(name, record[CLASS] if is_unknown(record) else _MISSING)
 

@@ -7,12 +7,12 @@ what it does.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.formats.jobs.python.expressions import Expressions, Library
-from placer.formats.jobs.python.records import Copy, Merge
+from placer.formats.jobs.python.records import Merge, Part, parts_of, refill
 from placer.formats.jobs.python.values import (
     CLASS,
     LONGEST,
@@ -102,8 +102,6 @@ class Reader(Expressions):
             known[arguments.kwarg.arg] = left
         return known
 
-    # ------------------------------------------------------- blocks and branches
-
     def _block(self, body: Sequence[ast.stmt], known: Record) -> Flow:
         returned: list[Any] = []
         for node in body:
@@ -119,24 +117,19 @@ class Reader(Expressions):
         """One value for those that may be returned."""
         if len(values) < 2:
             return tuple(values)
-        ways = [Copy(value) for value in values]
-        merge = Merge(ways, ["" for _ in ways], self.place(node))
-        return (merge.of([way.value for way in ways]),)
+        return (Merge(["" for _ in values], self.place(node)).of(values),)
 
     def _return(self, node: ast.Return, known: Record) -> Flow:
         value = node.value or ast.copy_location(ast.Constant(None), node)
         return Flow(False, (self.value(value, known),))
 
-    def _raise(self, _node: ast.Raise, _known: Record) -> Flow:
-        return Flow(False)
-
     def _if(self, node: ast.If, known: Record) -> Flow:
         true = truth(self.value(node.test, known))
         if true is not None:
             return self._block(node.body if true else node.orelse, known)
-        test, bodies = ast.unparse(node.test), (node.body, node.orelse)
-        ways = [partial(self._block, body) for body in bodies]
-        return self._ways(ways, [f" if {test}", f" unless {test}"], node, known)
+        test = ast.unparse(node.test)
+        ways = (f" if {test}", node.body), (f" unless {test}", node.orelse)
+        return self._ways(ways, node, known)
 
     def _with(self, node: ast.With, known: Record) -> Flow:
         for item in node.items:
@@ -147,62 +140,67 @@ class Reader(Expressions):
 
     def _try(self, node: ast.Try, known: Record) -> Flow:
         last = node.finalbody
-        bodies = [[*node.body, *node.orelse, *last]]
-        bodies += [[*handler.body, *last] for handler in node.handlers]
-        words = ["", *(" after an error" for _ in node.handlers)]
-        ways = [partial(self._block, body) for body in bodies]
-        return self._ways(ways, words, node, known)
+        ways = [("", [*node.body, *node.orelse, *last])]
+        ways += [(" after an error", [*way.body, *last]) for way in node.handlers]
+        return self._ways(ways, node, known)
 
     def _match(self, node: ast.Match, known: Record) -> Flow:
         """Any of the cases, whose names are not followed."""
-        for case in node.cases:
-            for inner in ast.walk(case.pattern):
-                name = getattr(inner, "name", None) or getattr(inner, "rest", None)
-                if name is not None:
-                    known[name] = unknown(name, self.place(node))
-        bodies = [*(case.body for case in node.cases), []]
-        words = [f" if {ast.unparse(case.pattern)}" for case in node.cases]
-        ways = [partial(self._block, body) for body in bodies]
-        return self._ways(ways, [*words, " else"], node, known)
+        for inner in (n for case in node.cases for n in ast.walk(case.pattern)):
+            name = getattr(inner, "name", None) or getattr(inner, "rest", None)
+            if name is not None:
+                known[name] = unknown(name, self.place(node))
+        ways = [(f" if {ast.unparse(way.pattern)}", way.body) for way in node.cases]
+        return self._ways([*ways, (" else", [])], node, known)
 
     def _ways(
         self,
-        ways: Sequence[Callable[[Record], Flow]],
-        words: Sequence[str],
+        ways: Iterable[tuple[str, Sequence[ast.stmt]]],
         node: ast.stmt,
         known: Record,
+        targets: Sequence[ast.expr] = (),
     ) -> Flow:
-        """Go each way from here, and keep what all of them lead to."""
-        gone: list[tuple[Copy, Flow, str]] = []
-        constants = self.constants
-        for way, word in zip(ways, words, strict=True):
-            copy = Copy([known, constants])
-            self.count(len(copy))
-            inner, self.constants = copy.value
-            flow = way(inner)
+        """Go each way from here, and keep what all of them lead to.
+
+        ``ways``: when each is gone, in words, and its statements. ``targets``: what has
+        a value that is not known in those that have any.
+        """
+        parts = parts_of([known, self.constants])
+        before = [copy(part) for part in parts]
+        flows: list[Flow] = []
+        said: list[str] = []
+        after: list[list[Part]] = []
+        for word, body in ways:
+            self.count(len(parts))
+            for target in targets if body else ():
+                self.assign(target, self.unknown(target), known)
+            flow = self._block(body, known)
             if flow.goes_on or flow.returned:
-                gone.append((copy, flow, word))
-        self.constants = constants
-        if not gone:
+                # What is returned is not changed by what follows.
+                flows.append(Flow(flow.goes_on, deepcopy(flow.returned)))
+                said.append(word)
+                after.append([copy(part) for part in parts])
+            for part, content in zip(parts, before, strict=True):
+                refill(part, content)
+        if not flows:
             return Flow(False)
-        copies, flows, said = zip(*gone, strict=True)
-        merge = Merge(copies, said, self.place(node))
-        for part in (0, 1):
-            merge.of([copy.value[part] for copy in copies])
+        merge = Merge(said, self.place(node))
+        for part, *contents in zip(parts, *after, strict=True):
+            refill(part, merge.content(contents))
         returned = [value for flow in flows for value in flow.returned]
-        goes_on = any(flow.goes_on for flow in flows)
-        return Flow(goes_on, self._one_of(returned, node))
+        return Flow(any(flow.goes_on for flow in flows), self._one_of(returned, node))
 
     def _while(self, node: ast.While, known: Record) -> Flow:
         if truth(self.value(node.test, known)) is False:
             return self._block(node.orelse, known)
-        return self._repeated(node.body, (), node, known)
+        return self._repeated(node, (), known)
 
     def _for(self, node: ast.For, known: Record) -> Flow:
         items = self.value(node.iter, known)
         jumps = any(isinstance(n, ast.Break | ast.Continue) for n in ast.walk(node))
-        if not isinstance(items, list) or jumps:
-            return self._repeated(node.body, (node.target,), node, known)
+        is_told = isinstance(items, list) and not any(map(is_unknown, items))
+        if jumps or not is_told:
+            return self._repeated(node, (node.target,), known)
         returned: list[Any] = []
         for item in list(items):
             self.assign(node.target, item, known)
@@ -214,25 +212,13 @@ class Reader(Expressions):
         return Flow(flow.goes_on, self._one_of([*returned, *flow.returned], node))
 
     def _repeated(
-        self,
-        body: Sequence[ast.stmt],
-        targets: Sequence[ast.expr],
-        node: ast.stmt,
-        known: Record,
+        self, node: ast.For | ast.While, targets: Sequence[ast.expr], known: Record
     ) -> Flow:
         """A loop that may run any number of times: what it changes is unknown."""
-
-        def once(inner: Record) -> Flow:
-            for target in targets:
-                self.assign(target, self.unknown(target), inner)
-            return self._block(body, inner)
-
-        flow = Flow()
+        flow, ways = Flow(), (("", node.body[:0]), (" in a loop", node.body))
         for _ in range(_MOST_ROUNDS):
-            flow = self._ways([lambda _: Flow(), once], ("", " in a loop"), node, known)
+            flow = self._ways(ways, node, known, targets)
         return flow
-
-    # --------------------------------------------------------------- assignments
 
     def _assign(self, node: ast.Assign, known: Record) -> None:
         value = self.value(node.value, known)
@@ -303,8 +289,6 @@ class Reader(Expressions):
         record[node.attr] = made
         return made
 
-    # ---------------------------------------------- calls for what they change
-
     def _expression(self, node: ast.Expr, known: Record) -> None:
         call = node.value
         if not isinstance(call, ast.Call):
@@ -313,10 +297,21 @@ class Reader(Expressions):
         head, last = name.partition(".")[0], self.full(name).rpartition(".")[2]
         if self.function(name, known) is not None:
             self.value(call, known)
+        elif name == "setattr" and len(call.args) == 3:
+            self._set(call, known)
         elif last in self.library.changes and call.args:
             self._change(call, self.library.changes[last], known)
         elif last not in _SILENT and head not in _LOGS:
             self._changed(call, known)
+
+    def _set(self, node: ast.Call, known: Record) -> None:
+        """``setattr`` of a part by its name."""
+        whole, key, value = node.args
+        name = plain(self.value(key, known))
+        if isinstance(name, str):
+            self.assign(ast.Attribute(whole, name), self.value(value, known), known)
+        else:
+            self._forget(self._part(whole, known), node)
 
     def _change(self, node: ast.Call, keys: Sequence[str], known: Record) -> None:
         """Parts that a function of the framework may set, unless told to do nothing."""
@@ -359,7 +354,7 @@ class Reader(Expressions):
 
 _FOLLOWED: dict[type, Callable[..., Flow | None]] = {
     ast.Return: Reader._return,
-    ast.Raise: Reader._raise,
+    ast.Raise: lambda *_: Flow(False),
     ast.If: Reader._if,
     ast.With: Reader._with,
     ast.Try: Reader._try,
