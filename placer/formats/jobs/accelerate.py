@@ -77,7 +77,10 @@ def read(settings: Settings) -> None:
     found = settings.found
     kind = settings.text("distributed_type").upper()
     settings.copy(GPUS, "num_processes")
-    _read_types(settings)
+    precision = settings.text("mixed_precision") or "no"
+    for key in ("activation", "gradient", "parameter_gather"):
+        width, rule = 4 if precision == "no" else 2, f"mixed_precision {precision}"
+        settings.derive(f"bytes.{key}", width, rule, "mixed_precision")
     if kind == "FSDP":
         _read_mesh(settings)
         read_fsdp(settings)
@@ -91,15 +94,6 @@ def read(settings: Settings) -> None:
         _read_mesh(settings)
     else:
         settings.wrong("distributed_type", "FSDP, DEEPSPEED, MULTI_GPU or MEGATRON_LM")
-
-
-def _read_types(settings: Settings) -> None:
-    precision = settings.text("mixed_precision") or "no"
-    width = 4 if precision == "no" else 2
-    place = settings.place("mixed_precision")
-    rule = f"mixed_precision {precision}"
-    for key in ("activation", "gradient", "parameter_gather"):
-        settings.found.derive(f"bytes.{key}", width, rule, place)
 
 
 def _read_mesh(settings: Settings) -> None:
@@ -128,20 +122,15 @@ def _read_mesh(settings: Settings) -> None:
         found.derive("tensor_parallel.sequence", False, "tp plans of transformers")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of accelerate")
     if said:
-        degrees = [size or 1 for size in sizes.values()]
-        _check(settings, prod(degrees))
+        product = prod(size or 1 for size in sizes.values())
+        processes = settings.integer("num_processes")
+        if processes and processes != product:
+            used = f"the sizes of parallelism_config use {product} processes"
+            message = f"{used}, not {processes}"
+            settings.refuse("num_processes", message, "accelerate refuses it")
         dp = (sizes["dp_replicate"] or 1) * (sizes["dp_shard"] or 1)
         rule = "dp_replicate x dp_shard"
         settings.derive("parallelism.dp", dp, rule, *keys["dp_shard"])
-
-
-def _check(settings: Settings, product: int) -> None:
-    """Accelerate refuses sizes that do not use all processes."""
-    processes = settings.integer("num_processes")
-    if processes and processes != product:
-        used = f"the sizes of parallelism_config use {product} processes"
-        message = f"{used}, not {processes}"
-        settings.refuse("num_processes", message, "accelerate refuses it")
 
 
 def read_fsdp(settings: Settings) -> None:
@@ -214,9 +203,11 @@ def _read_deepspeed(settings: Settings) -> None:
     renamed |= {key: inner[key] for key in inner if key.startswith("gradient_acc")}
     if stage is not None:
         renamed["zero_optimization.stage"] = stage
-    precision = settings.text("mixed_precision")
+    precision, place = (
+        settings.text("mixed_precision"),
+        settings.place("mixed_precision"),
+    )
     if precision in ("bf16", "fp16"):
-        place = settings.place("mixed_precision")
         renamed[f"{precision}.enabled"] = Setting(True, place)
     deepspeed.read_inline(Settings(found, renamed, asked))
 

@@ -36,7 +36,12 @@ def read(settings: Settings) -> None:
     found = settings.found
     _read_mesh(settings)
     _read_batch(settings)
-    _read_precision(settings)
+    half = [
+        key for key in ("bf16", "fp16") if settings.flag(key) or settings.is_auto(key)
+    ]
+    width, why = (2, half[0]) if half else (4, "neither bf16 nor fp16")
+    for key in ("activation", "gradient", "parameter_gather"):
+        settings.derive(f"bytes.{key}", width, why, *half[:1])
     name = settings.text("deepspeed")
     if settings.has("fsdp"):
         _read_fsdp(settings)
@@ -80,15 +85,6 @@ def _read_batch(settings: Settings) -> None:
         settings.found.notes.append("sequences may not be packed: most are shorter")
     elif settings.flag(*packing) is not True:
         settings.found.notes.append("sequences are not packed: most are shorter")
-
-
-def _read_precision(settings: Settings) -> None:
-    half = [
-        key for key in ("bf16", "fp16") if settings.flag(key) or settings.is_auto(key)
-    ]
-    width, why = (2, half[0]) if half else (4, "neither bf16 nor fp16")
-    for key in ("activation", "gradient", "parameter_gather"):
-        settings.derive(f"bytes.{key}", width, why, *half[:1])
 
 
 def _read_fsdp(settings: Settings) -> None:

@@ -36,7 +36,11 @@ def read_deepspeed(settings: Settings) -> None:
     """Take what DeepSpeed's keys say of a job, wherever they stand."""
     found = settings.found
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "PipeModelDataParallelTopology")
-    _read_axes(settings)
+    axes = {"tp": ("tensor_parallel.autotp_size",), "pp": ("pipeline.stages",)}
+    settings.axes(axes, "DeepSpeed")
+    if settings.copy("parallelism.cp", "sequence_parallel_size"):
+        rule = "sequence_parallel_size is of Ulysses"
+        found.derive("context_parallel.communication", "a2a", rule)
     read_sharding(settings)
     _read_types(settings)
     _read_batch(settings)
@@ -50,15 +54,6 @@ def read_inline(settings: Settings) -> None:
     read_sharding(settings)
     _read_types(settings)
     settings.copy("micro_batches", _STEPS)
-
-
-def _read_axes(settings: Settings) -> None:
-    found = settings.found
-    axes = {"tp": ("tensor_parallel.autotp_size",), "pp": ("pipeline.stages",)}
-    settings.axes(axes, "DeepSpeed")
-    if settings.copy("parallelism.cp", "sequence_parallel_size"):
-        rule = "sequence_parallel_size is of Ulysses"
-        found.derive("context_parallel.communication", "a2a", rule)
 
 
 def read_sharding(settings: Settings) -> None:
@@ -137,9 +132,12 @@ def _read_batch(settings: Settings) -> None:
     one = settings.copy("micro_batch", _MICRO)
     steps = settings.copy("micro_batches", _STEPS)
     autos = [key for key in (_TRAIN, _MICRO, _STEPS) if settings.is_auto(key)]
-    if autos:
-        _ask_for(settings, autos)
-    elif steps is None and not (whole and one):
+    for key, fact in ((_MICRO, "micro_batch"), (_STEPS, "micro_batches")):
+        if key in autos:  # whoever runs DeepSpeed fills it in
+            message = f'{key} is "{AUTO}": the trainer of transformers sets it'
+            hint = named("settings", {f"job.{fact}": "N"})
+            found.ask_later(fact, message, hint, settings.place(key))
+    if not autos and steps is None and not (whole and one):
         found.derive("micro_batches", 1, "no gradient_accumulation_steps: 1")
     if whole:
         found.later(_check_batch)
@@ -161,13 +159,3 @@ def _check_batch(found: Findings) -> None:
     elif not one:
         rule = f"{_TRAIN} {whole:,} / ({_STEPS} {steps} x dp {dp})"
         found.derive("micro_batch", whole // (steps * dp), rule)
-
-
-def _ask_for(settings: Settings, autos: list[str]) -> None:
-    """Ask for what whoever runs DeepSpeed fills in."""
-    facts = {_MICRO: "micro_batch", _STEPS: "micro_batches"}
-    for key in autos:
-        if fact := facts.get(key):
-            message = f'{key} is "{AUTO}": the trainer of transformers sets it'
-            hint = named("settings", {f"job.{fact}": "N"})
-            settings.found.ask_later(fact, message, hint, settings.place(key))

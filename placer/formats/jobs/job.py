@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from placer.assumed import RATE
 from placer.base.arguments import (
     NOTHING,
     NUMBER,
@@ -38,7 +39,7 @@ from placer.formats.jobs.findings import (
 )
 from placer.formats.jobs.opened import include, open_source
 from placer.formats.jobs.registry import FORMATS
-from placer.formats.jobs.settle import settle
+from placer.formats.jobs.settle import TIME, settle
 from placer.job.model import Job
 from placer.topology.model import Topology
 
@@ -209,41 +210,33 @@ def _settled(texts: Sequence[Text], options: Options) -> Findings:
     joined = join(findings)
     joined.source = texts[0].shown
     settle(joined, options.machine, options.asks_time)
-    _refuse_all(joined)
+    # What options give is not asked for.
+    given = {key for key, fact in joined.facts.items() if fact.kind == "given"}
+    missing = [problem for problem in joined.asked if problem.key not in given]
+    if problems := [*joined.problems, *missing]:
+        # A file that is not there comes first, as the rest may follow from it.
+        notes = (f"{joined.source}: {one_line(note)}" for note in joined.notes)
+        raise InputError(capped([*joined.missing, *problems]), notes=notes)
     if options.strict:
         refuse(report.doubts(joined))
     return joined
 
 
-def _refuse_all(joined: Findings) -> None:
-    """Refuse what is wrong and what is missing.
-
-    A file that is not there comes first, as the rest may follow from it. What options
-    give is not asked for.
-    """
-    given = {key for key, fact in joined.facts.items() if fact.kind == "given"}
-    asked = [problem for problem in joined.asked if problem.key not in given]
-    if problems := [*joined.problems, *asked]:
-        notes = (f"{joined.source}: {one_line(note)}" for note in joined.notes)
-        raise InputError(capped([*joined.missing, *problems]), notes=notes)
-
-
 def _given(options: Options) -> Findings:
     """What the options say of the job, as a source that counts more than any file."""
-    values: dict[str, tuple[Scalar, str]] = {
+    values: dict[str, tuple[Scalar | None, str]] = {
         key: (value, entry("settings", f"{_JOB_KEY}{key}"))
         for key, value in _keys_set(options).items()
     }
-    if options.gpus is not None:
-        values[GPUS] = options.gpus, named("gpus")
-    if options.tflops is not None:
-        values["compute.tflops_per_gpu"] = options.tflops, named("tflops")
-    if options.micro_batch_time is not None:
-        time = options.micro_batch_time
-        values["compute.micro_batch_time"] = time, named("micro_batch_time")
+    values |= {
+        GPUS: (options.gpus, named("gpus")),
+        RATE: (options.tflops, named("tflops")),
+        TIME: (options.micro_batch_time, named("micro_batch_time")),
+    }
     found = Findings("")
     for key, (value, origin) in values.items():
-        found.facts[key] = Fact(value, "given", origin, Place(origin))
+        if value is not None:
+            found.facts[key] = Fact(value, "given", origin, Place(origin))
     if options.gpus is not None and options.gpus < 1:
         found.problem(GPUS, "must be 1 or more")
     return found

@@ -82,6 +82,7 @@ _GPUS = re.compile(r"_([0-9]{1,6})gpus?_")
 
 
 _MODEL, _DDP = "model.", "ddp."
+# Keys of FlagScale, whose sections look like NeMo's.
 _FLAGSCALE = (
     *("system.tensor_model_parallel_size", "system.pipeline_model_parallel_size"),
     *("system.precision.", "system.checkpoint."),
@@ -113,12 +114,17 @@ def recipe_values(text: str, source: str, asked: Asked) -> dict[str, Setting]:
 
 
 def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
-    """A recipe, or a YAML."""
+    """A recipe, or a YAML; one of FlagScale is refused."""
     if _IS_PYTHON.search(text):
         return Settings(found, recipe_values(text, source, asked), asked)
     settings = of_yaml(text, source, found, asked)
     settings.values = resolved(settings.values, asked)
-    _refuse_others(settings)
+    keys = [key for key in settings.values if key.startswith(_FLAGSCALE)]
+    if keys and not any(key.partition(".")[0] == "trainer" for key in settings.values):
+        message = "a file of FlagScale, whose keys are flags of Megatron-LM"
+        hint = "it is not read: say what it starts, megatron:SCRIPT.sh"
+        place = settings.values[keys[0]].place
+        raise InputError([Problem(message, *place, keys[0].partition(".")[0], hint)])
     return settings
 
 
@@ -141,17 +147,6 @@ def read(settings: Settings) -> None:
     adapters.read_bridge(settings)
     ask_for_model(settings, HF_NAME)
     _complete(settings, whole, older)
-
-
-def _refuse_others(settings: Settings) -> None:
-    """Refuse the files of FlagScale, whose sections look like NeMo's."""
-    sections = {key.partition(".")[0] for key in settings.values}
-    keys = [key for key in settings.values if key.startswith(_FLAGSCALE)]
-    if keys and "trainer" not in sections:
-        message = "a file of FlagScale, whose keys are flags of Megatron-LM"
-        hint = "it is not read: say what it starts, megatron:SCRIPT.sh"
-        place = settings.values[keys[0]].place
-        raise InputError([Problem(message, *place, keys[0].partition(".")[0], hint)])
 
 
 def _read_older(settings: Settings) -> None:

@@ -45,7 +45,7 @@ _NEEDED = {
     "micro_batches": "the number of micro-batches of a replica and step",
 }
 _VOCABULARY = 128_256
-_TIME = "compute.micro_batch_time"
+TIME = "compute.micro_batch_time"
 
 
 def settle(
@@ -239,7 +239,7 @@ _SHARES = {
 
 def says_time(found: Findings) -> bool:
     """Whether anything says how long the work takes."""
-    return found.has(_TIME) or found.has(RATE)
+    return found.has(TIME) or found.has(RATE)
 
 
 def assume_usual(found: Findings, machine: Topology) -> None:

@@ -69,7 +69,11 @@ def _launch(
     launches = [
         _launch_of(command, script.either)
         for command in script.commands
-        if any(_is_of_actor(word, script.either) for word in command.words)
+        if any(
+            key.startswith(_ACTOR)
+            for word in command.words
+            for key in (word.text.lstrip("+"), *_hidden(word, script.either))
+        )
     ]
     if not launches:
         hint = "the script that starts verl.trainer.main_ppo is wanted"
@@ -110,11 +114,6 @@ def _value(word: Text, start: int) -> Setting:
     """The value of an argument, from an offset of its word on."""
     value = setting_of(word.part(start, len(word.text)))
     return value._replace(place=word.place)
-
-
-def _is_of_actor(word: Text, either: Either) -> bool:
-    keys = [word.text.lstrip("+"), *_hidden(word, either)]
-    return any(key.startswith(_ACTOR) for key in keys)
 
 
 def _hidden(word: Text, either: Either, depth: int = 0) -> list[str]:
