@@ -63,6 +63,10 @@ _NODES, _EACH = ("DGXNNODES", "NNODES"), ("DGXNGPU", "GPUS_PER_NODE")
 _LORA = "LORA_A2A", "LORA_DIM", "LORA_RANK", "LORA_ALPHA"
 _MODELS = {"8b": "llama3.1-8b", "405b": "llama3.1-405b"}
 _ASSUMED = Place(f"{_CUSTOM} of v5.0")  # where defaults stand that no file gives
+_SHAPE = (
+    *("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated"),
+    "tied_embeddings",
+)
 _LEAST_BUCKET = 1_000_000
 _SHARDS, _MODEL = "USE_DIST_OPTIMIZER", ("MODEL_SIZE", "SIZE")
 _SEQUENCE = 8192
@@ -107,7 +111,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
             f"SEGMENT {segment[1].value}: so many nodes lie in one domain; a job says "
             "it as require"
         )
-    found.rules.append(_derive)
+    found.later(_derive)
     return found
 
 
@@ -190,15 +194,18 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
             found.derive(key, False, f"{name} is not set")
     key = "data_parallel.sharding"
     sharded, place = variables.flag(_SHARDS, fact=key), variables.place(_SHARDS)
-    if sharded is None:
-        found.assume(key, "zero1", "the distributed optimizer")
-    elif place == _ASSUMED:
-        found.assume(key, "zero1" if sharded else "ddp", "as in v5.0")
+    sharding = "ddp" if sharded is False else "zero1"
+    if sharded is None or place == _ASSUMED:
+        why = "the distributed optimizer" if sharded is None else "as in v5.0"
+        found.assume(key, sharding, why)
     else:
-        found.read(key, "zero1" if sharded else "ddp", place)
+        found.read(key, sharding, place)
     found.derive("bytes.activation", 2, "bf16 between the products")
     found.derive("bytes.gradient", 2, "gradients are reduced in bf16")
-    _precision(found, variables)
+    # FP4 where it is on, else FP8 and its recipe.
+    if name := next(filter(variables.flag, ("FP4", "FP8")), ""):
+        recipe, place = variables.text(f"{name}_RECIPE"), variables.place(name)
+        core_rules.precision(found, name.lower(), recipe, place)
     # AMD's name is the other one.
     gather = "FP8_PARAM_GATHER", "FP8_PARAMS"
     if variables.flag(*gather):
@@ -210,16 +217,6 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
     if bucket and bucket >= _LEAST_BUCKET:
         found.read(key, bucket, variables.place("BUCKET_SIZE"))
     core_rules.messages(found, overlap=bool(variables.flag("OVERLAP_P2P_COMM")))
-
-
-def _precision(found: Findings, variables: _Variables) -> None:
-    """FP4 where it is on, else FP8 and its recipe."""
-    for name in ("FP4", "FP8"):
-        if variables.flag(name):
-            recipe = variables.text(f"{name}_RECIPE")
-            place = variables.place(name)
-            core_rules.precision(found, name.lower(), recipe, place)
-            return
 
 
 def _model(found: Findings, variables: _Variables) -> None:
@@ -234,9 +231,8 @@ def _model(found: Findings, variables: _Variables) -> None:
     model = read_model(name)
     rule = f"MODEL_SIZE {size} is {name}"
     found.derive("model.name", name, rule, place)
-    for key in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated"):
+    for key in _SHAPE:
         found.derive(f"model.{key}", getattr(model, key), rule, place)
-    found.derive("model.tied_embeddings", model.tied_embeddings, rule, place)
     name, key = "OVERWRITTEN_NUM_LAYERS", "model.layers"
     if layers := variables.integer(name, minimum=0, fact=key):
         found.read(key, layers, variables.place(name))

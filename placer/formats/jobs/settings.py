@@ -242,39 +242,35 @@ class Settings:
         ``usual`` is derived where nothing is said, with why.
         """
         option = self._option(fact)
-        if option is not None:
-            self.known.update(keys)
-            value, place = _whole(option.value), option.place
-        else:
+        if option is None:
             value = self.integer(*keys, minimum=minimum, maximum=maximum, fact=fact)
-            place = self.place(*keys)
-        self._take(fact, value, place, usual)
-        return value
+            option = Setting(value, self.place(*keys))
+        return self._take(
+            fact, option._replace(value=_whole(option.value)), keys, usual
+        )
 
     def copy_flag(
         self, fact: str, *keys: str, usual: tuple[Scalar, str] | None = None
     ) -> bool | None:
         """Take a boolean as the fact of a job, as `copy` does."""
         option = self._option(fact)
-        if option is not None and isinstance(option.value, bool):
-            self.known.update(keys)
-            self.found.read(fact, option.value, option.place)
-            return option.value
-        value = self.flag(*keys, fact=fact)
-        self._take(fact, value, self.place(*keys), usual)
-        return value
+        if option is None or not isinstance(option.value, bool):
+            option = Setting(self.flag(*keys, fact=fact), self.place(*keys))
+        return self._take(fact, option, keys, usual)
 
     def _take(
         self,
         fact: str,
-        value: Scalar | None,
-        place: Place,
+        setting: Setting,
+        keys: tuple[str, ...],
         usual: tuple[Scalar, str] | None,
-    ) -> None:
-        if value is not None:
-            self.found.read(fact, value, place)
+    ) -> Any:
+        self.known.update(keys)
+        if setting.value is not None:
+            self.found.read(fact, *setting)
         elif usual is not None:
             self.found.derive(fact, *usual)
+        return setting.value
 
     def copy_all(self, keys: Mapping[str, str], prefix: str = "") -> None:
         """Take whole numbers as facts, each of its key."""
