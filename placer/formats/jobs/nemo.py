@@ -79,8 +79,6 @@ _LIBRARY = Library(
 _IS_PYTHON = re.compile(r"^(?:from|import) (?:megatron\.bridge|nemo)\b", re.MULTILINE)
 _FROM_HF = re.compile(r"from_(?:hf_)?pretrained\(\s*['\"]([^'\"]+)['\"]")
 _GPUS = re.compile(r"_([0-9]{1,6})gpus?_")
-
-
 _MODEL, _DDP = "model.", "ddp."
 # Keys of FlagScale, whose sections look like NeMo's.
 _FLAGSCALE = (
@@ -113,14 +111,18 @@ def recipe_values(text: str, source: str, asked: Asked) -> dict[str, Setting]:
     return values
 
 
+class _Recipe(Settings):
+    """The values of a whole configuration, as a recipe returns them."""
+
+
 def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
     """A recipe, or a YAML; one of FlagScale is refused."""
     if _IS_PYTHON.search(text):
-        return Settings(found, recipe_values(text, source, asked), asked)
+        return _Recipe(found, recipe_values(text, source, asked), asked)
     settings = of_yaml(text, source, found, asked)
     settings.values = resolved(settings.values, asked)
     keys = [key for key in settings.values if key.startswith(_FLAGSCALE)]
-    if keys and not any(key.partition(".")[0] == "trainer" for key in settings.values):
+    if keys and not (settings.has("trainer.") or "trainer" in settings.values):
         message = "a file of FlagScale, whose keys are flags of Megatron-LM"
         hint = "it is not read: say what it starts, megatron:SCRIPT.sh"
         place = settings.values[keys[0]].place
@@ -131,7 +133,7 @@ def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
 @reader(_opened)
 def read(settings: Settings) -> None:
     """Take what a recipe of Megatron-Bridge says, or a YAML of it or of NeMo."""
-    whole = NAME in settings.values
+    whole = isinstance(settings, _Recipe)
     mcore.read_sizes(settings, _MODEL)
     mcore.read_shape(settings, _MODEL)
     older = any(settings.get(key) for key in _OLDER) and not whole
@@ -152,8 +154,7 @@ def read(settings: Settings) -> None:
 def _read_older(settings: Settings) -> None:
     """Keys that NeMo 1 has and Megatron-Bridge has not."""
     found = settings.found
-    activation = settings.text("model.activation")
-    if activation:
+    if activation := settings.text("model.activation"):
         rule, is_gated = f"activation {activation}", activation.endswith("glu")
         settings.derive("model.gated", is_gated, rule, "model.activation")
     settings.copy_flag("overlap.tp", "model.ub_tp_comm_overlap")
@@ -163,13 +164,11 @@ def _read_older(settings: Settings) -> None:
         settings.not_modelled("model.fp8", "products in fp8")
         if settings.flag("model.fp8_params"):
             found.derive("bytes.parameter_gather", 1, "fp8_params")
-    optimizer = settings.text("model.optim.name")
-    if optimizer:
+    if optimizer := settings.text("model.optim.name"):
         rule, place = f"optim {optimizer}", settings.place("model.optim.name")
         kind = "zero1" if optimizer in _SHARDED else "ddp"
         found.derive("data_parallel.sharding", kind, rule, place)
-        wire = settings.text("model.optim.grad_sync_dtype")
-        if wire:
+        if wire := settings.text("model.optim.grad_sync_dtype"):
             width = 2 if wire in ("bf16", "fp16", "16") else 4
             found.derive("bytes.gradient", width, f"grad_sync_dtype {wire}", place)
     for fact, key in (("reduce", "grad"), ("gather", "param")):

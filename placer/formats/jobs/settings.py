@@ -31,6 +31,10 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 AUTO = "auto"
 
 
+# A value that holds where nothing is said, and why.
+Usual = tuple[Scalar, str]
+
+
 class Setting(NamedTuple):
     """A value of Python's own types, and where it stands."""
 
@@ -220,13 +224,15 @@ class Settings:
             return []
         return [value for value in found if value is not None]
 
-    def _option(self, fact: str) -> Setting | None:
-        """What an option says of a fact, before any key does."""
+    def _option(self, fact: str, keys: tuple[str, ...]) -> Setting | None:
+        """What an option says of a fact, before any of its keys does."""
         if fact == GPUS and self.asked.gpus is not None:
+            self.known.update(keys)
             return Setting(self.asked.gpus, Place(named("gpus")))
         given = self.asked.settings.get(f"job.{fact}")
         if given is None:
             return None
+        self.known.update(keys)
         return Setting(plain_value(given), Place(entry("settings", f"job.{fact}")))
 
     def copy(
@@ -235,42 +241,41 @@ class Settings:
         *keys: str,
         minimum: int = 1,
         maximum: int = 10**9,
-        usual: tuple[Scalar, str] | None = None,
+        usual: Usual | None = None,
     ) -> int | None:
         """Take a whole number as the fact of a job; what it is, None if not said.
 
         ``usual`` is derived where nothing is said, with why.
         """
-        option = self._option(fact)
-        if option is None:
+        option = self._option(fact, keys)
+        if option is not None:
+            value, place = _whole(option.value), option.place
+        else:
             value = self.integer(*keys, minimum=minimum, maximum=maximum, fact=fact)
-            option = Setting(value, self.place(*keys))
-        return self._take(
-            fact, option._replace(value=_whole(option.value)), keys, usual
-        )
+            place = self.place(*keys)
+        self._take(fact, value, place, usual)
+        return value
 
     def copy_flag(
-        self, fact: str, *keys: str, usual: tuple[Scalar, str] | None = None
+        self, fact: str, *keys: str, usual: Usual | None = None
     ) -> bool | None:
         """Take a boolean as the fact of a job, as `copy` does."""
-        option = self._option(fact)
-        if option is None or not isinstance(option.value, bool):
-            option = Setting(self.flag(*keys, fact=fact), self.place(*keys))
-        return self._take(fact, option, keys, usual)
+        option = self._option(fact, keys)
+        if option is not None and isinstance(option.value, bool):
+            value: bool | None = option.value
+            place = option.place
+        else:
+            value, place = self.flag(*keys, fact=fact), self.place(*keys)
+        self._take(fact, value, place, usual)
+        return value
 
     def _take(
-        self,
-        fact: str,
-        setting: Setting,
-        keys: tuple[str, ...],
-        usual: tuple[Scalar, str] | None,
-    ) -> Any:
-        self.known.update(keys)
-        if setting.value is not None:
-            self.found.read(fact, *setting)
+        self, fact: str, value: Scalar | None, place: Place, usual: Usual | None
+    ) -> None:
+        if value is not None:
+            self.found.read(fact, value, place)
         elif usual is not None:
             self.found.derive(fact, *usual)
-        return setting.value
 
     def copy_all(self, keys: Mapping[str, str], prefix: str = "") -> None:
         """Take whole numbers as facts, each of its key."""

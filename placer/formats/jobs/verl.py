@@ -87,10 +87,12 @@ def _launch(
         for key in _hidden(word, script.either):
             values[key] = Setting(unknown_value(word), word.place)
         pair, option = _WORD.fullmatch(word.text), _OPTION.fullmatch(word.text)
-        if pair:
-            values[pair[1]] = _value(word, pair.start(2))
-        elif option:
-            values["--config-name"] = _value(word, option.start(1))
+        if match := pair or option:
+            given = setting_of(
+                word.part(match.start(match.lastindex or 0), match.end())
+            )
+            key = pair[1] if pair else "--config-name"
+            values[key] = given._replace(place=word.place)
     return values
 
 
@@ -108,12 +110,6 @@ def _launch_of(command: Command, either: Either) -> Launch:
     return Launch(
         arguments, words, command.environment, tuple(anything), command.causes
     )
-
-
-def _value(word: Text, start: int) -> Setting:
-    """The value of an argument, from an offset of its word on."""
-    value = setting_of(word.part(start, len(word.text)))
-    return value._replace(place=word.place)
 
 
 def _hidden(word: Text, either: Either, depth: int = 0) -> list[str]:
