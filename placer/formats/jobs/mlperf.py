@@ -16,10 +16,9 @@ from placer.formats.jobs.findings import (
     Asked,
     Findings,
     Place,
-    Scalar,
     Unknown,
 )
-from placer.formats.jobs.settings import Setting, Settings, plain_value
+from placer.formats.jobs.settings import Setting, Settings, Usual, plain_value
 from placer.formats.jobs.shell import read_script
 from placer.formats.jobs.shell.questions import note_left_out, setting_of
 from placer.job.models import read_model
@@ -75,18 +74,18 @@ _SEQUENCE = 8192
 class _Variables(Settings):
     """Variables at the end of the scripts, with the defaults of ``custom.yaml``."""
 
-    def take(self, key: str, *names: str) -> Scalar | None:
-        """Take a fact of a job; None where it is not told."""
+    def take(self, key: str, *names: str, usual: Usual | None = None) -> None:
+        """Take a fact of a job; ``usual`` where it is not told."""
         read = self.flag if key in _FLAGS else self.integer
         value = read(*names, fact=key)
         if value is None:
-            return None
-        if self.place(*names) == _ASSUMED:
+            if usual is not None:
+                self.found.derive(key, *usual)
+        elif self.place(*names) == _ASSUMED:
             why = f"{names[0]} of v5.0, as {_CUSTOM} is missing"
             self.found.assume(key, value, why)
         else:
             self.found.read(key, value, self.place(*names))
-        return value
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
@@ -159,10 +158,9 @@ def _world(found: Findings, variables: _Variables) -> None:
 def _axes(found: Findings, variables: _Variables) -> None:
     for key, names in _SIZES.items():
         is_axis = key.startswith("parallelism.") and key != "parallelism.etp"
-        if variables.take(key, *names) is None and is_axis:
-            found.derive(key, 1, "not set")
-    if variables.take("parallelism.vp", "INTERLEAVED_PIPELINE") is None:
-        found.derive("parallelism.vp", 1, "INTERLEAVED_PIPELINE is not set")
+        variables.take(key, *names, usual=(1, "not set") if is_axis else None)
+    name = "INTERLEAVED_PIPELINE"
+    variables.take("parallelism.vp", name, usual=(1, f"{name} is not set"))
     name = "TP_PP_DP_MAPPING"
     core_rules.order(found, variables.place(name) if variables.flag(name) else None)
     for key, name in (("embedding", "ASYM_PP_EMBED"), ("loss", "ASYM_PP_LOSS")):
@@ -190,8 +188,7 @@ def _batch(found: Findings, variables: _Variables) -> None:
 
 def _overlaps(found: Findings, variables: _Variables) -> None:
     for key, name in _FLAGS.items():
-        if variables.take(key, name) is None:
-            found.derive(key, False, f"{name} is not set")
+        variables.take(key, name, usual=(False, f"{name} is not set"))
     key = "data_parallel.sharding"
     sharded, place = variables.flag(_SHARDS, fact=key), variables.place(_SHARDS)
     sharding = "ddp" if sharded is False else "zero1"

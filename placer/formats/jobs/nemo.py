@@ -134,9 +134,11 @@ def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
 def read(settings: Settings) -> None:
     """Take what a recipe of Megatron-Bridge says, or a YAML of it or of NeMo."""
     whole = isinstance(settings, _Recipe)
+    older = any(settings.get(key) for key in _OLDER) and not whole
+    if not (whole or older):
+        _ask_for_sizes(settings)
     mcore.read_sizes(settings, _MODEL)
     mcore.read_shape(settings, _MODEL)
-    older = any(settings.get(key) for key in _OLDER) and not whole
     settings.copy("model.vocab_multiple", "model.make_vocab_size_divisible_by")
     if older:
         _read_older(settings)
@@ -145,7 +147,12 @@ def read(settings: Settings) -> None:
     _read_batch(settings)
     _read_overlap(settings)
     mcore.read_rest(settings, _MODEL)
-    _read_gpus(settings)
+    # NeMo 1 says devices and nodes.
+    keys = "trainer.devices", "trainer.num_nodes"
+    each, nodes = map(settings.integer, keys)
+    if each and nodes:
+        rule = f"{nodes} nodes x {each} devices"
+        settings.derive(GPUS, each * nodes, rule, keys[0])
     adapters.read_bridge(settings)
     ask_for_model(settings, HF_NAME)
     _complete(settings, whole, older)
@@ -240,39 +247,25 @@ def _overlaps(found: Findings, place: Place) -> None:
             found.derive(f"data_parallel.{key}", True, rule, place)
 
 
-def _read_gpus(settings: Settings) -> None:
-    """NeMo 1 says devices and nodes."""
-    keys = "trainer.devices", "trainer.num_nodes"
-    each, nodes = map(settings.integer, keys)
-    if each and nodes:
-        rule = f"{nodes} nodes x {each} devices"
-        settings.derive(GPUS, each * nodes, rule, keys[0])
-
-
 def _complete(settings: Settings, whole: bool, older: bool) -> None:
     """Sizes that are not said: 1 in a whole recipe, else those of another file.
 
     NeMo 1 has no recipes, and 1 for all that its file leaves out.
     """
     found = settings.found
-    if older:
-        mcore.ones(found, "default of NeMo 1")
-        return
-    if whole:
-        mcore.ones(found, "default of Megatron-Core")
-        name = settings.text(NAME)
-        if not found.has(GPUS) and (gpus := _GPUS.search(name)):
-            found.notes.append(f"{name} is named after {gpus[1]} GPUs")
-        return
-    place = settings.place("model.tensor_model_parallel_size", "train.micro_batch_size")
-    found.rules.insert(0, lambda joined: _ask_for_sizes(joined, place))
+    if older or whole:
+        mcore.ones(found, f"default of {'NeMo 1' if older else 'Megatron-Core'}")
+    name = settings.text(NAME) if whole else ""
+    if not found.has(GPUS) and (gpus := _GPUS.search(name)):
+        found.notes.append(f"{name} is named after {gpus[1]} GPUs")
 
 
-def _ask_for_sizes(found: Findings, place: Place) -> None:
+def _ask_for_sizes(settings: Settings) -> None:
     """Ask for sizes that no source says: they are the recipe's, and not 1."""
+    place = settings.place("model.tensor_model_parallel_size", "train.micro_batch_size")
     for axis in ("tp", "pp", "cp"):
         key = f"parallelism.{axis}"
-        if not found.has(key):
-            joined = f"join the recipe, {named('job', 'nemo:RECIPE.py')}"
-            hint = f"{joined}, or {named('settings', {f'job.{key}': 'N'})}"
-            found.ask(key, "no file says it, the recipe does", hint, place)
+        joined = f"join the recipe, {named('job', 'nemo:RECIPE.py')}"
+        hint = f"{joined}, or {named('settings', {f'job.{key}': 'N'})}"
+        message = "no file says it, the recipe does"
+        settings.found.ask_later(key, message, hint, place)

@@ -358,6 +358,7 @@ _FOLLOWED: dict[type, Callable[..., Flow | None]] = {
     ast.If: Reader._if,
     ast.With: Reader._with,
     ast.Try: Reader._try,
+    ast.TryStar: Reader._try,
     ast.Match: Reader._match,
     ast.While: Reader._while,
     ast.For: Reader._for,
