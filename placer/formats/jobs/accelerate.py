@@ -17,7 +17,7 @@ from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.formats.jobs import deepspeed
 from placer.formats.jobs.findings import GPUS, Asked, Findings, Scalar, Unknown, join
-from placer.formats.jobs.fsdp import sharded
+from placer.formats.jobs.fsdp import by_layer, shard
 from placer.formats.jobs.megatron.arguments import arguments_of, name_of
 from placer.formats.jobs.megatron.launches import launch_of_command, select
 from placer.formats.jobs.reading import of_yaml
@@ -145,10 +145,12 @@ def read_fsdp(settings: Settings) -> None:
         "dp_replicate_size",
     )
     place = settings.place(*named, *resharding)
-    keeps = version > 1 and settings.flag(*resharding) is False
     if strategy is not None:
         _read_strategy(settings, str(strategy), place)
-    sharded(found, replicate or 1, keeps, place)
+    else:
+        keeps = version > 1 and settings.flag(*resharding) is False
+        found.later(shard, replicate or 1, keeps, place)
+    by_layer(found)
     again = _fsdp("activation_checkpointing")
     if settings.flag(*again):
         settings.recomputed(again[0])
@@ -167,11 +169,9 @@ def _read_strategy(settings: Settings, sharding: str, place: Place) -> None:
     if sharding == "zero2":
         rule = "accelerate accumulates without synchronising"
         found.derive("data_parallel.reduce_once", True, rule, place)
-    if sharding != "hsdp":
-        return
     processes = settings.integer("num_processes")
     machines = settings.integer("num_machines") or 1
-    if processes:
+    if sharding == "hsdp" and processes:
         rule = f"HYBRID_SHARD: a node, {processes} processes / {machines} machines"
         found.derive("data_parallel.shard_size", processes // machines, rule, place)
 
@@ -203,11 +203,9 @@ def _read_deepspeed(settings: Settings) -> None:
     renamed |= {key: inner[key] for key in inner if key.startswith("gradient_acc")}
     if stage is not None:
         renamed["zero_optimization.stage"] = stage
-    precision, place = (
-        settings.text("mixed_precision"),
-        settings.place("mixed_precision"),
-    )
+    precision = settings.text("mixed_precision")
     if precision in ("bf16", "fp16"):
+        place = settings.place("mixed_precision")
         renamed[f"{precision}.enabled"] = Setting(True, place)
     deepspeed.read_inline(Settings(found, renamed, asked))
 

@@ -44,15 +44,9 @@ def shard(found: Findings, replicate: int, keeps: bool, place: Place) -> None:
         found.derive("data_parallel.keep_parameters", True, rule, place)
 
 
-def sharded(
-    found: Findings, replicate: int, keeps: bool, place: Place, *, hides: bool = True
-) -> None:
-    """Shard over what ``replicate`` leaves, a layer at a time.
-
-    ``keeps`` parameters after the forward pass; ``hides`` traffic behind computing.
-    """
-    found.later(shard, replicate, keeps, place)
-    for key in ("overlap_reduce", "overlap_gather") if hides else ():
+def by_layer(found: Findings) -> None:
+    """Derive that layers are gathered and reduced one by one, beside computing."""
+    for key in ("overlap_reduce", "overlap_gather"):
         found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
     found.later(bucket_of_a_layer)
 

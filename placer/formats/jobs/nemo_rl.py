@@ -10,7 +10,7 @@ from placer.base.errors import InputError, Problem
 from placer.documents.tree import visible
 from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
-from placer.formats.jobs.fsdp import sharded
+from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
 from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.interpolation import resolved
 from placer.formats.jobs.reading import of_yaml
@@ -119,7 +119,8 @@ def _read_dtensor(settings: Settings) -> None:
         key = _DTENSOR + "sequence_parallel"
         settings.copy_flag("tensor_parallel.sequence", key)
     place = settings.place(f"{_DTENSOR}enabled")
-    sharded(found, 1, False, place, hides=False)
+    found.later(shard, 1, False, place)
+    found.later(bucket_of_a_layer)
     found.derive("bytes.gradient", 4, "FSDP2 reduces in fp32", place)
     if settings.flag(f"{_DTENSOR}activation_checkpointing"):
         settings.recomputed(f"{_DTENSOR}activation_checkpointing")

@@ -19,7 +19,7 @@ from placer.formats.jobs.findings import (
     Findings,
     Place,
 )
-from placer.formats.jobs.fsdp import sharded
+from placer.formats.jobs.fsdp import by_layer, shard
 from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.python import Library, python_values
 from placer.formats.jobs.reading import toml_values
@@ -144,7 +144,8 @@ def _read_sharding(settings: Settings) -> None:
         "parallelism.fsdp_reshard_after_forward",
     )
     keeps = in_pipeline if keeps is None else bool(keeps)
-    sharded(found, replicate, keeps, place)
+    found.later(shard, replicate, keeps, place)
+    by_layer(found)
 
 
 def _read_schedule(settings: Settings) -> None:
