@@ -16,22 +16,27 @@ from typing import TYPE_CHECKING
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.formats.jobs import deepspeed
-from placer.formats.jobs.findings import GPUS, Asked, Findings, Scalar, Unknown, join
+from placer.formats.jobs.findings import (
+    GPUS,
+    Asked,
+    Findings,
+    Place,
+    Scalar,
+    Unknown,
+    join,
+)
 from placer.formats.jobs.fsdp import by_layer, shard
 from placer.formats.jobs.megatron.arguments import arguments_of, name_of
-from placer.formats.jobs.megatron.launches import launch_of_command, select
+from placer.formats.jobs.megatron.launches import Launch, launch_of_command, select
 from placer.formats.jobs.reading import of_yaml
 from placer.formats.jobs.settings import Setting, Settings, reader
-from placer.formats.jobs.shell import read_script
+from placer.formats.jobs.shell import Script, read_script
 from placer.formats.jobs.shell.questions import no_launch, note_left_out, setting_of
 from placer.formats.jobs.starter import is_program, read_starter, starter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from placer.formats.jobs.findings import Place
-    from placer.formats.jobs.megatron.launches import Launch
-    from placer.formats.jobs.shell import Script
 
 _LAUNCH = re.compile(
     r"^[^#\n]*\baccelerate(?:[ \t]+|\.commands\.)launch\b", re.MULTILINE

@@ -21,11 +21,10 @@ from placer.formats.jobs.adapter_modules import (
     every_module,
     sides_of_modules,
 )
-from placer.formats.jobs.findings import shown
+from placer.formats.jobs.findings import Findings, Place, Scalar, shown
 from placer.formats.jobs.fsdp import model_of
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Findings, Place, Scalar
     from placer.formats.jobs.megatron.arguments import Arguments
     from placer.formats.jobs.settings import Settings
 

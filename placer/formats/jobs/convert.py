@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from placer.assumed import RATE, Assumption
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import entry, named
-from placer.documents import document_of, open_document, parse_document
+from placer.documents import Document, document_of, open_document, parse_document
 from placer.documents.presets import find_file, preset_names
 from placer.documents.recognise import Source, open_text
 from placer.documents.records import entries
@@ -31,7 +31,6 @@ from placer.formats.jobs.registry import FORMATS
 from placer.job.read import decode_job
 
 if TYPE_CHECKING:
-    from placer.documents import Document
     from placer.job.model import Job
 
 _WIDE = 60  # a longer line has its origin close behind

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from placer.assumed import RATE
 from placer.base.arguments import (
@@ -23,7 +22,7 @@ from placer.base.arguments import (
 from placer.base.errors import InputError, Problem, capped, refuse
 from placer.base.naming import entry, named
 from placer.documents import closest
-from placer.documents.recognise import checked_name
+from placer.documents.recognise import Source, Text, checked_name
 from placer.documents.tree import visible
 from placer.formats.jobs import report
 from placer.formats.jobs.convert import assumptions, changed_job, to_job, to_text
@@ -42,9 +41,6 @@ from placer.formats.jobs.registry import FORMATS
 from placer.formats.jobs.settle import TIME, settle
 from placer.job.model import Job
 from placer.topology.model import Topology
-
-if TYPE_CHECKING:
-    from placer.documents.recognise import Source, Text
 
 _JOB_KEY = "job."
 

@@ -23,11 +23,10 @@ from placer.formats.jobs.findings import (
     Place,
 )
 from placer.job.memory import PEAK_OF
-from placer.topology.gpu_kinds import hosts_of_gpu, usual_gpu
+from placer.topology.gpu_kinds import Gpu, hosts_of_gpu, usual_gpu
 from placer.topology.read import read_topology
 
 if TYPE_CHECKING:
-    from placer.topology.gpu_kinds import Gpu
     from placer.topology.model import Topology
 
 _BLOCK = ("parallelism.tp", "parallelism.cp", "parallelism.pp")

@@ -11,7 +11,6 @@ import itertools
 import re
 from math import ceil
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from placer.formats.jobs import adapters, deepspeed
 from placer.formats.jobs.accelerate import named_deepspeed
@@ -20,6 +19,7 @@ from placer.formats.jobs.findings import (
     GPUS,
     Asked,
     Findings,
+    Place,
     Scalar,
     join,
 )
@@ -37,9 +37,6 @@ from placer.formats.jobs.shell import Command, read_script
 from placer.formats.jobs.shell.questions import no_launch, note_left_out
 from placer.formats.jobs.shell.text import readable
 from placer.formats.jobs.starter import read_starter
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
 
 _PROGRAMS = ("swift", "megatron")
 _TASKS = ("sft", "pt", "rlhf")

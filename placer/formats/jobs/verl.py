@@ -18,7 +18,7 @@ from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.megatron.arguments import Argument
 from placer.formats.jobs.megatron.launches import Launch, ask_for_anything, select
 from placer.formats.jobs.settings import Setting, Settings, reader
-from placer.formats.jobs.shell import read_script
+from placer.formats.jobs.shell import Command, Text, read_script
 from placer.formats.jobs.shell.questions import (
     no_launch,
     note_left_out,
@@ -29,7 +29,6 @@ from placer.formats.jobs.shell.text import known, opens
 from placer.formats.jobs.starter import read_starter
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.shell import Command, Text
     from placer.formats.jobs.shell.either import Either
 
 _ACTOR, _DATA = "actor_rollout_ref.actor.", "data."
