@@ -12,7 +12,8 @@ raised as one `InputError` with all problems and their places. A value that stan
 the file is ``findings.read``, one that the framework gives by itself
 ``findings.derive``; what depends on sizes that another source or an option may give is
 left to a function in ``findings.rules``. Nothing is guessed: what only the user knows
-is ``findings.ask``.
+is ``findings.ask``. What is values by key is opened as `placer.formats.jobs.settings`,
+and its reader a function of those, under ``@reader``.
 
 `placer.formats.jobs.settle` derives data-parallel size and micro-batches from ``gpus``
 and ``global_batch``, and asks for what every job needs. YAML and JSON are read with
