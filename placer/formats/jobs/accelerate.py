@@ -174,9 +174,11 @@ def _read_strategy(settings: Settings, sharding: str, place: Place) -> None:
     if sharding == "zero2":
         rule = "accelerate accumulates without synchronising"
         found.derive("data_parallel.reduce_once", True, rule, place)
+    if sharding != "hsdp":
+        return
     processes = settings.integer("num_processes")
     machines = settings.integer("num_machines") or 1
-    if sharding == "hsdp" and processes:
+    if processes:
         rule = f"HYBRID_SHARD: a node, {processes} processes / {machines} machines"
         found.derive("data_parallel.shard_size", processes // machines, rule, place)
 

@@ -131,12 +131,8 @@ def _facts_of_job(found: Findings) -> list[tuple[str, Fact]]:
             said[f"environment.{name}"] = value
         for key, value in said.items():
             facts.append((f"launcher.{key}", Fact(value, "read", str(place), place)))
-    return sorted(facts, key=lambda row: _rank(row[0].partition(".")[0]))
-
-
-def _rank(section: str) -> int:
-    """Where a section stands in a job file; those not listed come last."""
-    return _ORDER.index(section) if section in _ORDER else len(_ORDER)
+    rank = {section: number for number, section in enumerate(_ORDER)}
+    return sorted(facts, key=lambda row: rank.get(row[0].partition(".")[0], len(rank)))
 
 
 def _placed(problem: Problem, found: Findings) -> Problem:

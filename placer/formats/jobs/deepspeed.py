@@ -84,19 +84,16 @@ def read_sharding(settings: Settings) -> None:
     settings.derive("data_parallel.overlap_reduce", hides, words, key)
     # Stages 1 and 2 gather at the end of the step, beside nothing.
     settings.derive("data_parallel.overlap_gather", hides and stage == 3, words, key)
-    _read_bucket(settings, f"{section}.reduce_bucket_size")
+    key = f"{section}.reduce_bucket_size"
+    if settings.is_auto(key):
+        found.later(_square_bucket)
+    elif settings.copy(_BUCKET, key, maximum=10**13) is None:
+        settings.derive(_BUCKET, BUCKET, "default of DeepSpeed", key)
     for part in ("offload_optimizer", "offload_param"):
         keys = f"{section}.{part}.device", f"{section}.{part}_device"
         device = settings.unknown(*keys) or settings.text(*keys)
         if device not in ("", "none"):
             settings.not_modelled(keys[0], f"state on {device}")
-
-
-def _read_bucket(settings: Settings, key: str) -> None:
-    if settings.is_auto(key):
-        settings.found.later(_square_bucket)
-    elif settings.copy(_BUCKET, key, maximum=10**13) is None:
-        settings.derive(_BUCKET, BUCKET, "default of DeepSpeed", key)
 
 
 def _square_bucket(found: Findings) -> None:

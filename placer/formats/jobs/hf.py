@@ -45,10 +45,14 @@ def read(settings: Settings) -> None:
 def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
     """Take the shape of a model from keys of a class of transformers."""
     found = settings.found
+    # A 0 says that a model has none of something, as a missing key does.
     settings.values = {
         key: setting
         for key, setting in settings.values.items()
-        if not (key.startswith(prefix) and _is_none(key, setting.value))
+        if not key.startswith(prefix)
+        or key.rpartition(".")[2] in _NEVER_NONE
+        or type(setting.value) not in (int, float)
+        or setting.value
     }
 
     def keys(name: str) -> tuple[str, ...]:
@@ -67,7 +71,7 @@ def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
     tied = "model.tied_embeddings"
     if settings.copy_flag(tied, *keys("tie_word_embeddings")) is None:
         found.derive(tied, kind.tied, why, place)
-    _read_heads(settings, kind, hidden, heads, keys("head_dim"), why)
+    _read_head(settings, kind, keys("head_dim"), why)
     if kind.positions:
         settings.copy("model.positions", *keys("max_position_embeddings"))
     if settings.integer(prefix + "kv_lora_rank"):
@@ -75,13 +79,11 @@ def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
     if kind.experts:
         read_experts(settings, kind.experts, prefix)
     _read_window(settings, prefix)
-    _read_nextn(settings, prefix + "num_nextn_predict_layers")
-
-
-def _is_none(key: str, value: object) -> bool:
-    """Whether a number says that a model has none of something, as a missing key."""
-    zero = type(value) in (int, float) and not value
-    return zero and key.rpartition(".")[2] not in _NEVER_NONE
+    key = prefix + "num_nextn_predict_layers"
+    if unknown := settings.unknown(key):
+        settings.not_modelled(key, f"{unknown} further tokens")
+    elif settings.integer(key):
+        settings.not_modelled(key, "further tokens")
 
 
 def _read_kv_heads(
@@ -94,20 +96,14 @@ def _read_kv_heads(
         settings.found.derive("model.kv_heads", heads, "as many as heads")
 
 
-def _read_heads(
-    settings: Settings,
-    kind: Kind,
-    hidden: int,
-    heads: int,
-    keys: tuple[str, ...],
-    why: str,
-) -> None:
+def _read_head(settings: Settings, kind: Kind, keys: tuple[str, ...], why: str) -> None:
     """The width of a head, where it is not an equal share of the model's."""
-    width = settings.integer(*keys)
+    found, width = settings.found, settings.integer(*keys)
+    hidden, heads = found.integer("model.hidden"), found.integer("model.heads")
     if width and width * heads != hidden:
-        settings.found.read("model.head_dim", width, settings.place(*keys))
+        found.read("model.head_dim", width, settings.place(*keys))
     elif not width and kind.head_dim and kind.head_dim * heads != hidden:
-        settings.found.derive("model.head_dim", kind.head_dim, why)
+        found.derive("model.head_dim", kind.head_dim, why)
 
 
 def _read_window(settings: Settings, prefix: str) -> None:
@@ -123,14 +119,6 @@ def _read_window(settings: Settings, prefix: str) -> None:
         which = f" in {sliding} of {len(layers)} layers" if layers else ""
         reason = f"attention is cut to {window:,} tokens{which}"
         settings.not_modelled(key, reason)
-
-
-def _read_nextn(settings: Settings, key: str) -> None:
-    """Layers that predict further tokens, which a job has no key for."""
-    if unknown := settings.unknown(key):
-        settings.not_modelled(key, f"{unknown} further tokens")
-    elif settings.integer(key):
-        settings.not_modelled(key, "further tokens")
 
 
 def _kind(settings: Settings, prefix: str) -> Kind:

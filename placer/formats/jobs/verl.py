@@ -42,27 +42,6 @@ _MOST_DEPTH = 12
 
 
 def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
-    return Settings(found, _launch(text, source, asked, found), asked)
-
-
-@reader(_opened)
-def read(settings: Settings) -> None:
-    """Take what a script says that starts a trainer of veRL."""
-    _read_gpus(settings)
-    _read_batch(settings)
-    strategy = settings.text(f"{_ACTOR}strategy")
-    named = "megatron" in settings.text("--config-name")
-    if strategy == "megatron" or named or settings.has(_MEGATRON):
-        _read_megatron(settings)
-    else:
-        _read_fsdp(settings)
-    adapters.read_verl(settings)
-    ask_for_model(settings, "actor_rollout_ref.model.path")
-
-
-def _launch(
-    text: str, source: str, asked: Asked, found: Findings
-) -> dict[str, Setting]:
     """Arguments of the one command that trains."""
     script = read_script(text, source, asked)
     launches = [
@@ -92,7 +71,22 @@ def _launch(
             )
             key = pair[1] if pair else "--config-name"
             values[key] = given._replace(place=word.place)
-    return values
+    return Settings(found, values, asked)
+
+
+@reader(_opened)
+def read(settings: Settings) -> None:
+    """Take what a script says that starts a trainer of veRL."""
+    _read_gpus(settings)
+    _read_batch(settings)
+    strategy = settings.text(f"{_ACTOR}strategy")
+    named = "megatron" in settings.text("--config-name")
+    if strategy == "megatron" or named or settings.has(_MEGATRON):
+        _read_megatron(settings)
+    else:
+        _read_fsdp(settings)
+    adapters.read_verl(settings)
+    ask_for_model(settings, "actor_rollout_ref.model.path")
 
 
 def _launch_of(command: Command, either: Either) -> Launch:

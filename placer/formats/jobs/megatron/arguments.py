@@ -258,52 +258,45 @@ def arguments_of(words: Sequence[Text], either: Either) -> Given:
     return found
 
 
-def _hidden(
-    word: Text, either: Either, seen: dict[int, tuple[list[str] | None, bool]]
-) -> tuple[list[str] | None, bool]:
-    """Flags that an unknown word may hold, None for any, and whether it is a value.
+# Flags that something may hold, None for any, and whether it may be a value.
+_Hidden = tuple[list[str] | None, bool]
 
-    A word that is known, or of which a part is, holds none.
-    """
+
+def _hidden(word: Text, either: Either, seen: dict[int, _Hidden]) -> _Hidden:
+    """What an unknown word may hold; one that is known, or in part, holds no flag."""
     parts = opens(word.text)
     if not parts or known(word.text):
         return [], True
-    flags: list[str] = []
-    is_value = False
     for part in parts:
         ways = either.of(part.number)
-        if not ways:
-            return None, True
         if part.number not in seen:
-            seen[part.number] = ([], True)  # while it is looked into
-            seen[part.number] = _hidden_in(ways, either, seen)
-        inside, may_begin = seen[part.number]
+            seen[part.number] = [] if ways else None, True  # while it is looked into
+            if ways:
+                seen[part.number] = _together(_in_ways(ways, either, seen))
+    return _together(seen[part.number] for part in parts)
+
+
+def _in_ways(
+    ways: Iterable[Iterable[Text]], either: Either, seen: dict[int, _Hidden]
+) -> Iterator[_Hidden]:
+    for way in ways:
+        for number, word in enumerate(_split(way)):
+            if match := _FLAG.match(word.text):
+                yield [match[0]], False
+            else:
+                flags, may_begin = _hidden(word, either, seen)
+                yield flags, not number and may_begin
+
+
+def _together(found: Iterable[_Hidden]) -> _Hidden:
+    flags: list[str] = []
+    is_value = False
+    for inside, may_begin in found:
         if inside is None:
             return None, True
         flags += inside
         is_value = is_value or may_begin
     return list(dict.fromkeys(flags)), is_value
-
-
-def _hidden_in(
-    ways: Sequence[Sequence[Text]],
-    either: Either,
-    seen: dict[int, tuple[list[str] | None, bool]],
-) -> tuple[list[str] | None, bool]:
-    flags: list[str] = []
-    is_value = False
-    for way in ways:
-        for number, word in enumerate(_split(way)):
-            match = _FLAG.match(word.text)
-            if match is not None:
-                flags.append(match[0])
-                continue
-            inside, may_begin = _hidden(word, either, seen)
-            if inside is None:
-                return None, True
-            flags += inside
-            is_value = is_value or (not number and may_begin)
-    return flags, is_value
 
 
 def _split(words: Iterable[Text]) -> Iterator[Text]:
