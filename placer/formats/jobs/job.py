@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
@@ -38,6 +37,7 @@ from placer.formats.jobs.findings import (
 )
 from placer.formats.jobs.opened import include, open_source
 from placer.formats.jobs.registry import FORMATS
+from placer.formats.jobs.settings import plain_value
 from placer.formats.jobs.settle import TIME, settle
 from placer.job.model import Job
 from placer.topology.model import Topology
@@ -241,18 +241,10 @@ def _given(options: Options) -> Findings:
 def _keys_set(options: Options) -> dict[str, Scalar]:
     """Values of ``job.KEY`` by the key of the job."""
     return {
-        key.removeprefix(_JOB_KEY): _scalar(text)
+        key.removeprefix(_JOB_KEY): plain_value(text)
         for key, text in (options.settings or {}).items()
         if key.startswith(_JOB_KEY)
     }
-
-
-def _scalar(text: str) -> Scalar:
-    """A value as YAML has it: a number, true or false, or a text."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return {"true": True, "false": False}.get(text, text)
 
 
 def _unused(options: Options, asked: Asked) -> list[Problem]:

@@ -171,8 +171,7 @@ def _read_run(settings: Settings) -> None:
     if sizes["cp"] > 1:
         rule = "context axis of MaxText"
         found.derive("context_parallel.communication", "all_gather", rule)
-    place = settings.place("ici_data_parallelism", "dcn_data_parallelism")
-    _read_replicas(settings, sizes, rest, place)
+    _read_replicas(settings, sizes, rest)
     _read_batch(settings, sizes)
     if settings.text("remat_policy") == "full":
         settings.recomputed("remat_policy", "remat_policy full")
@@ -186,11 +185,10 @@ def _degree(settings: Settings, level: str, name: str) -> int:
     return usual if value is None else value or 1
 
 
-def _read_replicas(
-    settings: Settings, sizes: dict[str, int], rest: str, place: Place
-) -> None:
+def _read_replicas(settings: Settings, sizes: dict[str, int], rest: str) -> None:
     """Data-parallel size, sharding and the order of the ranks."""
     found = settings.found
+    place = settings.place("ici_data_parallelism", "dcn_data_parallelism")
     data, fsdp, ep = sizes["data"], sizes["fsdp"], sizes["ep"]
     if not rest:
         rule = f"data {data} x fsdp {fsdp} x expert {ep}"
@@ -230,12 +228,9 @@ def _shard(found: Findings, sizes: dict[str, int], rest: str, place: Place) -> N
         return
     replicas = parts if rest == "fsdp" else dp // parts
     rule = f"data {replicas}, fsdp and expert {dp // replicas}"
-    if replicas == 1:
-        found.derive("data_parallel.sharding", "zero3", rule, place)
-    elif dp == replicas:
-        found.derive("data_parallel.sharding", "ddp", rule, place)
-    else:
-        found.derive("data_parallel.sharding", "hsdp", rule, place)
+    sharding = "zero3" if replicas == 1 else "ddp" if replicas == dp else "hsdp"
+    found.derive("data_parallel.sharding", sharding, rule, place)
+    if sharding == "hsdp":
         size = dp // replicas * cp
         found.derive("data_parallel.shard_size", size, f"{rule}, cp {cp}", place)
 
