@@ -15,23 +15,28 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
-from placer.documents import parse_document
 from placer.formats.jobs import deepspeed
-from placer.formats.jobs.findings import GPUS, Asked, Findings, Unknown, join
-from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
+from placer.formats.jobs.findings import (
+    GPUS,
+    Asked,
+    Findings,
+    Place,
+    Scalar,
+    Unknown,
+    join,
+)
+from placer.formats.jobs.fsdp import by_layer, shard
 from placer.formats.jobs.megatron.arguments import arguments_of, name_of
-from placer.formats.jobs.megatron.launches import launch_of_command, select
-from placer.formats.jobs.settings import Setting, Settings, settings_of
-from placer.formats.jobs.shell import read_script
+from placer.formats.jobs.megatron.launches import Launch, launch_of_command, select
+from placer.formats.jobs.reading import of_yaml
+from placer.formats.jobs.settings import Setting, Settings, reader
+from placer.formats.jobs.shell import Script, read_script
 from placer.formats.jobs.shell.questions import no_launch, note_left_out, setting_of
 from placer.formats.jobs.starter import is_program, read_starter, starter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from placer.formats.jobs.findings import Asked, Place, Scalar
-    from placer.formats.jobs.megatron.launches import Launch
-    from placer.formats.jobs.shell import Script
 
 _LAUNCH = re.compile(
     r"^[^#\n]*\baccelerate(?:[ \t]+|\.commands\.)launch\b", re.MULTILINE
@@ -65,23 +70,28 @@ _SECTIONS = {
 _KINDS = {"use_fsdp": "FSDP", "use_deepspeed": "DEEPSPEED", "multi_gpu": "MULTI_GPU"}
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of accelerate's YAML or JSON, or of a script with its launcher."""
-    found = Findings(source)
-    if _LAUNCH.search(text):
-        settings = settings_of_script(text, source, found, asked)
-    else:
-        document = parse_document(text, source, aliases=True)
-        settings = settings_of(document, found, asked)
+def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
+    """A YAML or JSON, or a script with the launcher."""
+    opener = settings_of_script if _LAUNCH.search(text) else of_yaml
+    return opener(text, source, found, asked)
+
+
+@reader(_opened)
+def read(settings: Settings) -> None:
+    """Take what accelerate's file says, or a script with its launcher."""
+    found = settings.found
     kind = settings.text("distributed_type").upper()
     settings.copy(GPUS, "num_processes")
-    _read_types(settings)
+    precision = settings.text("mixed_precision") or "no"
+    for key in ("activation", "gradient", "parameter_gather"):
+        width, rule = 4 if precision == "no" else 2, f"mixed_precision {precision}"
+        settings.derive(f"bytes.{key}", width, rule, "mixed_precision")
     if kind == "FSDP":
         _read_mesh(settings)
         read_fsdp(settings)
     elif kind == "DEEPSPEED":
         _read_mesh(settings)
-        _read_deepspeed(settings, asked)
+        _read_deepspeed(settings)
     elif kind == "MEGATRON_LM":
         _read_megatron(settings)
     elif kind in ("MULTI_GPU", "NO", ""):
@@ -89,17 +99,6 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         _read_mesh(settings)
     else:
         settings.wrong("distributed_type", "FSDP, DEEPSPEED, MULTI_GPU or MEGATRON_LM")
-    settings.leave()
-    return settings.found
-
-
-def _read_types(settings: Settings) -> None:
-    precision = settings.text("mixed_precision") or "no"
-    width = 4 if precision == "no" else 2
-    place = settings.place("mixed_precision")
-    rule = f"mixed_precision {precision}"
-    for key in ("activation", "gradient", "parameter_gather"):
-        settings.found.derive(f"bytes.{key}", width, rule, place)
 
 
 def _read_mesh(settings: Settings) -> None:
@@ -128,20 +127,15 @@ def _read_mesh(settings: Settings) -> None:
         found.derive("tensor_parallel.sequence", False, "tp plans of transformers")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of accelerate")
     if said:
-        degrees = [size or 1 for size in sizes.values()]
-        _check(settings, prod(degrees))
+        product = prod(size or 1 for size in sizes.values())
+        processes = settings.integer("num_processes")
+        if processes and processes != product:
+            used = f"the sizes of parallelism_config use {product} processes"
+            message = f"{used}, not {processes}"
+            settings.refuse("num_processes", message, "accelerate refuses it")
         dp = (sizes["dp_replicate"] or 1) * (sizes["dp_shard"] or 1)
-        rule, place = "dp_replicate x dp_shard", settings.place(*keys["dp_shard"])
-        found.derive("parallelism.dp", dp, rule, place)
-
-
-def _check(settings: Settings, product: int) -> None:
-    """Accelerate refuses sizes that do not use all processes."""
-    processes = settings.integer("num_processes")
-    if processes and processes != product:
-        used = f"the sizes of parallelism_config use {product} processes"
-        message = f"{used}, not {processes}"
-        settings.refuse("num_processes", message, "accelerate refuses it")
+        rule = "dp_replicate x dp_shard"
+        settings.derive("parallelism.dp", dp, rule, *keys["dp_shard"])
 
 
 def read_fsdp(settings: Settings) -> None:
@@ -160,10 +154,8 @@ def read_fsdp(settings: Settings) -> None:
         _read_strategy(settings, str(strategy), place)
     else:
         keeps = version > 1 and settings.flag(*resharding) is False
-        found.rules.append(lambda joined: shard(joined, replicate or 1, keeps, place))
-    for key in ("overlap_reduce", "overlap_gather"):
-        found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
-    found.rules.append(bucket_of_a_layer)
+        found.later(shard, replicate or 1, keeps, place)
+    by_layer(found)
     again = _fsdp("activation_checkpointing")
     if settings.flag(*again):
         settings.recomputed(again[0])
@@ -191,9 +183,9 @@ def _read_strategy(settings: Settings, sharding: str, place: Place) -> None:
         found.derive("data_parallel.shard_size", processes // machines, rule, place)
 
 
-def _read_deepspeed(settings: Settings, asked: Asked) -> None:
+def _read_deepspeed(settings: Settings) -> None:
     """DeepSpeed's own keys, inline or in a JSON beside the file."""
-    found, section = settings.found, "deepspeed_config"
+    found, asked, section = settings.found, settings.asked, "deepspeed_config"
     name = settings.text(f"{section}.deepspeed_config_file")
     if name:
         settings.found = join([found, named_deepspeed(found, name, asked)])
@@ -209,10 +201,10 @@ def _read_deepspeed(settings: Settings, asked: Asked) -> None:
         if key.startswith(prefix) and (got := settings.get(key)) is not None:
             inner[key.removeprefix(prefix)] = got[1]
     for key in inner:
-        unknown = settings.unknown(prefix + key)
-        if unknown is not None:
+        got = settings.get(prefix + key)
+        if got is not None and isinstance(got[1].value, Unknown):
             hint = named("settings", {prefix + key: "VALUE"})
-            inner[key] = inner[key]._replace(value=Unknown(unknown[1].text, hint))
+            inner[key] = inner[key]._replace(value=Unknown(got[1].value.text, hint))
     stage = inner.pop("zero_stage", None)
     renamed = {f"zero_optimization.{key}": value for key, value in inner.items()}
     renamed |= {key: inner[key] for key in inner if key.startswith("gradient_acc")}
@@ -276,7 +268,7 @@ def settings_of_script(
         message = f"{file.value} is not beside it"
         hint = named("job", f"accelerate:{file.value}")
         raise InputError([Problem(message, *file.place, "--config_file", hint)])
-    values = settings_of(parse_document(*included, aliases=True), found, asked).values
+    values = of_yaml(*included, found, asked).values
     return Settings(found, {**values, **given}, asked)
 
 

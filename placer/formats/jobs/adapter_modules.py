@@ -6,12 +6,7 @@ query, key and value are one matrix, gate and up another.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from placer.job.models import attention_widths
-
-if TYPE_CHECKING:
-    from placer.job.models import Model
+from placer.job.models import Model, attention_widths
 
 FUSED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
 _FEED_FORWARD = (

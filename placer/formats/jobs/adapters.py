@@ -10,7 +10,7 @@ off); NVIDIA/NeMo 1, ``megatron_gpt_peft_tuning_config.yaml``; modelscope/ms-swi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,11 +21,10 @@ from placer.formats.jobs.adapter_modules import (
     every_module,
     sides_of_modules,
 )
-from placer.formats.jobs.findings import shown
+from placer.formats.jobs.findings import Findings, Place, Scalar, shown
 from placer.formats.jobs.fsdp import model_of
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Findings, Place, Scalar
     from placer.formats.jobs.megatron.arguments import Arguments
     from placer.formats.jobs.settings import Settings
 
@@ -71,38 +70,33 @@ class _Adapted:
     # Query, key and value are one matrix, gate and up another (Megatron-Core).
     fused: bool = False
     shared: bool = False  # the experts of a rank share an adapter
-    doubt: str = ""  # why they cannot be counted: their parameters are asked for
+    # Why they cannot be counted, if so: their parameters are asked for.
+    doubts: Sequence[str] = ()
 
 
 def _adapt(found: Findings, adapted: _Adapted) -> None:
     """Say that only adapters are trained; they are counted once the shape is known."""
-    found.rules.append(lambda joined: _count(joined, adapted))
+    found.later(_count, adapted)
 
 
-def _names_of(value: object) -> list[str]:
-    """Names of modules in a list, or in a text such as ``['q_proj','v_proj']``."""
+def _listed(settings: Settings, *keys: str) -> list[str]:
+    """Names in a list, or in a text such as ``['q_proj','v_proj']``; none without."""
+    value = settings.value(*keys)
     if isinstance(value, list):
         return [shown(item) for item in value]
     text = shown(value).strip("[]() ") if value else ""
     return [part.strip(" '\"") for part in text.split(",") if part.strip(" '\"")]
 
 
-def _listed(settings: Settings, *keys: str) -> list[str]:
-    """The names that a key has; none where it says nothing."""
-    return _names_of(settings.value(*keys))
+def _left_out(settings: Settings, section: str) -> str:
+    """The doubt where modules are left out."""
+    left = _listed(settings, f"{section}exclude_modules")
+    return "leave modules out" if left else ""
 
 
 def _shares(settings: Settings, section: str) -> bool:
     """Whether the experts of a rank share an adapter, Megatron-Bridge's default."""
     return settings.flag(f"{section}share_expert_adapters") is not False
-
-
-def _four_bits(found: Findings, place: Place) -> None:
-    """Weights of 4 bits that stay as they are (QLoRA), gathered so too."""
-    rule = "QLoRA: 4.127 bits with double quantization"
-    for key in ("memory.parameter_bytes", "bytes.parameter_gather"):
-        found.facts.pop(key, None)
-        found.derive(key, _FOUR_BITS, rule, place)
 
 
 def _doubt_of_kind(kind: str) -> str:
@@ -117,24 +111,29 @@ def _count(found: Findings, adapted: _Adapted) -> None:
         found.derive("adapters.rank", adapted.rank, rule, adapted.place)
     if found.has(_KEY):
         return
-    doubt = adapted.doubt or ("" if adapted.rank else "have no rank here")
-    model = model_of(found)
-    if model is None:  # whose shape is asked for too
-        _ask(found, adapted, doubt)
-        return
+    doubts = [*adapted.doubts, "" if adapted.rank else "have no rank here"]
     every = not adapted.targets or any(name in _EVERY for name in adapted.targets)
-    known = sides_of_modules(model)
-    targets = (
-        every_module(model, fused=adapted.fused)
-        if every
-        else list(dict.fromkeys(adapted.targets))
-    )
-    if doubt := doubt or _doubt(adapted, known, targets):
-        _ask(found, adapted, doubt)
+    targets = list(dict.fromkeys(adapted.targets))
+    model = model_of(found)
+    if model is not None:  # otherwise its shape is asked for too
+        known = sides_of_modules(model)
+        targets = every_module(model, fused=adapted.fused) if every else targets
+        doubts += [f"are on {shown(name)}" for name in targets if name not in known]
+        whole = [name for name in adapted.whole if name not in OF_VOCABULARY]
+        doubts += [f"leave {shown(name)} trained whole" for name in whole]
+    if doubt := next(filter(None, doubts), ""):
+        message = f"adapters that {doubt} cannot be counted"
+        hint = named("settings", {f"job.{_KEY}": "N"})
+        found.ask(_KEY, message, hint, adapted.place)
+    if model is None or doubt:
         return
     dense, experts = (sum(known[name][part] for name in targets) for part in (0, 1))
     if model.experts:
-        _read_experts(found, adapted, own=bool(experts) and not adapted.shared)
+        key, place = "adapters.experts", adapted.place
+        if experts and not adapted.shared:
+            found.assume(key, True, "each expert has adapters of its own", place)
+        else:
+            found.derive(key, False, "no expert has adapters of its own", place)
     rest = model.vocab * model.hidden * len(adapted.whole)
     if every and not (adapted.fused or rest):
         return  # a rank on all matrices is what the job counts
@@ -147,35 +146,6 @@ def _count(found: Findings, adapted: _Adapted) -> None:
     found.derive(_KEY, number, rule, adapted.place)
 
 
-def _ask(found: Findings, adapted: _Adapted, doubt: str) -> None:
-    """Ask for the parameters of adapters that are in doubt."""
-    if doubt:
-        message = f"adapters that {doubt} cannot be counted"
-        found.ask(_KEY, message, named("settings", {f"job.{_KEY}": "N"}), adapted.place)
-
-
-def _doubt(
-    adapted: _Adapted, known: Mapping[str, object], targets: Iterable[str]
-) -> str:
-    """Why adapters cannot be counted; empty where they can."""
-    for name in targets:
-        if name not in known:
-            return f"are on {shown(name)}"
-    for name in adapted.whole:
-        if name not in OF_VOCABULARY:
-            return f"leave {shown(name)} trained whole"
-    return ""
-
-
-def _read_experts(found: Findings, adapted: _Adapted, *, own: bool) -> None:
-    """Whether each routed expert has adapters of its own."""
-    key = "adapters.experts"
-    if own:
-        found.assume(key, True, "each expert has adapters of its own", adapted.place)
-    else:
-        found.derive(key, False, "no expert has adapters of its own", adapted.place)
-
-
 def read_verl(settings: Settings) -> None:
     """veRL: ``model.lora_rank`` with FSDP, ``model.lora`` with Megatron."""
     model = "actor_rollout_ref.model."
@@ -185,14 +155,14 @@ def read_verl(settings: Settings) -> None:
         return
     fused = settings.get(f"{own}rank") is not None
     at = own if fused else model
-    doubt = "leave modules out" if _listed(settings, f"{at}exclude_modules") else ""
+    kind = settings.text(f"{own}type") or "lora"
     adapted = _Adapted(
         settings.place(f"{own}rank", flat),
         rank,
         _listed(settings, f"{at}target_modules"),
         fused=fused,
         shared=fused and _shares(settings, own),
-        doubt=doubt or _doubt_of_kind(settings.text(f"{own}type") or "lora"),
+        doubts=(_left_out(settings, at), _doubt_of_kind(kind)),
     )
     settings.known |= {f"{at}lora_alpha", f"{own}alpha", f"{own}dropout"}
     _adapt(settings.found, adapted)
@@ -206,20 +176,17 @@ def read_verl(settings: Settings) -> None:
 
 def read_nemo_rl(settings: Settings, section: str, *, megatron: bool) -> None:
     """NeMo-RL: ``megatron_cfg.peft``, or ``dtensor_cfg.lora_cfg``."""
-    if not settings.flag(f"{section}enabled"):
-        return
-    every = settings.flag(f"{section}match_all_linear")
-    targets = [] if every else _listed(settings, f"{section}target_modules")
-    left = _listed(settings, f"{section}exclude_modules")
-    adapted = _Adapted(
-        settings.place(f"{section}dim", f"{section}enabled"),
-        settings.integer(f"{section}dim"),
-        targets,
-        fused=megatron,
-        shared=megatron and _shares(settings, section),
-        doubt="leave modules out" if left else "",
-    )
-    _adapt(settings.found, adapted)
+    if settings.flag(f"{section}enabled"):
+        every = settings.flag(f"{section}match_all_linear")
+        adapted = _Adapted(
+            settings.place(f"{section}dim", f"{section}enabled"),
+            settings.integer(f"{section}dim"),
+            [] if every else _listed(settings, f"{section}target_modules"),
+            fused=megatron,
+            shared=megatron and _shares(settings, section),
+            doubts=(_left_out(settings, section),),
+        )
+        _adapt(settings.found, adapted)
 
 
 def read_bridge(settings: Settings) -> None:
@@ -228,32 +195,33 @@ def read_bridge(settings: Settings) -> None:
     if older:
         at = "model.peft.lora_tuning."
         targets = _listed(settings, f"{at}target_modules") or ["attention_qkv"]
-        doubt = _doubt_of_kind(older)
-        for key in ("layer_selection", "weight_tying"):
-            if settings.get(f"{at}{key}") and settings.flag(f"{at}{key}") is not False:
-                doubt = doubt or f"have {key}"
+        doubts = [_doubt_of_kind(older)]
+        doubts += [
+            f"have {key}"
+            for key in ("layer_selection", "weight_tying")
+            if settings.get(f"{at}{key}") and settings.flag(f"{at}{key}") is not False
+        ]
         place = settings.place("model.peft.peft_scheme")
         rank = settings.integer(f"{at}adapter_dim") or 32
         newer = [name for old in targets for name in _OLDER.get(old, (old,))]
-        _adapt(settings.found, _Adapted(place, rank, newer, fused=True, doubt=doubt))
+        _adapt(settings.found, _Adapted(place, rank, newer, fused=True, doubts=doubts))
         return
     kind = settings.text("peft", "peft._target_").rpartition(".")[2].lower()
     if not kind and settings.integer("peft.dim") is None:
         return
     canonical = kind.startswith("canonical")
     is_known = canonical or kind in ("", "lora", "dora", "default_peft_config")
-    doubt = "" if is_known else f"are of kind {shown(kind)}"
-    if _listed(settings, "peft.exclude_modules"):
-        doubt = doubt or "leave modules out"
-    if settings.flag("peft.normalize_moe_lora"):
-        doubt = doubt or "have another rank on experts"
+    another = settings.flag("peft.normalize_moe_lora")
+    doubts = ["" if is_known else f"are of kind {shown(kind)}"]
+    doubts += [_left_out(settings, "peft.")]
+    doubts += ["have another rank on experts" if another else ""]
     adapted = _Adapted(
         settings.place("peft.dim", "peft"),
         settings.integer("peft.dim") or 32,
         _listed(settings, "peft.target_modules"),
         fused=not canonical,
         shared=_shares(settings, "peft."),
-        doubt=doubt,
+        doubts=doubts,
     )
     _adapt(settings.found, adapted)
 
@@ -267,7 +235,7 @@ def read_axolotl(settings: Settings) -> None:
         return
     found, place = settings.found, settings.place("adapter", "finetuning_type", "stage")
     factory = not settings.get("adapter")
-    doubt = _doubt_of_kind(kind)
+    doubts = [_doubt_of_kind(kind)]
     if factory:
         rank = settings.integer("lora_rank") or 8
         targets = _listed(settings, "lora_target") or ["all"]
@@ -275,15 +243,18 @@ def read_axolotl(settings: Settings) -> None:
         rank = settings.integer("lora_r") or 0
         every = settings.flag("lora_target_linear")
         targets = ["all"] if every else _listed(settings, "lora_target_modules")
-        if not targets:
-            doubt = doubt or "name no lora_target_modules"
+        doubts += [] if targets else ["name no lora_target_modules"]
         if settings.get("peft_layers_to_transform", "lora_layers_to_transform"):
-            doubt = doubt or "are on some layers"
+            doubts.append("are on some layers")
     whole = _listed(settings, "lora_modules_to_save", "additional_target")
-    _adapt(found, _Adapted(place, rank, targets, whole, doubt=doubt))
+    _adapt(found, _Adapted(place, rank, targets, whole, doubts=doubts))
     bits = settings.integer("quantization_bit") if factory else None
     if kind == "qlora" or bits == 4 or settings.flag("load_in_4bit"):
-        _four_bits(found, place)
+        # Weights of 4 bits stay as they are, and are gathered so too.
+        rule = "QLoRA: 4.127 bits with double quantization"
+        for key in ("memory.parameter_bytes", "bytes.parameter_gather"):
+            found.facts.pop(key, None)
+            found.derive(key, _FOUR_BITS, rule, place)
     elif bits == 8 or settings.flag("load_in_8bit"):
         found.derive("memory.parameter_bytes", 1, "weights in 8 bits", place)
 
@@ -293,7 +264,7 @@ def read_torchtitan(settings: Settings) -> None:
     key = "model.converters"
     if any("lora" in name.lower() for name in settings.texts(key)):
         place = settings.place(key)
-        _adapt(settings.found, _Adapted(place, doubt="a converter adds"))
+        _adapt(settings.found, _Adapted(place, doubts=["a converter adds"]))
 
 
 def read_swift(
@@ -310,16 +281,16 @@ def read_swift(
         place, kind = by_default, "lora"
     if place is None or kind in ("", "full"):
         return
-    doubt = _doubt_of_kind(kind)
+    doubts = [_doubt_of_kind(kind)]
     if arguments.get("target_regex"):
-        doubt = doubt or "are on modules of a target_regex"
+        doubts.append("are on modules of a target_regex")
     adapted = _Adapted(
         place,
         arguments.integer("lora_rank", "adapters.rank") or 8,
         arguments.texts("target_modules"),
         arguments.texts("modules_to_save"),
         fused=by_default is None,
-        doubt=doubt,
+        doubts=doubts,
     )
     _adapt(found, adapted)
 

@@ -6,13 +6,15 @@ Sources: axolotl-ai-cloud/axolotl 067b021c, ``src/axolotl/utils/distributed.py``
 
 from __future__ import annotations
 
-from placer.documents import parse_document
+from math import prod
+
 from placer.formats.jobs import adapters
 from placer.formats.jobs.accelerate import named_deepspeed, read_fsdp
-from placer.formats.jobs.findings import Asked, Findings, join
+from placer.formats.jobs.findings import join
 from placer.formats.jobs.fsdp import shard
 from placer.formats.jobs.hf import ask_for_model
-from placer.formats.jobs.settings import Settings, settings_of
+from placer.formats.jobs.reading import of_yaml
+from placer.formats.jobs.settings import Settings, reader
 
 _SIZES = {
     "shard": ("dp_shard_size",),
@@ -28,25 +30,30 @@ _BATCH = {
 }
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a training file of axolotl or LLaMA-Factory."""
-    found = Findings(source)
-    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
+@reader(of_yaml)
+def read(settings: Settings) -> None:
+    """Take what a training file of axolotl or LLaMA-Factory says."""
+    found = settings.found
     _read_mesh(settings)
     _read_batch(settings)
-    _read_precision(settings)
+    half = [
+        key for key in ("bf16", "fp16") if settings.flag(key) or settings.is_auto(key)
+    ]
+    width, why = (2, half[0]) if half else (4, "neither bf16 nor fp16")
+    for key in ("activation", "gradient", "parameter_gather"):
+        settings.derive(f"bytes.{key}", width, why, *half[:1])
     name = settings.text("deepspeed")
-    if any(key.startswith("fsdp") for key in settings.values):
+    if settings.has("fsdp"):
         _read_fsdp(settings)
     elif name:
-        settings.found = join([found, named_deepspeed(found, name, asked)])
+        settings.found = join([found, named_deepspeed(found, name, settings.asked)])
     else:
         why = "neither fsdp_config nor deepspeed"
         found.derive("data_parallel.sharding", "ddp", why)
-    _read_rest(settings)
+    ask_for_model(settings, "base_model", "model_name_or_path")
+    if settings.text("gradient_checkpointing") not in ("", "false"):
+        settings.recomputed("gradient_checkpointing")
     adapters.read_axolotl(settings)
-    settings.leave()
-    return settings.found
 
 
 def _read_mesh(settings: Settings) -> None:
@@ -61,8 +68,8 @@ def _read_mesh(settings: Settings) -> None:
     if sizes["shard"] or sizes["replicate"]:
         parts = [sizes[name] or 1 for name in ("replicate", "shard", "ep")]
         rule = "dp_replicate {} x dp_shard {} x expert_parallel {}".format(*parts)
-        place = settings.place(*_SIZES["shard"], *_SIZES["replicate"])
-        found.derive("parallelism.dp", parts[0] * parts[1] * parts[2], rule, place)
+        keys = *_SIZES["shard"], *_SIZES["replicate"]
+        settings.derive("parallelism.dp", prod(parts), rule, *keys)
     if found.integer("parallelism.tp", 2) > 1:
         found.derive("tensor_parallel.sequence", False, "tp plans of transformers")
 
@@ -74,20 +81,10 @@ def _read_batch(settings: Settings) -> None:
     if settings.integer(key) is None and not settings.is_auto(key):
         settings.found.derive("micro_batches", 1, "default: no accumulation")
     packing = "sample_packing", "packing"
-    if settings.unknown(*packing) is not None:
+    if settings.unknown(*packing):
         settings.found.notes.append("sequences may not be packed: most are shorter")
     elif settings.flag(*packing) is not True:
         settings.found.notes.append("sequences are not packed: most are shorter")
-
-
-def _read_precision(settings: Settings) -> None:
-    found = settings.found
-    half = [
-        key for key in ("bf16", "fp16") if settings.flag(key) or settings.is_auto(key)
-    ]
-    width, why = (2, half[0]) if half else (4, "neither bf16 nor fp16")
-    for key in ("activation", "gradient", "parameter_gather"):
-        found.derive(f"bytes.{key}", width, why, settings.place(*half[:1]))
 
 
 def _read_fsdp(settings: Settings) -> None:
@@ -95,11 +92,5 @@ def _read_fsdp(settings: Settings) -> None:
     place = settings.place("fsdp_config.reshard_after_forward", "fsdp_version")
     keeps = settings.flag("fsdp_config.reshard_after_forward") is False
     if (settings.integer("fsdp_version", "fsdp_config.fsdp_version") or 1) > 1:
-        settings.found.rules.append(lambda found: shard(found, replicate, keeps, place))
+        settings.found.later(shard, replicate, keeps, place)
     read_fsdp(settings)
-
-
-def _read_rest(settings: Settings) -> None:
-    ask_for_model(settings, "base_model", "model_name_or_path")
-    if settings.text("gradient_checkpointing") not in ("", "false"):
-        settings.recomputed("gradient_checkpointing")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from placer.assumed import RATE, Assumption
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import entry, named
-from placer.documents import document_of, open_document, parse_document
+from placer.documents import Document, document_of, open_document, parse_document
 from placer.documents.presets import find_file, preset_names
 from placer.documents.recognise import Source, open_text
 from placer.documents.records import entries
@@ -31,7 +31,6 @@ from placer.formats.jobs.registry import FORMATS
 from placer.job.read import decode_job
 
 if TYPE_CHECKING:
-    from placer.documents import Document
     from placer.job.model import Job
 
 _WIDE = 60  # a longer line has its origin close behind
@@ -132,12 +131,8 @@ def _facts_of_job(found: Findings) -> list[tuple[str, Fact]]:
             said[f"environment.{name}"] = value
         for key, value in said.items():
             facts.append((f"launcher.{key}", Fact(value, "read", str(place), place)))
-    return sorted(facts, key=lambda row: _rank(row[0].partition(".")[0]))
-
-
-def _rank(section: str) -> int:
-    """Where a section stands in a job file; those not listed come last."""
-    return _ORDER.index(section) if section in _ORDER else len(_ORDER)
+    rank = {section: number for number, section in enumerate(_ORDER)}
+    return sorted(facts, key=lambda row: rank.get(row[0].partition(".")[0], len(rank)))
 
 
 def _placed(problem: Problem, found: Findings) -> Problem:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem
 from placer.formats.jobs.findings import EVEN_PARTS, Findings, Place
+from placer.formats.jobs.fsdp import model_of
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
-from placer.job.models import Model, total_parameters
+from placer.job.models import total_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,16 +84,14 @@ def precision(
     gemm = {"fp4": "nvfp4"}.get(kind, "mxfp8" if recipe.startswith("mx") else kind)
     rule = f"{kind} {recipe}".rstrip()
     found.derive("memory.gemm", gemm, rule, place)
-    if not ends:
-        return
+    if ends:
+        found.later(_other_layers, ends, place)
 
-    def other_layers(joined: Findings) -> None:
-        layers = joined.integer("model.layers") - ends
-        if layers > 0:
-            rule = f"{ends} layers in bf16"
-            joined.derive("memory.gemm_layers", layers, rule, place)
 
-    found.rules.append(other_layers)
+def _other_layers(joined: Findings, ends: int, place: Place) -> None:
+    layers = joined.integer("model.layers") - ends
+    if layers > 0:
+        joined.derive("memory.gemm_layers", layers, f"{ends} layers in bf16", place)
 
 
 def optimizer_states(found: Findings, types: Iterable[str], place: Place) -> None:
@@ -237,16 +236,9 @@ def _forget(found: Findings, key: str) -> None:
 
 def _parameters_of_rank(found: Findings) -> int:
     """Parameters of a rank on average; 0 where the shape is not known."""
-    shape = {
-        key.removeprefix("model."): fact.value
-        for key, fact in found.facts.items()
-        if key.startswith("model.")
-    }
-    if any(not shape.get(key) for key in ("layers", "hidden", "ffn", "heads", "vocab")):
+    needed = ("layers", "hidden", "ffn", "heads", "vocab")
+    model = model_of(found)
+    if model is None or not all(found.integer(f"model.{key}") for key in needed):
         return 0
-    fields = Model.__dataclass_fields__
-    shape = {k: v for k, v in shape.items() if k in fields and k != "name"}
-    shape.setdefault("kv_heads", shape["heads"])
-    model = Model(name="", **shape)  # type: ignore[arg-type]
     ranks = found.integer("parallelism.tp", 1) * found.integer("parallelism.pp", 1)
     return max(1, total_parameters(model) // ranks)

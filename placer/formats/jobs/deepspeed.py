@@ -8,16 +8,11 @@ Sources: deepspeedai/DeepSpeed edaa7221, ``runtime/zero/config.py`` (defaults),
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING
 
 from placer.base.naming import named
-from placer.documents import parse_answer
-from placer.formats.jobs.findings import GLOBAL_BATCH, Asked, Findings
-from placer.formats.jobs.settings import AUTO, Settings, settings_of, words_of
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place, Scalar
+from placer.formats.jobs.findings import GLOBAL_BATCH, Findings, Scalar
+from placer.formats.jobs.reading import of_json
+from placer.formats.jobs.settings import AUTO, Settings, reader
 
 _SHARDING: tuple[Scalar, ...] = ("ddp", "zero1", "zero2", "zero3")
 _TYPES: dict[str, Scalar] = {
@@ -37,23 +32,21 @@ _TRAIN, _MICRO, _STEPS = (
 )
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a DeepSpeed JSON."""
-    found = Findings(source)
-    settings = settings_of(parse_answer(text, source), found, asked)
-    read_deepspeed(settings)
-    settings.leave()
-    return found
-
-
 def read_deepspeed(settings: Settings) -> None:
     """Take what DeepSpeed's keys say of a job, wherever they stand."""
     found = settings.found
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "PipeModelDataParallelTopology")
-    _read_axes(settings)
+    axes = {"tp": ("tensor_parallel.autotp_size",), "pp": ("pipeline.stages",)}
+    settings.axes(axes, "DeepSpeed")
+    if settings.copy("parallelism.cp", "sequence_parallel_size"):
+        rule = "sequence_parallel_size is of Ulysses"
+        found.derive("context_parallel.communication", "a2a", rule)
     read_sharding(settings)
     _read_types(settings)
     _read_batch(settings)
+
+
+read = reader(of_json)(read_deepspeed)
 
 
 def read_inline(settings: Settings) -> None:
@@ -61,15 +54,6 @@ def read_inline(settings: Settings) -> None:
     read_sharding(settings)
     _read_types(settings)
     settings.copy("micro_batches", _STEPS)
-
-
-def _read_axes(settings: Settings) -> None:
-    found = settings.found
-    axes = {"tp": ("tensor_parallel.autotp_size",), "pp": ("pipeline.stages",)}
-    settings.axes(axes, "DeepSpeed")
-    if settings.copy("parallelism.cp", "sequence_parallel_size"):
-        rule = "sequence_parallel_size is of Ulysses"
-        found.derive("context_parallel.communication", "a2a", rule)
 
 
 def read_sharding(settings: Settings) -> None:
@@ -95,30 +79,21 @@ def read_sharding(settings: Settings) -> None:
     if (settings.integer(hpz) or 1) > 1:
         settings.not_modelled(hpz, "backward gathers inside groups of this size")
     overlap = settings.flag(f"{section}.overlap_comm")
-    words = f"overlap_comm at stage {stage}"
-    where = settings.place(f"{section}.overlap_comm")
+    words, key = f"overlap_comm at stage {stage}", f"{section}.overlap_comm"
     hides = stage == 3 if overlap is None else overlap
-    found.derive("data_parallel.overlap_reduce", hides, words, where)
+    settings.derive("data_parallel.overlap_reduce", hides, words, key)
     # Stages 1 and 2 gather at the end of the step, beside nothing.
-    found.derive("data_parallel.overlap_gather", hides and stage == 3, words, where)
-    _read_bucket(settings, f"{section}.reduce_bucket_size")
+    settings.derive("data_parallel.overlap_gather", hides and stage == 3, words, key)
+    key = f"{section}.reduce_bucket_size"
+    if settings.is_auto(key):
+        found.later(_square_bucket)
+    elif settings.copy(_BUCKET, key, maximum=10**13) is None:
+        settings.derive(_BUCKET, BUCKET, "default of DeepSpeed", key)
     for part in ("offload_optimizer", "offload_param"):
         keys = f"{section}.{part}.device", f"{section}.{part}_device"
-        unknown = settings.unknown(*keys)
-        if unknown is not None:
-            settings.not_modelled(keys[0], f"state on {words_of(unknown[1])}")
-            continue
-        device = settings.text(*keys)
+        device = settings.unknown(*keys) or settings.text(*keys)
         if device not in ("", "none"):
             settings.not_modelled(keys[0], f"state on {device}")
-
-
-def _read_bucket(settings: Settings, key: str) -> None:
-    found, place = settings.found, settings.place(key)
-    if settings.is_auto(key):
-        found.rules.append(_square_bucket)
-    elif settings.copy(_BUCKET, key, maximum=10**13) is None:
-        found.derive(_BUCKET, BUCKET, "default of DeepSpeed", place)
 
 
 def _square_bucket(found: Findings) -> None:
@@ -142,8 +117,7 @@ def _read_types(settings: Settings) -> None:
         record(f"bytes.{key}", width, why)
     wire = settings.choice(_TYPES, "communication_data_type")
     if wire is not None:
-        place = settings.place("communication_data_type")
-        found.read("bytes.gradient", wire, place)
+        found.read("bytes.gradient", wire, settings.place("communication_data_type"))
     else:
         record("bytes.gradient", width, why)
 
@@ -155,14 +129,15 @@ def _read_batch(settings: Settings) -> None:
     one = settings.copy("micro_batch", _MICRO)
     steps = settings.copy("micro_batches", _STEPS)
     autos = [key for key in (_TRAIN, _MICRO, _STEPS) if settings.is_auto(key)]
-    if autos:
-        _ask_for(settings, autos)
-    elif steps is None and not (whole and one):
-        rule = "no gradient_accumulation_steps: 1"
-        steps = 1
-        found.derive("micro_batches", steps, rule)
+    for key, fact in ((_MICRO, "micro_batch"), (_STEPS, "micro_batches")):
+        if key in autos:  # whoever runs DeepSpeed fills it in
+            message = f'{key} is "{AUTO}": the trainer of transformers sets it'
+            hint = named("settings", {f"job.{fact}": "N"})
+            found.ask_later(fact, message, hint, settings.place(key))
+    if not autos and steps is None and not (whole and one):
+        found.derive("micro_batches", 1, "no gradient_accumulation_steps: 1")
     if whole:
-        found.rules.append(_check_batch)
+        found.later(_check_batch)
 
 
 def _check_batch(found: Findings) -> None:
@@ -181,18 +156,3 @@ def _check_batch(found: Findings) -> None:
     elif not one:
         rule = f"{_TRAIN} {whole:,} / ({_STEPS} {steps} x dp {dp})"
         found.derive("micro_batch", whole // (steps * dp), rule)
-
-
-def _ask_for(settings: Settings, autos: list[str]) -> None:
-    """Ask for what whoever runs DeepSpeed fills in."""
-    facts = {_MICRO: "micro_batch", _STEPS: "micro_batches"}
-    for key in autos:
-        if fact := facts.get(key):
-            asks = partial(_ask, fact=fact, key=key, place=settings.place(key))
-            settings.found.rules.append(asks)
-
-
-def _ask(found: Findings, fact: str, key: str, place: Place) -> None:
-    if not found.has(fact):
-        message = f'{key} is "{AUTO}": the trainer of transformers sets it'
-        found.ask(fact, message, named("settings", {f"job.{fact}": "N"}), place)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import named
@@ -112,24 +112,24 @@ class Findings:
         self.facts[key] = Fact(value, "read", str(place), place)
 
     def derive(
-        self, key: str, value: Scalar, rule: str, place: Place | None = None
+        self,
+        key: str,
+        value: Scalar,
+        rule: str,
+        place: Place | None = None,
+        kind: Kind = "derived",
     ) -> None:
         """Set a fact by a rule of the framework, unless there is a better one."""
-        self._weaker(key, value, "derived", rule, place)
+        if any(question.key == key for question in self.asked):
+            return  # nothing stands for what is asked for
+        if key not in self.facts or self.facts[key].kind == "assumed":
+            self.facts[key] = Fact(value, kind, rule, place or Place(self.source))
 
     def assume(
         self, key: str, value: Scalar, why: str, place: Place | None = None
     ) -> None:
         """Set a fact that no rule gives, unless there is a better one."""
-        self._weaker(key, value, "assumed", why, place)
-
-    def _weaker(
-        self, key: str, value: Value, kind: Kind, origin: str, place: Place | None
-    ) -> None:
-        if any(question.key == key for question in self.asked):
-            return  # nothing stands for what is asked for
-        if key not in self.facts or self.facts[key].kind == "assumed":
-            self.facts[key] = Fact(value, kind, origin, place or Place(self.source))
+        self.derive(key, value, why, place, "assumed")
 
     def has(self, key: str) -> bool:
         """Whether there is such a fact."""
@@ -156,6 +156,19 @@ class Findings:
     ) -> None:
         """Record that only the user knows ``key``, and the option that says it."""
         self.asked.append(Problem(message, *(place or Place(self.source)), key, hint))
+
+    def later(self, rule: Callable[..., None], *given: Any) -> None:
+        """Add a rule, which is called with the joined findings and what is given."""
+        self.rules.append(lambda joined: rule(joined, *given))
+
+    def ask_later(self, key: str, message: str, hint: str, place: Place) -> None:
+        """Ask for a fact once all sources are joined, where none of them tells it."""
+
+        def ask(joined: Findings) -> None:
+            if not joined.has(key):
+                joined.ask(key, message, hint, place)
+
+        self.rules.append(ask)
 
 
 @dataclass
@@ -211,7 +224,11 @@ def join(findings: Sequence[Findings]) -> Findings:
             if before is None or _WORTH[fact.kind] < _WORTH[before.kind]:
                 joined.facts[key] = fact
             elif before.kind == fact.kind == "read" and before.value != fact.value:
-                problems.append(_contradiction(key, before, fact))
+                here = shown(fact.value)
+                message = f"{here} here, {shown(before.value)} in {before.origin}"
+                holds = named("settings", {f"job.{key}": here})
+                hint = f"correct one, or say which holds: {holds}"
+                problems.append(Problem(message, *fact.place, key, hint))
         for item in fields(Findings):
             if item.default_factory is list:
                 getattr(joined, item.name).extend(getattr(found, item.name))
@@ -219,10 +236,3 @@ def join(findings: Sequence[Findings]) -> Findings:
         joined.started = joined.started or found.started
     refuse(problems)
     return joined
-
-
-def _contradiction(key: str, first: Fact, second: Fact) -> Problem:
-    message = f"{shown(second.value)} here, {shown(first.value)} in {first.origin}"
-    holds = named("settings", {f"job.{key}": shown(second.value)})
-    hint = f"correct one, or say which holds: {holds}"
-    return Problem(message, *second.place, key, hint)

@@ -44,6 +44,13 @@ def shard(found: Findings, replicate: int, keeps: bool, place: Place) -> None:
         found.derive("data_parallel.keep_parameters", True, rule, place)
 
 
+def by_layer(found: Findings) -> None:
+    """Derive that layers are gathered and reduced one by one, beside computing."""
+    for key in ("overlap_reduce", "overlap_gather"):
+        found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
+    found.later(bucket_of_a_layer)
+
+
 def bucket_of_a_layer(found: Findings) -> None:
     """Derive the bucket: FSDP gathers and reduces a layer at a time."""
     model = model_of(found)

@@ -8,19 +8,12 @@ layer chooses between a feed-forward and experts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
-from placer.documents import closest, parse_answer
-from placer.formats.jobs.findings import Findings
-from placer.formats.jobs.hf_types import HYBRIDS, TYPES, Kind
-from placer.formats.jobs.settings import Settings, settings_of, words_of
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Asked
-    from placer.formats.jobs.hf_types import Experts
-    from placer.formats.jobs.settings import Settings
+from placer.documents import closest
+from placer.formats.jobs.hf_types import HYBRIDS, TYPES, Experts, Kind
+from placer.formats.jobs.reading import of_json
+from placer.formats.jobs.settings import Settings, reader
 
 # A model without any of these is none.
 _NEVER_NONE = (
@@ -38,27 +31,28 @@ _COUNT = ("n_routed_experts", "num_experts", "num_local_experts")
 _VISITED = ("num_experts_per_tok", "experts_per_token", "moe_topk")
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a ``config.json``."""
-    found = Findings(source)
-    settings = settings_of(parse_answer(text, source), found, asked)
+@reader(of_json)
+def read(settings: Settings) -> None:
+    """Take what a ``config.json`` says."""
     prefix = "text_config." if "text_config.hidden_size" in settings.values else ""
     read_shape(settings, _kind(settings, prefix), prefix)
     if prefix:
         settings.not_modelled(
             "model_type", "what is not in text_config, such as vision"
         )
-    settings.leave()
-    return found
 
 
 def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
     """Take the shape of a model from keys of a class of transformers."""
     found = settings.found
+    # A 0 says that a model has none of something, as a missing key does.
     settings.values = {
         key: setting
         for key, setting in settings.values.items()
-        if not (key.startswith(prefix) and _is_none(key, setting.value))
+        if not key.startswith(prefix)
+        or key.rpartition(".")[2] in _NEVER_NONE
+        or type(setting.value) not in (int, float)
+        or setting.value
     }
 
     def keys(name: str) -> tuple[str, ...]:
@@ -77,57 +71,46 @@ def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
     tied = "model.tied_embeddings"
     if settings.copy_flag(tied, *keys("tie_word_embeddings")) is None:
         found.derive(tied, kind.tied, why, place)
-    _read_heads(settings, kind, hidden, heads, keys("head_dim"), why)
+    _read_head(settings, kind, keys("head_dim"), why)
     if kind.positions:
         settings.copy("model.positions", *keys("max_position_embeddings"))
     if settings.integer(prefix + "kv_lora_rank"):
-        for fact, key in LATENT.items():
-            settings.copy(fact, prefix + key)
+        settings.copy_all(LATENT, prefix)
     if kind.experts:
         read_experts(settings, kind.experts, prefix)
     _read_window(settings, prefix)
-    _read_nextn(settings, prefix + "num_nextn_predict_layers")
-
-
-def _is_none(key: str, value: object) -> bool:
-    """Whether a number says that a model has none of something, as a missing key."""
-    zero = type(value) in (int, float) and not value
-    return zero and key.rpartition(".")[2] not in _NEVER_NONE
+    key = prefix + "num_nextn_predict_layers"
+    if unknown := settings.unknown(key):
+        settings.not_modelled(key, f"{unknown} further tokens")
+    elif settings.integer(key):
+        settings.not_modelled(key, "further tokens")
 
 
 def _read_kv_heads(
     settings: Settings, kind: Kind, heads: int, keys: tuple[str, ...]
 ) -> None:
     if kind.multi_query and settings.flag(kind.multi_query):
-        place = settings.place(kind.multi_query)
-        settings.found.derive("model.kv_heads", 1, f"{kind.multi_query}: one", place)
+        rule = f"{kind.multi_query}: one"
+        settings.derive("model.kv_heads", 1, rule, kind.multi_query)
     elif settings.copy("model.kv_heads", *keys) is None and heads:
         settings.found.derive("model.kv_heads", heads, "as many as heads")
 
 
-def _read_heads(
-    settings: Settings,
-    kind: Kind,
-    hidden: int,
-    heads: int,
-    keys: tuple[str, ...],
-    why: str,
-) -> None:
+def _read_head(settings: Settings, kind: Kind, keys: tuple[str, ...], why: str) -> None:
     """The width of a head, where it is not an equal share of the model's."""
-    width = settings.integer(*keys)
+    found, width = settings.found, settings.integer(*keys)
+    hidden, heads = found.integer("model.hidden"), found.integer("model.heads")
     if width and width * heads != hidden:
-        settings.found.read("model.head_dim", width, settings.place(*keys))
+        found.read("model.head_dim", width, settings.place(*keys))
     elif not width and kind.head_dim and kind.head_dim * heads != hidden:
-        settings.found.derive("model.head_dim", kind.head_dim, why)
+        found.derive("model.head_dim", kind.head_dim, why)
 
 
 def _read_window(settings: Settings, prefix: str) -> None:
     """Attention to the last tokens alone, which a job has no key for."""
     key = prefix + "sliding_window"
-    unknown = settings.unknown(key)
-    if unknown is not None:
-        words = f"attention is cut to {words_of(unknown[1])} tokens"
-        settings.not_modelled(key, words)
+    if unknown := settings.unknown(key):
+        settings.not_modelled(key, f"attention is cut to {unknown} tokens")
         return
     window = settings.integer(key, maximum=10**12)
     if window and settings.flag(prefix + "use_sliding_window") is not False:
@@ -136,15 +119,6 @@ def _read_window(settings: Settings, prefix: str) -> None:
         which = f" in {sliding} of {len(layers)} layers" if layers else ""
         reason = f"attention is cut to {window:,} tokens{which}"
         settings.not_modelled(key, reason)
-
-
-def _read_nextn(settings: Settings, key: str) -> None:
-    """Layers that predict further tokens, which a job has no key for."""
-    unknown = settings.unknown(key)
-    if unknown is not None:
-        settings.not_modelled(key, f"{words_of(unknown[1])} further tokens")
-    elif settings.integer(key):
-        settings.not_modelled(key, "further tokens")
 
 
 def _kind(settings: Settings, prefix: str) -> Kind:
@@ -180,15 +154,14 @@ def read_experts(settings: Settings, spread: Experts, prefix: str) -> None:
     own = f"{prefix}moe_intermediate_size", f"{prefix}intermediate_size"
     wide = settings.copy("model.expert_ffn", *own)
     if wide and not found.has("model.ffn"):
-        place = settings.place(*own)
-        found.derive("model.ffn", wide, "every layer has experts", place)
+        settings.derive("model.ffn", wide, "every layer has experts", *own)
     _read_shared(settings, spread, prefix, wide or 1)
     layers = found.integer("model.layers")
     has_experts, rule = _layers(settings, spread, prefix, layers)
-    found.derive("model.moe_layers", sum(has_experts), rule, settings.place(*own))
+    settings.derive("model.moe_layers", sum(has_experts), rule, *own)
     dense = layers - sum(has_experts)
     if any(has_experts[:dense]):
-        found.derive("model.dense_first", False, rule, settings.place(*own))
+        settings.derive("model.dense_first", False, rule, *own)
 
 
 def _read_shared(settings: Settings, spread: Experts, prefix: str, wide: int) -> None:
@@ -199,9 +172,9 @@ def _read_shared(settings: Settings, spread: Experts, prefix: str, wide: int) ->
     if spread == "interleaved":
         found.derive("model.shared_experts", 1, "Llama4TextMoe has one shared expert")
     elif shared:
-        count, place = max(round(shared / wide), 1), settings.place(key)
+        count = max(round(shared / wide), 1)
         rule = f"{shared:,} is {shared / wide:g} experts wide"
-        found.derive("model.shared_experts", count, rule, place)
+        settings.derive("model.shared_experts", count, rule, key)
         if shared % wide:
             settings.not_modelled(key, f"{shared / wide:g} experts, not a whole number")
     else:
@@ -235,16 +208,13 @@ def ask_for_model(settings: Settings, *keys: str) -> None:
 
     Nothing where another source tells the shape.
     """
-    place, unknown = settings.place(*keys), settings.unknown(*keys)
-    name = words_of(unknown[1]) if unknown else settings.text(*keys)
+    unknown = settings.unknown(*keys)
+    name = unknown or settings.text(*keys)
     if not name:
         return
-    option = f", or {named('settings', {unknown[0]: 'VALUE'})}" if unknown else ""
-
-    def ask(found: Findings) -> None:
-        if not found.has("model.layers"):
-            message = f"the shape of {name} is not in the file"
-            hint = f"join its config.json: {named('job', 'hf:FILE')}{option}"
-            found.ask("model.layers", message, hint, place)
-
-    settings.found.rules.append(ask)
+    message = f"the shape of {name} is not in the file"
+    hint = f"join its config.json: {named('job', 'hf:FILE')}"
+    if unknown:
+        key = (settings.get(*keys) or keys)[0]
+        hint += f", or {named('settings', {key: 'VALUE'})}"
+    settings.found.ask_later("model.layers", message, hint, settings.place(*keys))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 # How a class spreads experts over layers, see `placer.formats.jobs.hf`.
@@ -54,39 +55,25 @@ _FALCON_KEYS = {
     "intermediate_size": ("ffn_hidden_size",),
 }
 _LLAMA4_KEYS = {"intermediate_size": ("intermediate_size_mlp",)}
+_MULTI = "multi_query"
+_older = partial(Kind, gated=False, tied=True, ffn=4)
+_gpt = partial(_older, positions=True, keys=_GPT2_KEYS)
 
 TYPES: dict[str, Kind] = {
     "arcee": Kind("ArceeConfig", gated=False),
-    "bloom": Kind("BloomConfig", gated=False, tied=True, ffn=4, keys=_BLOOM_KEYS),
+    "bloom": _older("BloomConfig", keys=_BLOOM_KEYS),
     "cohere": Kind("CohereConfig", tied=True),
     "cohere2": Kind("Cohere2Config", tied=True),
     "deepseek_v2": Kind("DeepseekV2Config", experts="after_first"),
     "deepseek_v3": Kind("DeepseekV3Config", experts="after_first"),
-    "falcon": Kind(
-        "FalconConfig",
-        gated=False,
-        tied=True,
-        ffn=4,
-        multi_query="multi_query",
-        keys=_FALCON_KEYS,
-    ),
+    "falcon": _older("FalconConfig", multi_query=_MULTI, keys=_FALCON_KEYS),
     "gemma": Kind("GemmaConfig", tied=True, head_dim=256),
     "gemma2": Kind("Gemma2Config", tied=True, head_dim=256),
     "gemma3_text": Kind("Gemma3TextConfig", tied=True, head_dim=256),
     "glm4": Kind("Glm4Config", head_dim=128),
     "glm4_moe": Kind("Glm4MoeConfig", experts="after_first"),
-    "gpt2": Kind(
-        "GPT2Config", gated=False, tied=True, ffn=4, positions=True, keys=_GPT2_KEYS
-    ),
-    "gpt_bigcode": Kind(
-        "GPTBigCodeConfig",
-        gated=False,
-        tied=True,
-        ffn=4,
-        positions=True,
-        multi_query="multi_query",
-        keys=_GPT2_KEYS,
-    ),
+    "gpt2": _gpt("GPT2Config"),
+    "gpt_bigcode": _gpt("GPTBigCodeConfig", multi_query=_MULTI),
     "gpt_neox": Kind("GPTNeoXConfig", gated=False),
     "gpt_oss": Kind("GptOssConfig", head_dim=64, experts="all"),
     "gptj": Kind("GPTJConfig", gated=False, ffn=4, keys=_GPT2_KEYS),
@@ -104,13 +91,7 @@ TYPES: dict[str, Kind] = {
     "olmo": Kind("OlmoConfig"),
     "olmo2": Kind("Olmo2Config"),
     "olmoe": Kind("OlmoeConfig", experts="all"),
-    "opt": Kind(
-        "OPTConfig",
-        gated=False,
-        tied=True,
-        positions=True,
-        keys={"intermediate_size": ("ffn_dim",)},
-    ),
+    "opt": _gpt("OPTConfig", ffn=0, keys={"intermediate_size": ("ffn_dim",)}),
     "phi": Kind("PhiConfig", gated=False),
     "phi3": Kind("Phi3Config"),
     "phimoe": Kind("PhimoeConfig", experts="all"),

@@ -122,7 +122,12 @@ class _Resolver:
         if name == "oc.decode":
             return arguments[-1]
         if name == "oc.env":
-            return self._environment(*arguments)
+            variable, *default = arguments
+            given = self.asked.setting(str(variable))
+            if given is not None:
+                return plain_value(given)
+            hint = named("settings", {str(variable): "VALUE"})
+            return default[0] if default else Unknown(str(variable), hint)
         apply = _RESOLVERS.get(name)
         numbers = all(
             isinstance(value, int | float)
@@ -136,14 +141,6 @@ class _Resolver:
             return apply(*arguments)
         except (TypeError, ValueError, ZeroDivisionError, OverflowError):
             return Unknown(text)
-
-    def _environment(self, name: Any, *default: Any) -> Any:
-        given = self.asked.setting(str(name))
-        if given is not None:
-            return plain_value(given)
-        if default:
-            return default[0]
-        return Unknown(str(name), named("settings", {str(name): "VALUE"}))
 
 
 def _absolute(name: str, key: str) -> str:

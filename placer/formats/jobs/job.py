@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from placer.assumed import RATE
 from placer.base.arguments import (
     NOTHING,
     NUMBER,
@@ -22,7 +21,7 @@ from placer.base.arguments import (
 from placer.base.errors import InputError, Problem, capped, refuse
 from placer.base.naming import entry, named
 from placer.documents import closest
-from placer.documents.recognise import checked_name
+from placer.documents.recognise import Source, Text, checked_name
 from placer.documents.tree import visible
 from placer.formats.jobs import report
 from placer.formats.jobs.convert import assumptions, changed_job, to_job, to_text
@@ -38,12 +37,10 @@ from placer.formats.jobs.findings import (
 )
 from placer.formats.jobs.opened import include, open_source
 from placer.formats.jobs.registry import FORMATS
-from placer.formats.jobs.settle import settle
+from placer.formats.jobs.settings import plain_value
+from placer.formats.jobs.settle import TIME, settle
 from placer.job.model import Job
 from placer.topology.model import Topology
-
-if TYPE_CHECKING:
-    from placer.documents.recognise import Source, Text
 
 _JOB_KEY = "job."
 
@@ -209,41 +206,33 @@ def _settled(texts: Sequence[Text], options: Options) -> Findings:
     joined = join(findings)
     joined.source = texts[0].shown
     settle(joined, options.machine, options.asks_time)
-    _refuse_all(joined)
+    # What options give is not asked for.
+    given = {key for key, fact in joined.facts.items() if fact.kind == "given"}
+    missing = [problem for problem in joined.asked if problem.key not in given]
+    if problems := [*joined.problems, *missing]:
+        # A file that is not there comes first, as the rest may follow from it.
+        notes = (f"{joined.source}: {one_line(note)}" for note in joined.notes)
+        raise InputError(capped([*joined.missing, *problems]), notes=notes)
     if options.strict:
         refuse(report.doubts(joined))
     return joined
 
 
-def _refuse_all(joined: Findings) -> None:
-    """Refuse what is wrong and what is missing.
-
-    A file that is not there comes first, as the rest may follow from it. What options
-    give is not asked for.
-    """
-    given = {key for key, fact in joined.facts.items() if fact.kind == "given"}
-    asked = [problem for problem in joined.asked if problem.key not in given]
-    if problems := [*joined.problems, *asked]:
-        notes = (f"{joined.source}: {one_line(note)}" for note in joined.notes)
-        raise InputError(capped([*joined.missing, *problems]), notes=notes)
-
-
 def _given(options: Options) -> Findings:
     """What the options say of the job, as a source that counts more than any file."""
-    values: dict[str, tuple[Scalar, str]] = {
+    values: dict[str, tuple[Scalar | None, str]] = {
         key: (value, entry("settings", f"{_JOB_KEY}{key}"))
         for key, value in _keys_set(options).items()
     }
-    if options.gpus is not None:
-        values[GPUS] = options.gpus, named("gpus")
-    if options.tflops is not None:
-        values["compute.tflops_per_gpu"] = options.tflops, named("tflops")
-    if options.micro_batch_time is not None:
-        time = options.micro_batch_time
-        values["compute.micro_batch_time"] = time, named("micro_batch_time")
+    values |= {
+        GPUS: (options.gpus, named("gpus")),
+        RATE: (options.tflops, named("tflops")),
+        TIME: (options.micro_batch_time, named("micro_batch_time")),
+    }
     found = Findings("")
     for key, (value, origin) in values.items():
-        found.facts[key] = Fact(value, "given", origin, Place(origin))
+        if value is not None:
+            found.facts[key] = Fact(value, "given", origin, Place(origin))
     if options.gpus is not None and options.gpus < 1:
         found.problem(GPUS, "must be 1 or more")
     return found
@@ -252,18 +241,10 @@ def _given(options: Options) -> Findings:
 def _keys_set(options: Options) -> dict[str, Scalar]:
     """Values of ``job.KEY`` by the key of the job."""
     return {
-        key.removeprefix(_JOB_KEY): _scalar(text)
+        key.removeprefix(_JOB_KEY): plain_value(text)
         for key, text in (options.settings or {}).items()
         if key.startswith(_JOB_KEY)
     }
-
-
-def _scalar(text: str) -> Scalar:
-    """A value as YAML has it: a number, true or false, or a text."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return {"true": True, "false": False}.get(text, text)
 
 
 def _unused(options: Options, asked: Asked) -> list[Problem]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import InputError
-from placer.documents import files, open_document
+from placer.documents import Document, Section, Value, files, open_document
 from placer.documents.keys import DURATION, TEXT, integer, key, number, special
 from placer.documents.presets import is_preset
 from placer.documents.records import nested, read
@@ -23,7 +23,6 @@ from placer.job.roles import MAX_RANKS, job_or_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from placer.documents import Document, Section, Value
     from placer.documents.recognise import Source
     from placer.topology.model import Topology
 

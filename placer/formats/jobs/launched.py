@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from placer.base.errors import InputError, Problem
 from placer.documents.files import is_file, read_text
 from placer.formats.jobs.findings import Asked
-from placer.formats.jobs.shell import read_script
+from placer.formats.jobs.shell import Command, Script, Text, read_script
 from placer.formats.jobs.shell.text import readable
 from placer.formats.jobs.starter import options_of, starter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from placer.formats.jobs.shell import Command, Script, Text
 
 _BY_NODE = (
     *("torchrun-c10d", "torchrun-static", "accelerate", "accelerate-c10d"),

@@ -10,11 +10,11 @@ from math import prod
 
 from placer.base.errors import InputError
 from placer.base.naming import named
-from placer.documents import parse_document
 from placer.formats.jobs.findings import DP_MULTIPLE, GPUS, Asked, Findings, Place
 from placer.formats.jobs.fsdp import bucket_of_a_layer
 from placer.formats.jobs.hf import LATENT
-from placer.formats.jobs.settings import Settings, settings_of
+from placer.formats.jobs.reading import of_yaml
+from placer.formats.jobs.settings import Settings, reader
 
 # Names of ``mesh_axes``, and the axis of a job that each is part of.
 _MESH = {
@@ -53,30 +53,27 @@ _FOLDERS = ("models", "../models", "../../models", ".")
 _NO_ORDER = "which no order of a job says"
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a MaxText configuration, or of the shape of one of its models."""
-    found = Findings(source)
-    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
+@reader(of_yaml)
+def read(settings: Settings) -> None:
+    """Take what a MaxText configuration says, or the shape of one of its models."""
     name = settings.text("model_name")
     if name and not settings.get("base_emb_dim"):
-        _include_model(settings, name, asked)
+        _include_model(settings, name)
     _read_shape(settings)
     if not settings.get("base_emb_dim") or settings.get("per_device_batch_size"):
         _read_run(settings)
-    settings.leave()
-    return found
 
 
-def _include_model(settings: Settings, name: str, asked: Asked) -> None:
+def _include_model(settings: Settings, name: str) -> None:
     """Add the shape that MaxText looks up by ``model_name``."""
     found = settings.found
     for folder in _FOLDERS:
-        included = asked.include(found.source, f"{folder}/{name}.yml")
+        included = settings.asked.include(found.source, f"{folder}/{name}.yml")
         # A configuration may have the name of its model.
         if included is None or included[1] == found.source:
             continue
         try:
-            shape = settings_of(parse_document(*included, aliases=True), found).values
+            shape = of_yaml(*included, found, Asked()).values
         except InputError as error:
             found.problems += error.problems
             return
@@ -89,8 +86,7 @@ def _include_model(settings: Settings, name: str, asked: Asked) -> None:
 
 def _read_shape(settings: Settings) -> None:
     found = settings.found
-    for fact, key in _SHAPE.items():
-        settings.copy(fact, key)
+    settings.copy_all(_SHAPE)
     _read_block(settings)
     latent = settings.text("attention_type") == "mla"
     # base.yml has these for models without latent attention too.
@@ -107,12 +103,11 @@ def _read_shape(settings: Settings) -> None:
         found.read("model.head_dim", width, settings.place("head_dim"))
     if hidden:
         parts = len(settings.texts("mlp_activations")) or 2
-        place = settings.place("mlp_activations")
-        found.derive("model.gated", parts > 1, f"{parts} mlp_activations", place)
-        tied = settings.copy_flag("model.tied_embeddings", "logits_via_embedding")
-        if tied is None:
-            rule = "default of MaxText: logits_via_embedding false"
-            found.derive("model.tied_embeddings", False, rule)
+        key = "mlp_activations"
+        settings.derive("model.gated", parts > 1, f"{parts} mlp_activations", key)
+        usual = False, "default of MaxText: logits_via_embedding false"
+        key = "logits_via_embedding"
+        settings.copy_flag("model.tied_embeddings", key, usual=usual)
     _read_experts(settings)
 
 
@@ -156,8 +151,8 @@ def _read_experts(settings: Settings) -> None:
 def _read_run(settings: Settings) -> None:
     """Axes and batch, with the defaults of base.yml."""
     found = settings.found
-    if settings.copy("sequence", "max_target_length") is None:
-        found.derive("sequence", 2048, "default of MaxText: max_target_length 2048")
+    usual = 2048, "default of MaxText: max_target_length 2048"
+    settings.copy("sequence", "max_target_length", usual=usual)
     settings.copy(GPUS, "compile_topology_num_devices")
     sizes = dict.fromkeys((*_MESH.values(), "tensor_sequence"), 1)
     rest = ""
@@ -176,8 +171,7 @@ def _read_run(settings: Settings) -> None:
     if sizes["cp"] > 1:
         rule = "context axis of MaxText"
         found.derive("context_parallel.communication", "all_gather", rule)
-    place = settings.place("ici_data_parallelism", "dcn_data_parallelism")
-    _read_replicas(settings, sizes, rest, place)
+    _read_replicas(settings, sizes, rest)
     _read_batch(settings, sizes)
     if settings.text("remat_policy") == "full":
         settings.recomputed("remat_policy", "remat_policy full")
@@ -191,11 +185,10 @@ def _degree(settings: Settings, level: str, name: str) -> int:
     return usual if value is None else value or 1
 
 
-def _read_replicas(
-    settings: Settings, sizes: dict[str, int], rest: str, place: Place
-) -> None:
+def _read_replicas(settings: Settings, sizes: dict[str, int], rest: str) -> None:
     """Data-parallel size, sharding and the order of the ranks."""
     found = settings.found
+    place = settings.place("ici_data_parallelism", "dcn_data_parallelism")
     data, fsdp, ep = sizes["data"], sizes["fsdp"], sizes["ep"]
     if not rest:
         rule = f"data {data} x fsdp {fsdp} x expert {ep}"
@@ -215,8 +208,8 @@ def _read_replicas(
     found.derive("parallelism.order", order, "mesh_axes of MaxText")
     if ep > 1:
         found.derive("parallelism.etp", 1, "experts are not cut by tp")
-    found.rules.append(lambda joined: _shard(joined, sizes, rest, place))
-    found.rules.append(bucket_of_a_layer)
+    found.later(_shard, sizes, rest, place)
+    found.later(bucket_of_a_layer)
 
 
 def _parts(sizes: dict[str, int], rest: str) -> int:
@@ -235,22 +228,18 @@ def _shard(found: Findings, sizes: dict[str, int], rest: str, place: Place) -> N
         return
     replicas = parts if rest == "fsdp" else dp // parts
     rule = f"data {replicas}, fsdp and expert {dp // replicas}"
-    if replicas == 1:
-        found.derive("data_parallel.sharding", "zero3", rule, place)
-    elif dp == replicas:
-        found.derive("data_parallel.sharding", "ddp", rule, place)
-    else:
-        found.derive("data_parallel.sharding", "hsdp", rule, place)
+    sharding = "zero3" if replicas == 1 else "ddp" if replicas == dp else "hsdp"
+    found.derive("data_parallel.sharding", sharding, rule, place)
+    if sharding == "hsdp":
         size = dp // replicas * cp
         found.derive("data_parallel.shard_size", size, f"{rule}, cp {cp}", place)
 
 
 def _read_batch(settings: Settings, sizes: dict[str, int]) -> None:
     """``per_device_batch_size`` is of a GPU: a replica has that of all its GPUs."""
-    found, key = settings.found, "per_device_batch_size"
+    key = "per_device_batch_size"
     each = settings.number(key)
     each = 12.0 if each is None else each
-    place = settings.place(key)
     steps = settings.integer("gradient_accumulation_steps") or 1
     pieces = 1
     if sizes["pp"] > 1:
@@ -262,5 +251,6 @@ def _read_batch(settings: Settings, sizes: dict[str, int]) -> None:
         settings.refuse(key, f"{each:g} x {gpus} GPUs of a replica is no whole batch")
         return
     rule = f"{key} {each:g} x {gpus} GPUs of a replica"
-    found.derive("micro_batch", int(whole), rule, place)
-    found.derive("micro_batches", steps * pieces, "gradient_accumulation_steps", place)
+    settings.derive("micro_batch", int(whole), rule, key)
+    rule = "gradient_accumulation_steps"
+    settings.derive("micro_batches", steps * pieces, rule, key)

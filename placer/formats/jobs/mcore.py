@@ -44,15 +44,19 @@ def read_sizes(settings: Settings, prefix: str) -> None:
     core_rules.order(settings.found, settings.place(key) if mapped else None)
 
 
+def ones(found: Findings, rule: str) -> None:
+    """Set axes of which no size is said to 1."""
+    for axis in ("tp", "pp", "cp", "ep"):
+        found.derive(f"parallelism.{axis}", 1, rule)
+
+
 def read_shape(settings: Settings, prefix: str) -> None:
     """Take the shape of a model as far as it is said."""
-    found = settings.found
-    for fact, key in _SHAPE.items():
-        settings.copy(fact, prefix + key)
+    settings.copy_all(_SHAPE, prefix)
     gated = settings.flag(prefix + "gated_linear_unit", prefix + "swiglu")
     place = settings.place(prefix + "gated_linear_unit")
     if gated is not None:
-        found.read("model.gated", gated, place)
+        settings.found.read("model.gated", gated, place)
     key = "share_embeddings_and_output_weights"
     settings.copy_flag("model.tied_embeddings", prefix + key)
 
@@ -66,7 +70,7 @@ def read_rest(settings: Settings, prefix: str) -> None:
     for end in ("embedding", "loss"):
         key = f"{prefix}account_for_{end}_in_pipeline_split"
         if settings.flag(key):
-            found.derive(f"stages.{end}", 1, key, settings.place(key))
+            settings.derive(f"stages.{end}", 1, key, key)
     way = settings.choice(core_rules.CONTEXT_WAYS, prefix + "cp_comm_type")
     if way:
         found.derive("context_parallel.communication", way, f"cp_comm_type {way}")
@@ -82,7 +86,7 @@ def read_rest(settings: Settings, prefix: str) -> None:
         settings.not_modelled(prefix + "mtp_num_layers", "work on the last stage")
     overlap = settings.flag(prefix + "overlap_p2p_comm") is not False
     even = not uneven and not settings.get(prefix + "pipeline_model_parallel_layout")
-    found.rules.append(lambda joined: _apply_rules(joined, overlap=overlap, even=even))
+    found.later(_apply_rules, overlap, even)
 
 
 def _read_recompute(settings: Settings, prefix: str) -> None:
@@ -119,12 +123,12 @@ def _read_dispatch(settings: Settings, prefix: str) -> None:
     if settings.flag(prefix + "moe_enable_deepep"):
         kind = "flex"
     if kind in core_rules.DISPATCHES:
-        found, way = settings.found, core_rules.DISPATCHES[kind]
-        rule, place = f"moe_token_dispatcher_type {kind}", settings.place(key)
-        found.derive("expert_parallel.dispatch", way, rule, place)
+        way, rule = core_rules.DISPATCHES[kind], f"moe_token_dispatcher_type {kind}"
+        settings.derive("expert_parallel.dispatch", way, rule, key)
         if way == "deduplicated":
             key = prefix + "moe_flex_dispatcher_backend"
-            core_rules.equal_parts(found, settings.text(key), settings.place(key))
+            backend, place = settings.text(key), settings.place(key)
+            core_rules.equal_parts(settings.found, backend, place)
     elif kind:
         settings.not_modelled(key, f"experts by {kind}")
 
@@ -147,9 +151,7 @@ def read_ddp(settings: Settings, prefix: str, optimizer: str) -> None:
         found.assume("data_parallel.sharding", "zero1", "as all its recipes do")
     key = prefix + "num_distributed_optimizer_instances"
     instances, place = settings.integer(key) or 1, settings.place(key)
-    found.rules.append(
-        lambda joined: core_rules.optimizer_instances(joined, instances, place)
-    )
+    found.later(core_rules.optimizer_instances, instances, place)
     settings.copy_flag("data_parallel.overlap_reduce", prefix + "overlap_grad_reduce")
     settings.copy_flag("data_parallel.overlap_gather", prefix + "overlap_param_gather")
     size = prefix + "bucket_size"
@@ -158,13 +160,12 @@ def read_ddp(settings: Settings, prefix: str, optimizer: str) -> None:
     if settings.flag(aware):
         types = [settings.text(optimizer + name) for name in core_rules.STATE_TYPES]
         core_rules.optimizer_states(found, types, settings.place(aware))
-    fp32 = settings.flag(prefix + "grad_reduce_in_fp32")
-    if fp32 is not None:
-        place = settings.place(prefix + "grad_reduce_in_fp32")
-        found.derive("bytes.gradient", 4 if fp32 else 2, "grad_reduce_in_fp32", place)
+    key = prefix + "grad_reduce_in_fp32"
+    if (fp32 := settings.flag(key)) is not None:
+        settings.derive("bytes.gradient", 4 if fp32 else 2, "grad_reduce_in_fp32", key)
 
 
-def _apply_rules(found: Findings, *, overlap: bool, even: bool) -> None:
+def _apply_rules(found: Findings, overlap: bool, even: bool) -> None:
     """Derive what follows from the sizes of all sources."""
     core_rules.messages(found, overlap=overlap)
     core_rules.sequence_parallel(found)

@@ -16,10 +16,9 @@ from placer.formats.jobs.findings import (
     Asked,
     Findings,
     Place,
-    Scalar,
     Unknown,
 )
-from placer.formats.jobs.settings import Setting, Settings, plain_value
+from placer.formats.jobs.settings import Setting, Settings, Usual, plain_value
 from placer.formats.jobs.shell import read_script
 from placer.formats.jobs.shell.questions import note_left_out, setting_of
 from placer.job.models import read_model
@@ -63,6 +62,10 @@ _NODES, _EACH = ("DGXNNODES", "NNODES"), ("DGXNGPU", "GPUS_PER_NODE")
 _LORA = "LORA_A2A", "LORA_DIM", "LORA_RANK", "LORA_ALPHA"
 _MODELS = {"8b": "llama3.1-8b", "405b": "llama3.1-405b"}
 _ASSUMED = Place(f"{_CUSTOM} of v5.0")  # where defaults stand that no file gives
+_SHAPE = (
+    *("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated"),
+    "tied_embeddings",
+)
 _LEAST_BUCKET = 1_000_000
 _SHARDS, _MODEL = "USE_DIST_OPTIMIZER", ("MODEL_SIZE", "SIZE")
 _SEQUENCE = 8192
@@ -71,18 +74,18 @@ _SEQUENCE = 8192
 class _Variables(Settings):
     """Variables at the end of the scripts, with the defaults of ``custom.yaml``."""
 
-    def take(self, key: str, *names: str) -> Scalar | None:
-        """Take a fact of a job; None where it is not told."""
+    def take(self, key: str, *names: str, usual: Usual | None = None) -> None:
+        """Take a fact of a job; ``usual`` where it is not told."""
         read = self.flag if key in _FLAGS else self.integer
         value = read(*names, fact=key)
         if value is None:
-            return None
-        if self.place(*names) == _ASSUMED:
+            if usual is not None:
+                self.found.derive(key, *usual)
+        elif self.place(*names) == _ASSUMED:
             why = f"{names[0]} of v5.0, as {_CUSTOM} is missing"
             self.found.assume(key, value, why)
         else:
             self.found.read(key, value, self.place(*names))
-        return value
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
@@ -107,7 +110,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
             f"SEGMENT {segment[1].value}: so many nodes lie in one domain; a job says "
             "it as require"
         )
-    found.rules.append(_derive)
+    found.later(_derive)
     return found
 
 
@@ -155,10 +158,9 @@ def _world(found: Findings, variables: _Variables) -> None:
 def _axes(found: Findings, variables: _Variables) -> None:
     for key, names in _SIZES.items():
         is_axis = key.startswith("parallelism.") and key != "parallelism.etp"
-        if variables.take(key, *names) is None and is_axis:
-            found.derive(key, 1, "not set")
-    if variables.take("parallelism.vp", "INTERLEAVED_PIPELINE") is None:
-        found.derive("parallelism.vp", 1, "INTERLEAVED_PIPELINE is not set")
+        variables.take(key, *names, usual=(1, "not set") if is_axis else None)
+    name = "INTERLEAVED_PIPELINE"
+    variables.take("parallelism.vp", name, usual=(1, f"{name} is not set"))
     name = "TP_PP_DP_MAPPING"
     core_rules.order(found, variables.place(name) if variables.flag(name) else None)
     for key, name in (("embedding", "ASYM_PP_EMBED"), ("loss", "ASYM_PP_LOSS")):
@@ -186,19 +188,21 @@ def _batch(found: Findings, variables: _Variables) -> None:
 
 def _overlaps(found: Findings, variables: _Variables) -> None:
     for key, name in _FLAGS.items():
-        if variables.take(key, name) is None:
-            found.derive(key, False, f"{name} is not set")
+        variables.take(key, name, usual=(False, f"{name} is not set"))
     key = "data_parallel.sharding"
     sharded, place = variables.flag(_SHARDS, fact=key), variables.place(_SHARDS)
-    if sharded is None:
-        found.assume(key, "zero1", "the distributed optimizer")
-    elif place == _ASSUMED:
-        found.assume(key, "zero1" if sharded else "ddp", "as in v5.0")
+    sharding = "ddp" if sharded is False else "zero1"
+    if sharded is None or place == _ASSUMED:
+        why = "the distributed optimizer" if sharded is None else "as in v5.0"
+        found.assume(key, sharding, why)
     else:
-        found.read(key, "zero1" if sharded else "ddp", place)
+        found.read(key, sharding, place)
     found.derive("bytes.activation", 2, "bf16 between the products")
     found.derive("bytes.gradient", 2, "gradients are reduced in bf16")
-    _precision(found, variables)
+    # FP4 where it is on, else FP8 and its recipe.
+    if name := next(filter(variables.flag, ("FP4", "FP8")), ""):
+        recipe, place = variables.text(f"{name}_RECIPE"), variables.place(name)
+        core_rules.precision(found, name.lower(), recipe, place)
     # AMD's name is the other one.
     gather = "FP8_PARAM_GATHER", "FP8_PARAMS"
     if variables.flag(*gather):
@@ -210,16 +214,6 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
     if bucket and bucket >= _LEAST_BUCKET:
         found.read(key, bucket, variables.place("BUCKET_SIZE"))
     core_rules.messages(found, overlap=bool(variables.flag("OVERLAP_P2P_COMM")))
-
-
-def _precision(found: Findings, variables: _Variables) -> None:
-    """FP4 where it is on, else FP8 and its recipe."""
-    for name in ("FP4", "FP8"):
-        if variables.flag(name):
-            recipe = variables.text(f"{name}_RECIPE")
-            place = variables.place(name)
-            core_rules.precision(found, name.lower(), recipe, place)
-            return
 
 
 def _model(found: Findings, variables: _Variables) -> None:
@@ -234,9 +228,8 @@ def _model(found: Findings, variables: _Variables) -> None:
     model = read_model(name)
     rule = f"MODEL_SIZE {size} is {name}"
     found.derive("model.name", name, rule, place)
-    for key in ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated"):
+    for key in _SHAPE:
         found.derive(f"model.{key}", getattr(model, key), rule, place)
-    found.derive("model.tied_embeddings", model.tied_embeddings, rule, place)
     name, key = "OVERWRITTEN_NUM_LAYERS", "model.layers"
     if layers := variables.integer(name, minimum=0, fact=key):
         found.read(key, layers, variables.place(name))

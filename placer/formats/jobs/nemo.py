@@ -9,20 +9,23 @@ Sources: NVIDIA-NeMo/Megatron-Bridge 067f987d, ``src/megatron/bridge/training/``
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
-from placer.documents import parse_document
 from placer.formats.jobs import adapters, core_rules, mcore
-from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings
+from placer.formats.jobs.findings import (
+    GLOBAL_BATCH,
+    GPUS,
+    Asked,
+    Findings,
+    Place,
+    Scalar,
+)
 from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.interpolation import resolved
-from placer.formats.jobs.python_config import Library, python_values
-from placer.formats.jobs.settings import Setting, Settings, settings_of
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place, Scalar
+from placer.formats.jobs.python import Library, python_values
+from placer.formats.jobs.reading import of_yaml
+from placer.formats.jobs.settings import Setting, Settings, reader
 
 HF_NAME, NAME = "model.hf_path", "recipe"
 _LAYOUT = ("pipeline_model_parallel_layout",)
@@ -76,9 +79,8 @@ _LIBRARY = Library(
 _IS_PYTHON = re.compile(r"^(?:from|import) (?:megatron\.bridge|nemo)\b", re.MULTILINE)
 _FROM_HF = re.compile(r"from_(?:hf_)?pretrained\(\s*['\"]([^'\"]+)['\"]")
 _GPUS = re.compile(r"_([0-9]{1,6})gpus?_")
-
-
 _MODEL, _DDP = "model.", "ddp."
+# Keys of FlagScale, whose sections look like NeMo's.
 _FLAGSCALE = (
     *("system.tensor_model_parallel_size", "system.pipeline_model_parallel_size"),
     *("system.precision.", "system.checkpoint."),
@@ -109,19 +111,34 @@ def recipe_values(text: str, source: str, asked: Asked) -> dict[str, Setting]:
     return values
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a recipe of Megatron-Bridge, or of a YAML of it or of NeMo."""
-    found = Findings(source)
-    whole = _IS_PYTHON.search(text) is not None
-    if whole:
-        settings = Settings(found, recipe_values(text, source, asked), asked)
-    else:
-        settings = settings_of(parse_document(text, source, aliases=True), found, asked)
-        settings.values = resolved(settings.values, asked)
-        _refuse_others(settings)
+class _Recipe(Settings):
+    """The values of a whole configuration, as a recipe returns them."""
+
+
+def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
+    """A recipe, or a YAML; one of FlagScale is refused."""
+    if _IS_PYTHON.search(text):
+        return _Recipe(found, recipe_values(text, source, asked), asked)
+    settings = of_yaml(text, source, found, asked)
+    settings.values = resolved(settings.values, asked)
+    keys = [key for key in settings.values if key.startswith(_FLAGSCALE)]
+    if keys and not (settings.has("trainer.") or "trainer" in settings.values):
+        message = "a file of FlagScale, whose keys are flags of Megatron-LM"
+        hint = "it is not read: say what it starts, megatron:SCRIPT.sh"
+        place = settings.values[keys[0]].place
+        raise InputError([Problem(message, *place, keys[0].partition(".")[0], hint)])
+    return settings
+
+
+@reader(_opened)
+def read(settings: Settings) -> None:
+    """Take what a recipe of Megatron-Bridge says, or a YAML of it or of NeMo."""
+    whole = isinstance(settings, _Recipe)
+    older = any(settings.get(key) for key in _OLDER) and not whole
+    if not (whole or older):
+        _ask_for_sizes(settings)
     mcore.read_sizes(settings, _MODEL)
     mcore.read_shape(settings, _MODEL)
-    older = any(settings.get(key) for key in _OLDER) and not whole
     settings.copy("model.vocab_multiple", "model.make_vocab_size_divisible_by")
     if older:
         _read_older(settings)
@@ -130,32 +147,23 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     _read_batch(settings)
     _read_overlap(settings)
     mcore.read_rest(settings, _MODEL)
-    _read_gpus(settings)
+    # NeMo 1 says devices and nodes.
+    keys = "trainer.devices", "trainer.num_nodes"
+    each, nodes = map(settings.integer, keys)
+    if each and nodes:
+        rule = f"{nodes} nodes x {each} devices"
+        settings.derive(GPUS, each * nodes, rule, keys[0])
     adapters.read_bridge(settings)
     ask_for_model(settings, HF_NAME)
     _complete(settings, whole, older)
-    settings.leave()
-    return found
-
-
-def _refuse_others(settings: Settings) -> None:
-    """Refuse the files of FlagScale, whose sections look like NeMo's."""
-    sections = {key.partition(".")[0] for key in settings.values}
-    keys = [key for key in settings.values if key.startswith(_FLAGSCALE)]
-    if keys and "trainer" not in sections:
-        message = "a file of FlagScale, whose keys are flags of Megatron-LM"
-        hint = "it is not read: say what it starts, megatron:SCRIPT.sh"
-        place = settings.values[keys[0]].place
-        raise InputError([Problem(message, *place, keys[0].partition(".")[0], hint)])
 
 
 def _read_older(settings: Settings) -> None:
     """Keys that NeMo 1 has and Megatron-Bridge has not."""
     found = settings.found
-    activation = settings.text("model.activation")
-    if activation:
-        rule, place = f"activation {activation}", settings.place("model.activation")
-        found.derive("model.gated", activation.endswith("glu"), rule, place)
+    if activation := settings.text("model.activation"):
+        rule, is_gated = f"activation {activation}", activation.endswith("glu")
+        settings.derive("model.gated", is_gated, rule, "model.activation")
     settings.copy_flag("overlap.tp", "model.ub_tp_comm_overlap")
     if settings.flag("model.fp8"):
         place = settings.place("model.fp8")
@@ -163,14 +171,11 @@ def _read_older(settings: Settings) -> None:
         settings.not_modelled("model.fp8", "products in fp8")
         if settings.flag("model.fp8_params"):
             found.derive("bytes.parameter_gather", 1, "fp8_params")
-    optimizer = settings.text("model.optim.name")
-    if optimizer:
-        sharded = optimizer in _SHARDED
+    if optimizer := settings.text("model.optim.name"):
         rule, place = f"optim {optimizer}", settings.place("model.optim.name")
-        kind = "zero1" if sharded else "ddp"
+        kind = "zero1" if optimizer in _SHARDED else "ddp"
         found.derive("data_parallel.sharding", kind, rule, place)
-        wire = settings.text("model.optim.grad_sync_dtype")
-        if wire:
+        if wire := settings.text("model.optim.grad_sync_dtype"):
             width = 2 if wire in ("bf16", "fp16", "16") else 4
             found.derive("bytes.gradient", width, f"grad_sync_dtype {wire}", place)
     for fact, key in (("reduce", "grad"), ("gather", "param")):
@@ -221,7 +226,7 @@ def _read_overlap(settings: Settings) -> None:
     """What ``comm_overlap`` turns on where there is data parallelism."""
     found = settings.found
     keys = [key for key in settings.values if key.startswith("comm_overlap")]
-    if settings.unknown("comm_overlap") is not None:
+    if settings.unknown("comm_overlap"):
         settings.flag("comm_overlap")
     if not keys or (len(keys) == 1 and not settings.get(keys[0])):
         return
@@ -231,7 +236,7 @@ def _read_overlap(settings: Settings) -> None:
     for fact, key in (("reduce", "grad_reduce"), ("gather", "param_gather")):
         name = f"comm_overlap.overlap_{key}"
         settings.copy_flag(f"data_parallel.overlap_{fact}", name)
-    found.rules.append(lambda joined: _overlaps(joined, place))
+    found.later(_overlaps, place)
 
 
 def _overlaps(found: Findings, place: Place) -> None:
@@ -242,41 +247,25 @@ def _overlaps(found: Findings, place: Place) -> None:
             found.derive(f"data_parallel.{key}", True, rule, place)
 
 
-def _read_gpus(settings: Settings) -> None:
-    """NeMo 1 says devices and nodes."""
-    keys = "trainer.devices", "trainer.num_nodes"
-    each, nodes = map(settings.integer, keys)
-    if each and nodes:
-        rule, place = f"{nodes} nodes x {each} devices", settings.place(keys[0])
-        settings.found.derive(GPUS, each * nodes, rule, place)
-
-
 def _complete(settings: Settings, whole: bool, older: bool) -> None:
     """Sizes that are not said: 1 in a whole recipe, else those of another file.
 
     NeMo 1 has no recipes, and 1 for all that its file leaves out.
     """
     found = settings.found
-    if older:
-        for axis in ("tp", "pp", "cp", "ep"):
-            found.derive(f"parallelism.{axis}", 1, "default of NeMo 1")
-        return
-    if whole:
-        for axis in ("tp", "pp", "cp", "ep"):
-            found.derive(f"parallelism.{axis}", 1, "default of Megatron-Core")
-        name = settings.text(NAME)
-        if not found.has(GPUS) and (gpus := _GPUS.search(name)):
-            found.notes.append(f"{name} is named after {gpus[1]} GPUs")
-        return
-    place = settings.place("model.tensor_model_parallel_size", "train.micro_batch_size")
-    found.rules.insert(0, lambda joined: _ask_for_sizes(joined, place))
+    if older or whole:
+        mcore.ones(found, f"default of {'NeMo 1' if older else 'Megatron-Core'}")
+    name = settings.text(NAME) if whole else ""
+    if not found.has(GPUS) and (gpus := _GPUS.search(name)):
+        found.notes.append(f"{name} is named after {gpus[1]} GPUs")
 
 
-def _ask_for_sizes(found: Findings, place: Place) -> None:
+def _ask_for_sizes(settings: Settings) -> None:
     """Ask for sizes that no source says: they are the recipe's, and not 1."""
+    place = settings.place("model.tensor_model_parallel_size", "train.micro_batch_size")
     for axis in ("tp", "pp", "cp"):
         key = f"parallelism.{axis}"
-        if not found.has(key):
-            joined = f"join the recipe, {named('job', 'nemo:RECIPE.py')}"
-            hint = f"{joined}, or {named('settings', {f'job.{key}': 'N'})}"
-            found.ask(key, "no file says it, the recipe does", hint, place)
+        joined = f"join the recipe, {named('job', 'nemo:RECIPE.py')}"
+        hint = f"{joined}, or {named('settings', {f'job.{key}': 'N'})}"
+        message = "no file says it, the recipe does"
+        settings.found.ask_later(key, message, hint, place)

@@ -7,14 +7,14 @@ Sources: NVIDIA-NeMo/RL 7ea279ab, ``nemo_rl/models/policy/`` and
 from __future__ import annotations
 
 from placer.base.errors import InputError, Problem
-from placer.documents import parse_document
 from placer.documents.tree import visible
 from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
 from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.interpolation import resolved
-from placer.formats.jobs.settings import Setting, Settings, settings_of
+from placer.formats.jobs.reading import of_yaml
+from placer.formats.jobs.settings import Setting, Settings, reader
 
 _MOST_PARENTS = 20
 _POLICY = "policy."
@@ -22,11 +22,14 @@ _MEGATRON, _DTENSOR = "policy.megatron_cfg.", "policy.dtensor_cfg."
 _DDP = f"{_MEGATRON}distributed_data_parallel_config."
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a NeMo-RL configuration and of those it is based on."""
-    found = Findings(source)
+def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
     values = _with_parents(text, source, asked, [])
-    settings = Settings(found, resolved(values, asked), asked)
+    return Settings(found, resolved(values, asked), asked)
+
+
+@reader(_opened)
+def read(settings: Settings) -> None:
+    """Take what a NeMo-RL configuration says, and those it is based on."""
     _read_batch(settings)
     if settings.flag(f"{_MEGATRON}enabled"):
         _read_megatron(settings)
@@ -38,17 +41,13 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         settings.refuse("policy", "neither megatron_cfg nor dtensor_cfg is enabled")
     _read_gpus(settings)
     ask_for_model(settings, "policy.model_name")
-    settings.leave()
-    return found
 
 
 def _with_parents(
     text: str, source: str, asked: Asked, seen: list[str]
 ) -> dict[str, Setting]:
     """Values of a file over those of the files that ``defaults`` names."""
-    own = settings_of(
-        parse_document(text, source, aliases=True), Findings(source)
-    ).values
+    own = of_yaml(text, source, Findings(source), Asked()).values
     names = own.pop("defaults", None)
     merged: dict[str, Setting] = {}
     for name in [] if names is None else _listed(names.value):
@@ -91,8 +90,7 @@ def _read_batch(settings: Settings) -> None:
 def _read_megatron(settings: Settings) -> None:
     found = settings.found
     mcore.read_sizes(settings, _MEGATRON)
-    for axis in ("tp", "pp", "cp", "ep"):
-        found.derive(f"parallelism.{axis}", 1, "default of NeMo-RL")
+    mcore.ones(found, "default of NeMo-RL")
     if found.integer("parallelism.ep", 2) > 1:
         found.derive("parallelism.etp", 1, "default of NeMo-RL")
     elif found.has("parallelism.etp"):
@@ -121,8 +119,8 @@ def _read_dtensor(settings: Settings) -> None:
         key = _DTENSOR + "sequence_parallel"
         settings.copy_flag("tensor_parallel.sequence", key)
     place = settings.place(f"{_DTENSOR}enabled")
-    found.rules.append(lambda joined: shard(joined, 1, False, place))
-    found.rules.append(bucket_of_a_layer)
+    found.later(shard, 1, False, place)
+    found.later(bucket_of_a_layer)
     found.derive("bytes.gradient", 4, "FSDP2 reduces in fp32", place)
     if settings.flag(f"{_DTENSOR}activation_checkpointing"):
         settings.recomputed(f"{_DTENSOR}activation_checkpointing")
@@ -137,10 +135,9 @@ def _read_gpus(settings: Settings) -> None:
     prefix = "policy.generation.colocated."
     apart = settings.flag(f"{prefix}enabled") is False
     taken = settings.integer(f"{prefix}resources.num_nodes") or 0
-    place = settings.place("cluster.num_nodes")
     if apart and 0 < taken < nodes:
         nodes -= taken
     elif apart:
         settings.not_modelled(f"{prefix}enabled", "GPUs that only generate")
     rule = f"{nodes} nodes x {each} GPUs"
-    settings.found.derive(GPUS, each * nodes, rule, place)
+    settings.derive(GPUS, each * nodes, rule, "cluster.num_nodes")

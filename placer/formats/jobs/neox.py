@@ -7,16 +7,11 @@ Sources: EleutherAI/gpt-neox ea7aefd8, ``megatron/neox_arguments/neox_args.py`` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from placer.base.naming import named
-from placer.documents import parse_document
 from placer.formats.jobs.deepspeed import read_deepspeed
-from placer.formats.jobs.findings import GPUS, Asked, Findings
-from placer.formats.jobs.settings import Settings, settings_of
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
+from placer.formats.jobs.findings import GPUS
+from placer.formats.jobs.reading import of_yaml
+from placer.formats.jobs.settings import Settings, reader
 
 _GATED = ("swiglu", "geglu", "reglu", "bilinear", "glu")
 _TOKENIZERS = {"GPT2BPETokenizer": 50257, "CharLevelTokenizer": 512}
@@ -35,10 +30,9 @@ _AXES = {
 }
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a gpt-neox configuration."""
-    found = Findings(source)
-    settings = settings_of(parse_document(text, source, aliases=True), found, asked)
+@reader(of_yaml)
+def read(settings: Settings) -> None:
+    """Take what a gpt-neox configuration says."""
     # Keys may be written either way.
     settings.values = {k.replace("-", "_"): v for k, v in settings.values.items()}
     _read_axes(settings)
@@ -47,8 +41,6 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     settings.copy(GPUS, "global_num_gpus")
     if settings.flag("checkpoint_activations"):
         settings.recomputed("checkpoint_activations")
-    settings.leave()
-    return found
 
 
 def _read_axes(settings: Settings) -> None:
@@ -60,15 +52,13 @@ def _read_axes(settings: Settings) -> None:
         else:
             found.derive(f"parallelism.{axis}", 1, "default of gpt-neox")
     if found.integer("parallelism.tp", 2) > 1:
-        key = "sequence_parallel"
-        if settings.copy_flag("tensor_parallel.sequence", key) is None:
-            found.derive("tensor_parallel.sequence", False, "default of gpt-neox")
+        usual, key = (False, "default of gpt-neox"), "sequence_parallel"
+        settings.copy_flag("tensor_parallel.sequence", key, usual=usual)
 
 
 def _read_model(settings: Settings) -> None:
     found = settings.found
-    for fact, key in _SHAPE.items():
-        settings.copy(fact, key)
+    settings.copy_all(_SHAPE)
     hidden, heads = found.integer("model.hidden"), found.integer("model.heads")
     if settings.copy("model.kv_heads", "num_kv_heads") is None and heads:
         found.derive("model.kv_heads", heads, "as many as heads")
@@ -76,9 +66,8 @@ def _read_model(settings: Settings) -> None:
     gated = activation.lower() in _GATED
     found.derive("model.gated", gated, f"activation {activation or 'gelu'}")
     _read_width(settings, hidden, gated)
-    untied = settings.flag("no_weight_tying")
-    place = settings.place("no_weight_tying")
-    found.derive("model.tied_embeddings", not untied, "no_weight_tying", place)
+    key = "no_weight_tying"
+    settings.derive("model.tied_embeddings", not settings.flag(key), key, key)
     if (settings.integer("moe_num_experts", "num_experts") or 1) > 1:
         settings.refuse("moe_num_experts", "experts of gpt-neox are not read")
     kinds = settings.texts("attention_config")
@@ -94,7 +83,7 @@ def _read_width(settings: Settings, hidden: int, gated: bool) -> None:
 
     One with a gate has two thirds of what is said, half of it for the gate.
     """
-    found, key = settings.found, "intermediate_size"
+    key = "intermediate_size"
     said, times = settings.integer(key), settings.number("expansion_factor")
     multiple = settings.integer("mlp_multiple_of") or 1
     wide = said or (int(times * hidden) if times else 4 * hidden)
@@ -105,19 +94,18 @@ def _read_width(settings: Settings, hidden: int, gated: bool) -> None:
         wide, rule = int(wide * 2 / 3) // 2, f"{rule} {wide} x 2/3 / 2, gated"
     if wide % multiple:
         wide, rule = -(-wide // multiple) * multiple, f"{rule}, up to {multiple}"
-    place = settings.place(key, "expansion_factor")
     if said == wide:
         settings.copy("model.ffn", key)
     else:
-        found.derive("model.ffn", wide, rule, place)
+        settings.derive("model.ffn", wide, rule, key, "expansion_factor")
 
 
 def _read_vocabulary(settings: Settings) -> None:
     """The tokenizer's words; how they are padded is the framework's."""
     found = settings.found
     key = "make_vocab_size_divisible_by"
-    if settings.copy("model.vocab_multiple", key) is None:
-        found.derive("model.vocab_multiple", _MULTIPLE, f"default of gpt-neox: {key}")
+    usual = _MULTIPLE, f"default of gpt-neox: {key}"
+    settings.copy("model.vocab_multiple", key, usual=usual)
     if settings.copy("model.vocab", "padded_vocab_size"):
         return
     tokenizer = settings.text("tokenizer_type") or "GPT2BPETokenizer"
@@ -125,15 +113,8 @@ def _read_vocabulary(settings: Settings) -> None:
     words = _TOKENIZERS.get(tokenizer)
     if words:
         found.assume("model.vocab", words, f"words of {tokenizer}", place)
-    else:
-        found.rules.append(lambda joined: _ask(joined, tokenizer, place))
-
-
-def _ask(found: Findings, tokenizer: str, place: Place) -> None:
-    if not found.has("model.vocab"):
-        message = f"the words of the {tokenizer} are in a file of their own"
-        hint = (
-            f"{named('settings', {'job.model.vocab': 'N'})}, or join "
-            f"{named('job', 'hf:config.json')}"
-        )
-        found.ask("model.vocab", message, hint, place)
+        return
+    message = f"the words of the {tokenizer} are in a file of their own"
+    option, file = {"job.model.vocab": "N"}, named("job", "hf:config.json")
+    hint = f"{named('settings', option)}, or join {file}"
+    found.ask_later("model.vocab", message, hint, place)

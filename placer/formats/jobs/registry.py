@@ -12,7 +12,8 @@ raised as one `InputError` with all problems and their places. A value that stan
 the file is ``findings.read``, one that the framework gives by itself
 ``findings.derive``; what depends on sizes that another source or an option may give is
 left to a function in ``findings.rules``. Nothing is guessed: what only the user knows
-is ``findings.ask``.
+is ``findings.ask``. What is values by key is opened as `placer.formats.jobs.settings`,
+and its reader a function of those, under ``@reader``.
 
 `placer.formats.jobs.settle` derives data-parallel size and micro-batches from ``gpus``
 and ``global_batch``, and asks for what every job needs. YAML and JSON are read with
@@ -21,7 +22,7 @@ places by `placer.documents`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -35,9 +36,13 @@ if TYPE_CHECKING:
 class JobFormat(Format):
     """One format of jobs."""
 
-    # Module of `placer.formats.jobs` and function, as ``hf.read``.
-    reader: str = field(kw_only=True)
+    module: str = ""  # of `placer.formats.jobs`, where the name is not that of one
     logs: bool = False  # whether a file may be a log, which may be long
+
+    @property
+    def reader(self) -> str:
+        """Its module and function, as ``hf.read``."""
+        return f"{self.module or self.name}.read"
 
     def read(self, text: str, source: str, asked: Asked) -> Findings:
         """Findings of a text, given its source's name and what options say."""
@@ -53,7 +58,7 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="megatron",
             description="Megatron-LM: script, arguments, log, model_config.yaml",
-            reader="megatron.read.read",
+            module="megatron.read",
             pattern=r"-{6,} arguments -{6,}|^MODEL_ARGS[ ]*:|^model_parallel[ ]*:"
             r"|--tensor-model-parallel-size\b|--activations-checkpoint-method\b"
             r"|\bpretrain_[a-z0-9_]+\.py\b"
@@ -65,52 +70,44 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="mlperf",
             description="MLPerf Training: config_*.sh of a submission",
-            reader="mlperf.read",
             pattern=r"^[ \t]*export[ \t]+(?:DGXNNODES|DGXNGPU|MINIBS"
             r"|TENSOR_MODEL_PARALLEL|MLPERF_SUBMISSION_ORG)=",
         ),
         JobFormat(
             name="swift",
             description="ms-swift: swift or megatron with sft, pt or rlhf",
-            reader="swift.read",
             pattern=r"^[^#\n]*\b(?:swift|megatron)[ \t]+(?:sft|pt|rlhf)\b",
             also=("ms-swift",),
         ),
         JobFormat(
             name="hf",
             description="config.json of a Hugging Face model: its shape only",
-            reader="hf.read",
             pattern=r'\A\s*\{[\s\S]*"model_type"\s*:',
         ),
         JobFormat(
             name="torchtitan",
             description="torchtitan's TOML, or a function of its config_registry.py",
-            reader="torchtitan.read",
             pattern=r"^\[parallelism\]|^\s*parallelism=ParallelismConfig\(",
         ),
         JobFormat(
             name="deepspeed",
             description="DeepSpeed's JSON: sharding and batches",
-            reader="deepspeed.read",
             pattern=r'\A\s*\{[\s\S]*"(zero_optimization|train_micro_batch_size_per_gpu)"\s*:',
         ),
         JobFormat(
             name="accelerate",
             description="accelerate launch, or what accelerate config writes",
-            reader="accelerate.read",
             pattern=r'^\s*"?distributed_type"?\s*:|^[^#\n]*\baccelerate[ \t]+launch\b',
         ),
         JobFormat(
             name="axolotl",
             description="training files of axolotl and LLaMA-Factory",
-            reader="axolotl.read",
             pattern=r"^(base_model|finetuning_type|per_device_train_batch_size):",
             also=("llamafactory",),
         ),
         JobFormat(
             name="nemo",
             description="Megatron-Bridge and NeMo: recipes, and YAML over them",
-            reader="nemo.read",
             pattern=r"^model:\n(?:[ #].*\n|\n)*  (tensor_model_\w+|num_layers):"
             r"|^(?:from|import) megatron\.bridge\b",
             also=("megatron-bridge", "bridge"),
@@ -118,25 +115,22 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="nemo-rl",
             description="NeMo-RL: the training job of a reinforcement learning run",
-            reader="nemo_rl.read",
+            module="nemo_rl",
             pattern=r"^policy:\n(?:[ #].*\n|\n)*  (megatron_cfg|dtensor_cfg):",
         ),
         JobFormat(
             name="maxtext",
             description="MaxText's YAML, with its model beside it",
-            reader="maxtext.read",
             pattern=r"^(per_device_batch_size|base_emb_dim|ici_\w+_parallelism):",
         ),
         JobFormat(
             name="nanotron",
             description="nanotron's YAML",
-            reader="nanotron.read",
             pattern=r"^parallelism:\n(?:[ #].*\n|\n)*  (?:dp|pp_engine|tp_mode):",
         ),
         JobFormat(
             name="neox",
             description="gpt-neox: YAML or JSON with comments",
-            reader="neox.read",
             pattern=r"^\s*[\"']?(?:pipe|model)[_-]parallel[_-]size[\"']?\s*:"
             r"|^\s*\"(?:train[_-]iters|tokenizer[_-]type|init_method)\"\s*:",
             also=("gpt-neox",),
@@ -145,7 +139,6 @@ FORMATS: dict[str, JobFormat] = {
         JobFormat(
             name="verl",
             description="veRL: the actor's training, from the script that starts it",
-            reader="verl.read",
             pattern=r"^[^#\n]*\bactor_rollout_ref\.actor\.",
         ),
     )

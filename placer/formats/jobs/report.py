@@ -21,21 +21,18 @@ def summary(found: Findings) -> str:
         facts = _of_kind(found, kind)
         if not facts:
             continue
-        told = [_short(key, fact) for key, fact in facts] if kind == "assumed" else []
-        if kind == "derived":
-            told = [
-                f"dp {shown(fact.value)} = {fact.origin}"
-                for key, fact in facts
-                if key == "parallelism.dp"
-            ]
+        told = []
+        for key, fact in facts:
+            if kind == "assumed":
+                told.append(f"{key} {shown(fact.value)}: {fact.origin}")
+            elif kind == "derived" and key == "parallelism.dp":
+                told.append(f"dp {shown(fact.value)} = {fact.origin}")
         parts.append(_counted(kind, len(facts), told))
-    for words, remarks in (
-        ("not modelled", found.not_modelled),
-        ("ignored", found.ignored),
-    ):
-        told = [] if words == "ignored" else [_told(remark) for remark in remarks]
-        if remarks:
-            parts.append(_counted(words, len(remarks), told))
+    if found.not_modelled:
+        told = [_told(remark) for remark in found.not_modelled]
+        parts.append(_counted("not modelled", len(told), told))
+    if found.ignored:
+        parts.append(_counted("ignored", len(found.ignored), []))
     return one_line(", ".join(parts))
 
 
@@ -66,10 +63,6 @@ def doubts(found: Findings) -> list[Problem]:
 
 def _of_kind(found: Findings, kind: Kind) -> list[tuple[str, Fact]]:
     return [(key, fact) for key, fact in found.facts.items() if fact.kind == kind]
-
-
-def _short(key: str, fact: Fact) -> str:
-    return f"{key} {shown(fact.value)}: {fact.origin}"
 
 
 def _told(remark: Remark) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, NamedTuple
 
 from placer.base.errors import Problem
 from placer.base.naming import entry, named
-from placer.documents import Document, Value
-from placer.documents.scalars import as_boolean, as_integer, raw
-from placer.documents.yaml_reader import MERGE
+from placer.documents.scalars import as_integer
 from placer.formats.jobs.findings import (
     GPUS,
     Asked,
@@ -25,11 +24,15 @@ from placer.formats.jobs.findings import (
 _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
 _VARIABLE = re.compile(r"\$\{|\{\{")
 _LONGEST, _LONGEST_SHOWN = 40, 60
-_DEEPEST = 64
 # Values that say nothing: a null of the notation, or of a tool that prints it.
 _NOTHING = ("", "null", "None", "none", "~")
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 # Filled in by who runs the framework (transformers, DeepSpeedConfigHF).
 AUTO = "auto"
+
+
+# A value that holds where nothing is said, and why.
+Usual = tuple[Scalar, str]
 
 
 class Setting(NamedTuple):
@@ -57,7 +60,7 @@ class Settings:
     ) -> None:
         self.found = found
         self.values = dict(values)
-        self.asked = asked
+        self.asked = asked or Asked()
         self.known: set[str] = set()
         self.questions: dict[str, Problem] = {}
 
@@ -66,7 +69,7 @@ class Settings:
         silent = True
         for key in keys:
             self.known.add(key)
-            given = self.asked.setting(key) if self.asked else None
+            given = self.asked.setting(key)
             if given in _NOTHING:
                 return None
             if given is not None:
@@ -88,12 +91,15 @@ class Settings:
                 return Setting(Unknown(words), setting.place)
         return None
 
-    def unknown(self, *keys: str) -> tuple[str, Unknown] | None:
-        """What is given under the first of ``keys``, where it is not told."""
+    def has(self, prefix: str) -> bool:
+        """Whether any key begins so."""
+        return any(key.startswith(prefix) for key in self.values)
+
+    def unknown(self, *keys: str) -> str:
+        """What is given under the first of ``keys``, if not told; empty where it is."""
         got = self.get(*keys)
-        if got is None or not isinstance(got[1].value, Unknown):
-            return None
-        return got[0], got[1].value
+        is_unknown = got is not None and isinstance(got[1].value, Unknown)
+        return words_of(got[1].value) if got and is_unknown else ""
 
     def _told(self, keys: tuple[str, ...], fact: str = "") -> tuple[str, Any] | None:
         """The first of ``keys`` that says something, with a value that is known.
@@ -135,73 +141,77 @@ class Settings:
         got = self._told(keys)
         return got[1] if got else None
 
+    def _as(
+        self,
+        convert: Callable[[Any], Any],
+        what: str,
+        keys: tuple[str, ...],
+        fact: str = "",
+    ) -> Any:
+        """A value converted; one of which ``convert`` makes None is a problem."""
+        got = self._told(keys, fact)
+        if got is None or got[1] == AUTO:
+            return None
+        value = convert(got[1])
+        if value is None:
+            self.wrong(got[0], what)
+        return value
+
     def integer(
         self, *keys: str, minimum: int = 1, maximum: int = 10**9, fact: str = ""
     ) -> int | None:
         """A whole number, None where nothing is said; another value is a problem."""
-        got = self._told(keys, fact)
-        if got is None or got[1] == AUTO:
-            return None
-        value = _whole(got[1])
-        if value is None or not minimum <= value <= maximum:
-            self.wrong(got[0], f"an integer from {minimum} to {maximum}")
-            return None
+
+        def convert(given: Any) -> int | None:
+            value = _whole(given)
+            return None if value is None or not minimum <= value <= maximum else value
+
+        words = f"an integer from {minimum} to {maximum}"
+        value: int | None = self._as(convert, words, keys, fact)
         return value
 
-    def number(self, *keys: str, fact: str = "") -> float | None:
+    def number(self, *keys: str) -> float | None:
         """A finite number that is not below 0, None where nothing is said."""
-        got = self._told(keys, fact)
-        if got is None or got[1] == AUTO:
-            return None
-        key, value = got
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            self.wrong(key, "a number")
-            return None
-        if not 0 <= value <= 1e18:
-            self.wrong(key, "a number that is not below 0")
-            return None
-        return float(value)
+
+        def convert(given: Any) -> float | None:
+            is_number = isinstance(given, int | float) and not isinstance(given, bool)
+            return float(given) if is_number else None
+
+        value: float | None = self._as(convert, "a number", keys)
+        if value is None or 0 <= value <= 1e18:
+            return value
+        self.wrong(keys[0], "a number that is not below 0")
+        return None
 
     def flag(self, *keys: str, fact: str = "") -> bool | None:
         """True or false, None where nothing is said."""
-        got = self._told(keys, fact)
-        if got is None or got[1] == AUTO:
-            return None
-        key, value = got
-        if isinstance(value, bool):
-            return value
-        word = str(value).lower()
-        if word in ("true", "false", "yes", "no", "0", "1"):
-            return word in ("true", "yes", "1")
-        self.wrong(key, "true or false")
-        return None
+        value: bool | None = self._as(
+            lambda given: _FLAGS.get(str(given).lower()), "true or false", keys, fact
+        )
+        return value
 
     def text(self, *keys: str) -> str:
         """A text on one line, empty where nothing is said."""
-        got = self._told(keys)
-        if got is None or isinstance(got[1], list | dict):
-            return ""
-        return shown(got[1])
+        value = self.value(*keys)
+        return "" if value is None or isinstance(value, list | dict) else shown(value)
 
     def choice(self, words: Mapping[str, Scalar], *keys: str) -> Scalar | None:
         """What a word stands for, None where nothing is said."""
         got = self._told(keys)
         if got is None:
             return None
-        word = str(got[1])
+        word = str(got[1]).lower()
         for known, meaning in words.items():
-            if word.lower() == known.lower():
+            if word == known.lower():
                 return meaning
         self.wrong(got[0], f"one of {', '.join(words)}")
         return None
 
     def texts(self, *keys: str) -> list[str]:
         """The texts of a list, or the one there is."""
-        got = self._told(keys)
-        if got is None:
-            return []
-        items = got[1] if isinstance(got[1], list) else [got[1]]
-        return [shown(item) for item in items]
+        value = self.value(*keys)
+        items = value if isinstance(value, list) else [value]
+        return [] if value is None else [shown(item) for item in items]
 
     def integers(self, *keys: str) -> list[int]:
         """The whole numbers of a list."""
@@ -214,50 +224,73 @@ class Settings:
             return []
         return [value for value in found if value is not None]
 
-    def _option(self, fact: str) -> Setting | None:
-        """What an option says of a fact, before any key does."""
-        if self.asked is None:
-            return None
+    def _option(self, fact: str, keys: tuple[str, ...]) -> Setting | None:
+        """What an option says of a fact, before any of its keys does."""
         if fact == GPUS and self.asked.gpus is not None:
+            self.known.update(keys)
             return Setting(self.asked.gpus, Place(named("gpus")))
         given = self.asked.settings.get(f"job.{fact}")
         if given is None:
             return None
+        self.known.update(keys)
         return Setting(plain_value(given), Place(entry("settings", f"job.{fact}")))
 
     def copy(
-        self, fact: str, *keys: str, minimum: int = 1, maximum: int = 10**9
+        self,
+        fact: str,
+        *keys: str,
+        minimum: int = 1,
+        maximum: int = 10**9,
+        usual: Usual | None = None,
     ) -> int | None:
-        """Take a whole number as the fact of a job; what it is, None if not said."""
-        option = self._option(fact)
+        """Take a whole number as the fact of a job; what it is, None if not said.
+
+        ``usual`` is derived where nothing is said, with why.
+        """
+        option = self._option(fact, keys)
         if option is not None:
-            self.known.update(keys)
-            value = _whole(option.value)
-            place = option.place
+            value, place = _whole(option.value), option.place
         else:
             value = self.integer(*keys, minimum=minimum, maximum=maximum, fact=fact)
             place = self.place(*keys)
-        if value is not None:
-            self.found.read(fact, value, place)
+        self._take(fact, value, place, usual)
         return value
 
-    def copy_flag(self, fact: str, *keys: str) -> bool | None:
-        """Take a boolean as the fact of a job."""
-        option = self._option(fact)
+    def copy_flag(
+        self, fact: str, *keys: str, usual: Usual | None = None
+    ) -> bool | None:
+        """Take a boolean as the fact of a job, as `copy` does."""
+        option = self._option(fact, keys)
         if option is not None and isinstance(option.value, bool):
-            self.known.update(keys)
-            self.found.read(fact, option.value, option.place)
-            return option.value
-        value = self.flag(*keys, fact=fact)
-        if value is not None:
-            self.found.read(fact, value, self.place(*keys))
+            value: bool | None = option.value
+            place = option.place
+        else:
+            value, place = self.flag(*keys, fact=fact), self.place(*keys)
+        self._take(fact, value, place, usual)
         return value
+
+    def _take(
+        self, fact: str, value: Scalar | None, place: Place, usual: Usual | None
+    ) -> None:
+        if value is not None:
+            self.found.read(fact, value, place)
+        elif usual is not None:
+            self.found.derive(fact, *usual)
+
+    def copy_all(self, keys: Mapping[str, str], prefix: str = "") -> None:
+        """Take whole numbers as facts, each of its key."""
+        for fact, key in keys.items():
+            self.copy(fact, prefix + key)
 
     def axes(self, keys: Mapping[str, tuple[str, ...]], whose: str) -> None:
         """Take the sizes of axes; where nothing says one it is 1, by default."""
         for axis, names in keys.items():
-            if self.copy(f"parallelism.{axis}", *names) is None:
-                self.found.derive(f"parallelism.{axis}", 1, f"default of {whose}")
+            usual = 1, f"default of {whose}"
+            self.copy(f"parallelism.{axis}", *names, usual=usual)
+
+    def derive(self, fact: str, value: Scalar, rule: str, *keys: str) -> None:
+        """Set a fact by a rule of the framework, from the first of ``keys``."""
+        self.found.derive(fact, value, rule, self.place(*keys))
 
     def recomputed(self, key: str, rule: str = "") -> None:
         """Record that every layer is computed again, as a key says."""
@@ -266,10 +299,9 @@ class Settings:
 
     def mention(self, reason: str, *keys: str) -> None:
         """Record as not modelled what is switched on, or may be, and changes no job."""
-        unknown = self.unknown(*keys)
-        if unknown is not None:
-            words = f"{reason}, if {words_of(unknown[1])} is true"
-            self.not_modelled(unknown[0], words)
+        if unknown := self.unknown(*keys):
+            key = (self.get(*keys) or keys)[0]
+            self.not_modelled(key, f"{reason}, if {unknown} is true")
         elif self.flag(*keys):
             self.not_modelled(keys[0], reason)
 
@@ -291,9 +323,8 @@ class Settings:
 
     def leave(self) -> None:
         """Ignore every key that nothing has asked for, and options that say one."""
-        if self.asked is not None:
-            given = self.asked.settings
-            self.asked.used |= {k for k in given if k in self.values or self._above(k)}
+        given = self.asked.settings
+        self.asked.used |= {k for k in given if k in self.values or self._above(k)}
         self.found.ignored += [
             Remark(shown(key), setting.place)
             for key, setting in self.values.items()
@@ -301,54 +332,28 @@ class Settings:
         ]
 
 
-def settings_of(
-    document: Document, found: Findings, asked: Asked | None = None
-) -> Settings:
-    """All values of a document that was read with places."""
-    document.fail_if_problems()
-    return Settings(found, _merged(dict(flat(document.top))), asked)
+def reader(
+    opener: Callable[[str, str, Findings, Asked], Settings],
+) -> Callable[[Callable[[Settings], None]], Callable[[str, str, Asked], Findings]]:
+    """A reader of what ``opener`` opens, of a function that takes what settings say."""
+
+    def reading(
+        take: Callable[[Settings], None],
+    ) -> Callable[[str, str, Asked], Findings]:
+        @wraps(take)
+        def read(text: str, source: str, asked: Asked) -> Findings:
+            settings = opener(text, source, Findings(source), asked)
+            take(settings)
+            settings.leave()
+            return settings.found
+
+        return read
+
+    return reading
 
 
-def _merged(values: dict[str, Setting]) -> dict[str, Setting]:
-    """The values with those under merge keys where these stand; others count more."""
-    own = {key: setting for key, setting in values.items() if MERGE not in key}
-    for key, setting in values.items():
-        if MERGE in key:
-            steps = [step for step in key.split(".") if step != MERGE]
-            own.setdefault(".".join(steps), setting)
-    return own
-
-
-def flat(value: Value, prefix: str = "") -> Iterator[tuple[str, Setting]]:
-    """Leaves of a tree of mappings with their dotted keys; lists are leaves."""
-    for key, inner in value.entries():
-        name = f"{prefix}{key}"
-        if inner.kind == "mapping" and len(inner.path) > _DEEPEST:
-            inner.problem("nested too deep")
-            inner.document.fail_if_problems()
-        elif inner.kind == "mapping":
-            yield from flat(inner, f"{name}.")
-        else:
-            yield name, Setting(_of_document(inner.content), place_of(inner))
-
-
-def place_of(value: Value) -> Place:
-    """Where a value of a document stands."""
-    at = value.place
-    return Place(at.source, at.line, at.column)
-
-
-def _of_document(content: Any) -> Any:
-    """A parsed value as one of Python's: documents keep numbers as they are written."""
-    if isinstance(content, list):
-        return [_of_document(item) for item in content]
-    kind = Value(Document("", None), content, ()).kind
-    if kind == "number" and isinstance(content, str):
-        return _number(raw(content))
-    return as_boolean(content) if kind == "boolean" else content
-
-
-def _number(text: str) -> int | float | str:
+def number_of(text: str) -> int | float | str:
+    """A text as the number that it is written as; else the text."""
     if _INTEGER.fullmatch(text) and len(text) < _LONGEST:
         return int(text)
     try:
@@ -360,7 +365,7 @@ def _number(text: str) -> int | float | str:
 def plain_value(text: str) -> Scalar:
     """A text as the number or boolean that a configuration would take it for."""
     words = {"true": True, "false": False}
-    return words.get(text.lower(), _number(text))
+    return words.get(text.lower(), number_of(text))
 
 
 def _filled_in(setting: Setting) -> Setting:

@@ -23,11 +23,10 @@ from placer.formats.jobs.findings import (
     Place,
 )
 from placer.job.memory import PEAK_OF
-from placer.topology.gpu_kinds import hosts_of_gpu, usual_gpu
+from placer.topology.gpu_kinds import Gpu, hosts_of_gpu, usual_gpu
 from placer.topology.read import read_topology
 
 if TYPE_CHECKING:
-    from placer.topology.gpu_kinds import Gpu
     from placer.topology.model import Topology
 
 _BLOCK = ("parallelism.tp", "parallelism.cp", "parallelism.pp")
@@ -45,7 +44,7 @@ _NEEDED = {
     "micro_batches": "the number of micro-batches of a replica and step",
 }
 _VOCABULARY = 128_256
-_TIME = "compute.micro_batch_time"
+TIME = "compute.micro_batch_time"
 
 
 def settle(
@@ -239,7 +238,7 @@ _SHARES = {
 
 def says_time(found: Findings) -> bool:
     """Whether anything says how long the work takes."""
-    return found.has(_TIME) or found.has(RATE)
+    return found.has(TIME) or found.has(RATE)
 
 
 def assume_usual(found: Findings, machine: Topology) -> None:

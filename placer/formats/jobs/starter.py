@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from placer.formats.jobs.findings import Findings
     from placer.formats.jobs.shell import Script, Text
 
-_BACKEND = "rdzv_backend"
+_BACKEND, _IMAGE = "rdzv_backend", "container_image"
 # Backends that number hosts by name (PyTorch, dynamic_rendezvous.py).
 _SORT = ("c10d", "etcd", "etcd-v2")
 _HYDRA_OPTIONS = ("-f", "-ppn", "-hosts", "-launcher", "-bootstrap")
@@ -82,7 +82,7 @@ def read_starter(
         line,
         program_of(name, words),
         dict(_kept({**exported, **(environment or {})})),
-        script.image or _image_of(words),
+        script.image or image_called(dict(options_of(words)).get(_IMAGE, "")),
     )
 
 
@@ -190,19 +190,11 @@ def _rendezvous(words: Sequence[Text], variables: Mapping[str, Text]) -> str:
 def _kept(environment: Mapping[str, Text]) -> Iterator[tuple[str, str]]:
     """Variables that are known and do not say where a process is."""
     for name, text in environment.items():
-        plain = _is_plain(text.text) and not text.is_open
-        if (
-            plain
-            and name.isascii()
-            and name.isidentifier()
-            and not _NOT_KEPT.fullmatch(name)
-        ):
+        is_kept = (
+            name.isascii() and name.isidentifier() and not _NOT_KEPT.fullmatch(name)
+        )
+        if is_kept and _is_plain(text.text) and not text.is_open:
             yield name, text.text
-
-
-def _image_of(words: Sequence[Text]) -> str:
-    """The image of a step's container."""
-    return image_called(dict(options_of(words)).get("container_image", ""))
 
 
 def _is_plain(text: str) -> bool:

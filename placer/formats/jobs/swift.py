@@ -11,7 +11,6 @@ import itertools
 import re
 from math import ceil
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from placer.formats.jobs import adapters, deepspeed
 from placer.formats.jobs.accelerate import named_deepspeed
@@ -20,13 +19,13 @@ from placer.formats.jobs.findings import (
     GPUS,
     Asked,
     Findings,
+    Place,
     Scalar,
     join,
 )
 from placer.formats.jobs.megatron.arguments import Arguments
 from placer.formats.jobs.megatron.facts import read_facts
 from placer.formats.jobs.megatron.launches import (
-    Launch,
     ask_for_anything,
     launch_of_command,
     read_world,
@@ -34,17 +33,16 @@ from placer.formats.jobs.megatron.launches import (
 )
 from placer.formats.jobs.megatron.rules import add_rules
 from placer.formats.jobs.settings import AUTO, Setting, Settings
-from placer.formats.jobs.shell import Command, Script, read_script
+from placer.formats.jobs.shell import Command, read_script
 from placer.formats.jobs.shell.questions import no_launch, note_left_out
 from placer.formats.jobs.shell.text import readable
 from placer.formats.jobs.starter import read_starter
 
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
-
 _PROGRAMS = ("swift", "megatron")
 _TASKS = ("sft", "pt", "rlhf")
+_MODULES = tuple(f"_megatron/{task}.py" for task in _TASKS)
 _DEFAULT = "ms-swift's default"
+_ONE = 1, _DEFAULT
 _DEFAULTS: dict[str, Scalar] = {
     "parallelism.etp": 1,
     "micro_batch": 1,
@@ -74,7 +72,13 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     found = Findings(source)
     note_left_out(found, script)
     ask_for_anything(launch, found, script)
-    _gpus(found, launch, script, asked)
+    # ``NNODES`` nodes, one if not set, of ``NPROC_PER_NODE`` processes.
+    each, nodes = (
+        launch.environment.get(name) or script.variables.get(name)
+        for name in ("NPROC_PER_NODE", "NNODES")
+    )
+    if each is not None:
+        read_world(found, each, nodes, asked)
     read_starter(found, launch.words, script, launch.environment)
     arguments = Arguments(found, launch.arguments)
     if any(PurePath(word.text).name == "swift" for word in launch.launcher):
@@ -85,7 +89,14 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     for key, value in _DEFAULTS.items():
         found.derive(key, value, _DEFAULT)
     read_facts(found, arguments, shape=False)
-    _changes(found, arguments)
+    # Where its defaults are on and the command turns them off.
+    name = "use_distributed_optimizer"
+    if not arguments.flag(name):
+        arguments.say("data_parallel.sharding", "ddp", name)
+    if arguments.noted("recompute_granularity") is None:
+        found.derive("memory.recompute", "selective", _DEFAULT)
+    adapters.read_swift(found, arguments)
+    _model(found, arguments)
     add_rules(found, arguments)
     found.rules += [_dispatch, arguments.ignore_rest]
     return found
@@ -94,32 +105,8 @@ def read(text: str, source: str, asked: Asked) -> Findings:
 def _trains(command: Command) -> bool:
     words = [word.text for word in command.words]
     pairs = itertools.pairwise(PurePath(word).name for word in words)
-    if any(one in _PROGRAMS and other in _TASKS for one, other in pairs):
-        return True
-    return any(
-        word.endswith(f"_megatron/{task}.py") for word in words for task in _TASKS
-    )
-
-
-def _gpus(found: Findings, launch: Launch, script: Script, asked: Asked) -> None:
-    """``NNODES`` nodes, one if not set, of ``NPROC_PER_NODE`` processes."""
-    each, nodes = (
-        launch.environment.get(name) or script.variables.get(name)
-        for name in ("NPROC_PER_NODE", "NNODES")
-    )
-    if each is not None:
-        read_world(found, each, nodes, asked)
-
-
-def _changes(found: Findings, arguments: Arguments) -> None:
-    """Where ms-swift's defaults are on and the command turns them off."""
-    name = "use_distributed_optimizer"
-    if not arguments.flag(name):
-        arguments.say("data_parallel.sharding", "ddp", name)
-    if arguments.noted("recompute_granularity") is None:
-        found.derive("memory.recompute", "selective", _DEFAULT)
-    adapters.read_swift(found, arguments)
-    _model(found, arguments)
+    by_name = any(one in _PROGRAMS and other in _TASKS for one, other in pairs)
+    return by_name or any(word.endswith(_MODULES) for word in words)
 
 
 def _model(found: Findings, arguments: Arguments) -> None:
@@ -149,8 +136,8 @@ def read_training(
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "FSDP and DeepSpeed: dp alone")
     for axis in ("pp", "ep"):
         found.derive(f"parallelism.{axis}", 1, _DEFAULT)
-    _read_size(found, arguments, "deepspeed_autotp_size", "parallelism.tp")
-    _read_size(found, arguments, "sequence_parallel_size", "parallelism.cp")
+    arguments.fact("parallelism.tp", "deepspeed_autotp_size", usual=_ONE)
+    arguments.fact("parallelism.cp", "sequence_parallel_size", usual=_ONE)
     if found.integer("parallelism.cp") > 1:
         rule = "sequence_parallel_size is of Ulysses"
         found.derive("context_parallel.communication", "a2a", rule)
@@ -164,16 +151,10 @@ def read_training(
     return _with_sharding(found, arguments, asked)
 
 
-def _read_size(found: Findings, arguments: Arguments, name: str, key: str) -> int:
-    value = arguments.fact(key, name)
-    found.derive(key, 1, _DEFAULT)
-    return value or 1
-
-
 def _read_batch(found: Findings, arguments: Arguments, asked: Asked) -> None:
     """Accumulation fills 16 sequences, where nothing says it."""
     name = "per_device_train_batch_size"
-    micro = _read_size(found, arguments, name, "micro_batch")
+    micro = arguments.fact("micro_batch", name, usual=_ONE) or 1
     steps = arguments.fact("micro_batches", "gradient_accumulation_steps")
     world = asked.gpus or found.integer(GPUS)
     if steps is None and world:

@@ -8,13 +8,9 @@ and ``pipeline_parallel.py`` (stages and schedules).
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Iterator
 from math import ceil
 from pathlib import PurePath
-from typing import Any
 
-from placer.base.errors import InputError, Problem
 from placer.formats.jobs import adapters, core_rules
 from placer.formats.jobs.findings import (
     DP_MULTIPLE,
@@ -23,15 +19,13 @@ from placer.formats.jobs.findings import (
     Findings,
     Place,
 )
-from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
+from placer.formats.jobs.fsdp import by_layer, shard
 from placer.formats.jobs.hf import ask_for_model
-from placer.formats.jobs.python_config import Library, python_values
-from placer.formats.jobs.settings import Setting, Settings
+from placer.formats.jobs.python import Library, python_values
+from placer.formats.jobs.reading import toml_values
+from placer.formats.jobs.settings import Settings, reader
 from placer.formats.jobs.torchtitan_models import SHAPES, SOURCE
 
-_TOML_TABLE = re.compile(r"\s*\[\[?\s*([^\]]+?)\s*\]")
-_KEY = re.compile(r"""\s*([\w.\-"' ]+?)\s*=\s*""")
-_TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)| \(at end of document\)")
 _AXES = {"tp": "tensor", "cp": "context", "pp": "pipeline", "ep": "expert"}
 _ONE_CHUNK = ("1F1B", "GPipe")
 _LOOPED = ("Interleaved1F1B", "InterleavedZeroBubble", "LoopedBFS")
@@ -48,62 +42,21 @@ _LIBRARY = Library("torchtitan", shapes=("model_registry",))
 _BACKENDS = {"deepep": "deduplicated", "hybridep": "deduplicated"}
 
 
-def toml_values(text: str, source: str) -> dict[str, Setting]:
-    """The values of a TOML text by dotted key; lists are values."""
-    try:
-        data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        message = str(error)
-        at = _TOML_PLACE.search(message)
-        line, column = (int(at[1]), int(at[2])) if at and at[1] else (0, 0)
-        words = f"not TOML: {_TOML_PLACE.sub('', message)}"
-        raise InputError([Problem(words, source, line, column)]) from None
-    places = dict(_places(text, source))
-    return {
-        key: Setting(value, places.get(key, Place(source)))
-        for key, value in _flat(data, "")
-    }
-
-
-def _flat(data: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    for key, value in data.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
-
-
-def _places(text: str, source: str) -> Iterator[tuple[str, Place]]:
-    """Where keys stand that have a line of their own."""
-    table = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        header, key = _TOML_TABLE.match(line), _KEY.match(line)
-        if header:
-            table = f"{_bare(header[1])}."
-        elif key:
-            yield f"{table}{_bare(key[1])}", Place(source, number, key.end() + 1)
-
-
-def _bare(key: str) -> str:
-    """A dotted key without quotes and blanks."""
-    return re.sub(r"""["'\s]""", "", key)
-
-
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a TOML file, or of one function of a config registry."""
-    found = Findings(source)
+def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
+    """A TOML file, or one function of a config registry."""
     if _IS_PYTHON.search(text):
-        values = python_values(text, source, asked, _LIBRARY)
-    else:
-        values = toml_values(text, source)
-    settings = Settings(found, values, asked)
+        return Settings(found, python_values(text, source, asked, _LIBRARY), asked)
+    return Settings(found, toml_values(text, source), asked)
+
+
+@reader(_opened)
+def read(settings: Settings) -> None:
+    """Take what a TOML file says, or what a function returns."""
     _read_model(settings)
     _read_axes(settings)
     _read_batch(settings)
     _read_precision(settings)
     _read_rest(settings)
-    settings.leave()
-    return found
 
 
 def _degree(settings: Settings, name: str, least: int = 1) -> int | None:
@@ -115,7 +68,7 @@ def _read_model(settings: Settings) -> None:
     """The shape of a flavor that torchtitan ships."""
     found, place = settings.found, settings.place("model.flavor")
     name, flavor = _model_name(settings), ""
-    if settings.unknown("model.flavor") is None:
+    if not settings.unknown("model.flavor"):
         flavor = settings.text("model.flavor")
     shape = SHAPES.get(name, {}).get(_KERNEL.sub("", flavor))
     rule = f"{name} {flavor} of torchtitan ({SOURCE})"
@@ -133,7 +86,7 @@ def _model_name(settings: Settings) -> str:
     """
     path = PurePath(settings.found.source)
     registry = ""
-    if settings.unknown("model.registry") is None:
+    if not settings.unknown("model.registry"):
         registry = settings.text("model.registry").strip(".").rpartition(".")[2]
     folder, said = path.parent.name, settings.text("model.name")
     if registry or folder in SHAPES:
@@ -158,12 +111,12 @@ def _read_axes(settings: Settings) -> None:
     found = settings.found
     for axis, name in _AXES.items():
         keys = [f"{table}.{name}_parallel_degree" for table in _TABLES]
-        if settings.copy(f"parallelism.{axis}", *keys, maximum=10**6) is None:
-            found.derive(f"parallelism.{axis}", 1, "default of torchtitan")
+        usual = 1, "default of torchtitan"
+        settings.copy(f"parallelism.{axis}", *keys, maximum=10**6, usual=usual)
     if found.integer("parallelism.ep", 2) > 1:
         key = "parallelism.expert_tensor_parallel_degree"
-        if settings.copy("parallelism.etp", key) is None:
-            found.derive("parallelism.etp", 1, "torchtitan: experts are not cut by tp")
+        usual = 1, "torchtitan: experts are not cut by tp"
+        settings.copy("parallelism.etp", key, usual=usual)
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of torchtitan")
     _read_sharding(settings)
     if found.integer("parallelism.pp", 2) > 1:
@@ -191,10 +144,8 @@ def _read_sharding(settings: Settings) -> None:
         "parallelism.fsdp_reshard_after_forward",
     )
     keeps = in_pipeline if keeps is None else bool(keeps)
-    found.rules.append(lambda joined: shard(joined, replicate, keeps, place))
-    for key in ("overlap_reduce", "overlap_gather"):
-        found.derive(f"data_parallel.{key}", True, "FSDP overlaps both")
-    found.rules.append(bucket_of_a_layer)
+    found.later(shard, replicate, keeps, place)
+    by_layer(found)
 
 
 def _read_schedule(settings: Settings) -> None:
@@ -217,9 +168,7 @@ def _read_schedule(settings: Settings) -> None:
         known = ", ".join((*_ONE_CHUNK, *_LOOPED, *_V_SHAPED))
         settings.wrong(f"{prefix}schedule", f"one of {known}")
     if each:
-        found.rules.append(
-            lambda joined: _chunks(joined, each, first + last, schedule, place)
-        )
+        found.later(_chunks, each, first + last, schedule, place)
     else:
         chunks = 1 if schedule in _ONE_CHUNK else 2
         found.derive("parallelism.vp", chunks, f"{schedule} of torchtitan", place)
@@ -250,7 +199,8 @@ def _read_batch(settings: Settings) -> None:
     )
     tokens = "training.num_tokens_per_microbatch_per_dp_rank"
     of_rank = settings.integer(tokens, maximum=10**12, fact="micro_batch")
-    in_step = settings.integer("training.num_tokens_per_train_step", minimum=-1)
+    step = "training.num_tokens_per_train_step"
+    in_step = settings.integer(step, minimum=-1)
     pp = found.integer("parallelism.pp", 2)
     if settings.get(tokens) and not (of_rank and sequence):
         return
@@ -259,15 +209,15 @@ def _read_batch(settings: Settings) -> None:
             settings.refuse(tokens, f"{of_rank:,} tokens are no whole sequences")
             return
         rule = f"{of_rank:,} tokens / {sequence:,} of a sequence"
-        place = settings.place(tokens)
-        found.derive("micro_batch", of_rank // sequence, rule, place)
+        settings.derive("micro_batch", of_rank // sequence, rule, tokens)
         key = "parallelism.num_pp_microbatches"
         count = (settings.integer(key) or 1) if pp > 1 else 1
         if in_step and in_step > 0:
-            place = settings.place("training.num_tokens_per_train_step")
-            found.derive(GLOBAL_BATCH, in_step // sequence, "tokens of a step", place)
+            sequences, rule = in_step // sequence, "tokens of a step"
+            settings.derive(GLOBAL_BATCH, sequences, rule, step)
         else:
-            found.derive("micro_batches", count, "no gradient accumulation", place)
+            rule = "no gradient accumulation"
+            settings.derive("micro_batches", count, rule, tokens)
         return
     keys = "training.local_batch_size", "training.batch_size"
     local = settings.integer(*keys, fact="micro_batch") or 8
@@ -286,7 +236,7 @@ def _read_batch(settings: Settings) -> None:
         settings.refuse(one, f"{piece} does not divide local_batch_size ({local})")
     else:
         rule = f"local_batch_size {local} / {piece}" if pp > 1 else "one batch a step"
-        found.derive("micro_batches", local // piece, rule, settings.place(*keys))
+        settings.derive("micro_batches", local // piece, rule, *keys)
 
 
 def _read_precision(settings: Settings) -> None:
@@ -320,9 +270,8 @@ def _read_rest(settings: Settings) -> None:
     found = settings.found
     tp, cp = found.integer("parallelism.tp", 2), found.integer("parallelism.cp", 2)
     if tp > 1:
-        key = "parallelism.enable_sequence_parallel"
-        if settings.copy_flag("tensor_parallel.sequence", key) is None:
-            found.derive("tensor_parallel.sequence", True, "torchtitan's plan for tp")
+        key, usual = "parallelism.enable_sequence_parallel", "torchtitan's plan for tp"
+        settings.copy_flag("tensor_parallel.sequence", key, usual=(True, usual))
         _read_async(settings)
     method = settings.choice(
         {"allgather": "all_gather", "alltoall": "p2p"},

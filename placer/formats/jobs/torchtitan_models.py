@@ -6,87 +6,52 @@ numbers stand there in b5bcd76c.
 
 from __future__ import annotations
 
-from math import floor
-
 from placer.formats.jobs.findings import Scalar
 
 SOURCE = "238fa995, models/*/__init__.py"
 
 Shape = dict[str, Scalar]
+_DENSE = ("layers", "hidden", "ffn", "heads", "kv_heads", "vocab")
+_LATENT: Shape = {
+    "kv_lora_rank": 512,
+    "qk_head_dim": 128,
+    "rope_head_dim": 64,
+    "v_head_dim": 128,
+}
 
 
-def _llama3(layers: int, hidden: int, heads: int, times: float, multiple: int) -> Shape:
-    """Llama 3: ``ffn = floor(m floor(8h/3))``, up to a multiple."""
-    wide = floor(times * floor(8 * hidden / 3))
-    return {
-        "layers": layers,
-        "hidden": hidden,
-        "ffn": -(-wide // multiple) * multiple,
-        "heads": heads,
-        "kv_heads": 8,
-        "vocab": 128256,
-    }
+def _dense(*sizes: int) -> Shape:
+    """Layers, widths of the model and its feed-forward, heads, vocabulary."""
+    return dict(zip(_DENSE, sizes, strict=True))
 
 
-def _qwen3(
-    layers: int, hidden: int, ffn: int, heads: int, *, tied: bool = False
-) -> Shape:
-    shape: Shape = {
-        "layers": layers,
-        "hidden": hidden,
-        "ffn": ffn,
-        "heads": heads,
-        "kv_heads": 8,
-        "vocab": 151936,
-        "tied_embeddings": tied,
-    }
-    return shape if 128 * heads == hidden else shape | {"head_dim": 128}
+def _qwen3(*sizes: int, tied: bool = False) -> Shape:
+    """A head is 128 wide, which may be no equal share of the model's width."""
+    shape = _dense(*sizes, 8, 151936) | {"tied_embeddings": tied}
+    return shape if 128 * sizes[3] == sizes[1] else shape | {"head_dim": 128}
 
 
-def _qwen3_moe(layers: int, hidden: int, heads: int, expert_ffn: int) -> Shape:
+def _qwen3_moe(*sizes: int) -> Shape:
     """All layers have 128 experts, of which a token visits 8."""
-    dense = _qwen3(layers, hidden, expert_ffn, heads)
-    experts = {"experts": 128, "top_k": 8, "expert_ffn": expert_ffn}
-    return dense | experts | {"kv_heads": 4, "moe_layers": layers}
+    experts = {"experts": 128, "top_k": 8, "expert_ffn": sizes[2]}
+    return _qwen3(*sizes) | experts | {"kv_heads": 4, "moe_layers": sizes[0]}
 
 
-def _deepseek(
-    layers: tuple[int, int],
-    hidden: int,
-    ffn: tuple[int, int],
-    heads: int,
-    experts: tuple[int, int, int],
-    q_lora_rank: int,
-    vocab: int,
-) -> Shape:
-    """Layers and the dense among them; ffn of dense layers and of experts."""
-    routed, shared, top_k = experts
-    return {
-        "layers": layers[0],
-        "hidden": hidden,
-        "ffn": ffn[0],
-        "heads": heads,
-        "kv_heads": heads,
-        "vocab": vocab,
-        "experts": routed,
-        "top_k": top_k,
-        "shared_experts": shared,
-        "expert_ffn": ffn[1],
-        "moe_layers": layers[0] - layers[1],
-        "q_lora_rank": q_lora_rank,
-        "kv_lora_rank": 512,
-        "qk_head_dim": 128,
-        "rope_head_dim": 64,
-        "v_head_dim": 128,
-    }
+def _deepseek(dense: int, experts: tuple[int, int, int, int], *sizes: int) -> Shape:
+    """Dense layers; experts, those that a token and that all visit, their width."""
+    names = "experts", "top_k", "shared_experts", "expert_ffn"
+    shape = _dense(*sizes[:5], sizes[6]) | dict(zip(names, experts, strict=True))
+    moe = {"moe_layers": sizes[0] - dense, "q_lora_rank": sizes[5]}
+    return shape | moe | _LATENT
 
 
+# The feed-forward of Llama 3 is ``floor(m floor(8h/3))``, up to a multiple.
 SHAPES: dict[str, dict[str, Shape]] = {
     "llama3": {
-        "debugmodel": _llama3(6, 256, 16, 1.0, 256) | {"kv_heads": 16, "vocab": 2048},
-        "8B": _llama3(32, 4096, 32, 1.3, 1024),
-        "70B": _llama3(80, 8192, 64, 1.3, 4096),
-        "405B": _llama3(126, 16384, 128, 1.2, 4096),
+        "debugmodel": _dense(6, 256, 768, 16, 16, 2048),
+        "8B": _dense(32, 4096, 14336, 32, 8, 128256),
+        "70B": _dense(80, 8192, 28672, 64, 8, 128256),
+        "405B": _dense(126, 16384, 53248, 128, 8, 128256),
     },
     "qwen3": {
         "debugmodel": _qwen3(8, 256, 3072, 16, tied=True) | {"vocab": 2048},
@@ -96,12 +61,16 @@ SHAPES: dict[str, dict[str, Shape]] = {
         "8B": _qwen3(36, 4096, 12288, 32),
         "14B": _qwen3(40, 5120, 17408, 40),
         "32B": _qwen3(64, 5120, 25600, 64),
-        "30B-A3B": _qwen3_moe(48, 2048, 32, 768),
-        "235B-A22B": _qwen3_moe(94, 4096, 64, 1536),
+        "30B-A3B": _qwen3_moe(48, 2048, 768, 32),
+        "235B-A22B": _qwen3_moe(94, 4096, 1536, 64),
     },
     "deepseek_v3": {
-        "16B": _deepseek((27, 1), 2048, (10944, 1408), 16, (64, 2, 6), 0, 102400),
-        "236B": _deepseek((60, 1), 5120, (12288, 1536), 128, (160, 2, 6), 1536, 102400),
-        "671B": _deepseek((61, 3), 7168, (18432, 2048), 128, (256, 1, 8), 1536, 129280),
+        "16B": _deepseek(1, (64, 6, 2, 1408), 27, 2048, 10944, 16, 16, 0, 102400),
+        "236B": _deepseek(
+            1, (160, 6, 2, 1536), 60, 5120, 12288, 128, 128, 1536, 102400
+        ),
+        "671B": _deepseek(
+            3, (256, 8, 1, 2048), 61, 7168, 18432, 128, 128, 1536, 129280
+        ),
     },
 }

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from placer.base.naming import named
 from placer.formats.jobs import adapters, mcore
-from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
+from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings
 from placer.formats.jobs.fsdp import bucket_of_a_layer
 from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.megatron.arguments import Argument
 from placer.formats.jobs.megatron.launches import Launch, ask_for_anything, select
-from placer.formats.jobs.settings import Setting, Settings
-from placer.formats.jobs.shell import read_script
+from placer.formats.jobs.settings import Setting, Settings, reader
+from placer.formats.jobs.shell import Command, Text, read_script
 from placer.formats.jobs.shell.questions import (
     no_launch,
     note_left_out,
@@ -29,7 +29,6 @@ from placer.formats.jobs.shell.text import known, opens
 from placer.formats.jobs.starter import read_starter
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.shell import Command, Text
     from placer.formats.jobs.shell.either import Either
 
 _ACTOR, _DATA = "actor_rollout_ref.actor.", "data."
@@ -42,33 +41,17 @@ _PROGRAM = re.compile(r"\bmain_ppo\b|=")
 _MOST_DEPTH = 12
 
 
-def read(text: str, source: str, asked: Asked) -> Findings:
-    """Findings of a script that starts a trainer of veRL."""
-    found = Findings(source)
-    settings = Settings(found, _launch(text, source, asked, found), asked)
-    _read_gpus(settings)
-    _read_batch(settings)
-    strategy = settings.text(f"{_ACTOR}strategy")
-    named = "megatron" in settings.text("--config-name")
-    if strategy == "megatron" or named or _any(settings, _MEGATRON):
-        _read_megatron(settings)
-    else:
-        _read_fsdp(settings)
-    adapters.read_verl(settings)
-    ask_for_model(settings, "actor_rollout_ref.model.path")
-    settings.leave()
-    return found
-
-
-def _launch(
-    text: str, source: str, asked: Asked, found: Findings
-) -> dict[str, Setting]:
+def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
     """Arguments of the one command that trains."""
     script = read_script(text, source, asked)
     launches = [
         _launch_of(command, script.either)
         for command in script.commands
-        if any(_is_of_actor(word, script.either) for word in command.words)
+        if any(
+            key.startswith(_ACTOR)
+            for word in command.words
+            for key in (word.text.lstrip("+"), *_hidden(word, script.either))
+        )
     ]
     if not launches:
         hint = "the script that starts verl.trainer.main_ppo is wanted"
@@ -82,11 +65,28 @@ def _launch(
         for key in _hidden(word, script.either):
             values[key] = Setting(unknown_value(word), word.place)
         pair, option = _WORD.fullmatch(word.text), _OPTION.fullmatch(word.text)
-        if pair:
-            values[pair[1]] = _value(word, pair.start(2))
-        elif option:
-            values["--config-name"] = _value(word, option.start(1))
-    return values
+        if match := pair or option:
+            given = setting_of(
+                word.part(match.start(match.lastindex or 0), match.end())
+            )
+            key = pair[1] if pair else "--config-name"
+            values[key] = given._replace(place=word.place)
+    return Settings(found, values, asked)
+
+
+@reader(_opened)
+def read(settings: Settings) -> None:
+    """Take what a script says that starts a trainer of veRL."""
+    _read_gpus(settings)
+    _read_batch(settings)
+    strategy = settings.text(f"{_ACTOR}strategy")
+    named = "megatron" in settings.text("--config-name")
+    if strategy == "megatron" or named or settings.has(_MEGATRON):
+        _read_megatron(settings)
+    else:
+        _read_fsdp(settings)
+    adapters.read_verl(settings)
+    ask_for_model(settings, "actor_rollout_ref.model.path")
 
 
 def _launch_of(command: Command, either: Either) -> Launch:
@@ -105,17 +105,6 @@ def _launch_of(command: Command, either: Either) -> Launch:
     )
 
 
-def _value(word: Text, start: int) -> Setting:
-    """The value of an argument, from an offset of its word on."""
-    value = setting_of(word.part(start, len(word.text)))
-    return value._replace(place=word.place)
-
-
-def _is_of_actor(word: Text, either: Either) -> bool:
-    keys = [word.text.lstrip("+"), *_hidden(word, either)]
-    return any(key.startswith(_ACTOR) for key in keys)
-
-
 def _hidden(word: Text, either: Either, depth: int = 0) -> list[str]:
     """Keys of the arguments that an unknown word may be."""
     if depth > _MOST_DEPTH or known(word.text):
@@ -128,20 +117,15 @@ def _hidden(word: Text, either: Either, depth: int = 0) -> list[str]:
     return keys
 
 
-def _any(settings: Settings, prefix: str) -> bool:
-    return any(key.startswith(prefix) for key in settings.values)
-
-
 def _read_gpus(settings: Settings) -> None:
     keys = "trainer.nnodes", "trainer.n_gpus_per_node"
     nodes, each = (settings.integer(key, fact=GPUS) for key in keys)
     if any(map(settings.unknown, keys)):
         return  # asked for
-    place = settings.place(*keys)
     if nodes is not None or each is not None:
         # One node of eight is the default of the trainer's configuration.
         rule = f"{nodes or 1} nodes x {each or 8} GPUs"
-        settings.found.derive(GPUS, (nodes or 1) * (each or 8), rule, place)
+        settings.derive(GPUS, (nodes or 1) * (each or 8), rule, *keys)
 
 
 def _read_batch(settings: Settings) -> None:
@@ -152,38 +136,32 @@ def _read_batch(settings: Settings) -> None:
     times = settings.integer("actor_rollout_ref.rollout.n") or 1
     if prompts:
         rule = f"ppo_mini_batch_size {prompts} x rollout.n {times}"
-        found.derive(GLOBAL_BATCH, prompts * times, rule, settings.place(key))
+        settings.derive(GLOBAL_BATCH, prompts * times, rule, key)
     lengths = [
         settings.integer(f"{_DATA}max_{end}_length") for end in ("prompt", "response")
     ]
     if lengths[0] and lengths[1]:
         rule = f"max_prompt_length {lengths[0]} + max_response_length {lengths[1]}"
-        place = settings.place(f"{_DATA}max_response_length")
-        found.derive("sequence", lengths[0] + lengths[1], rule, place)
+        key = f"{_DATA}max_response_length"
+        settings.derive("sequence", lengths[0] + lengths[1], rule, key)
         found.notes.append("sequence is the longest: most are shorter")
     one = f"{_ACTOR}ppo_micro_batch_size_per_gpu"
     if settings.flag(f"{_ACTOR}use_dynamic_bsz"):
         settings.known.add(one)
         place = settings.place(f"{_ACTOR}use_dynamic_bsz")
         found.facts.pop(GLOBAL_BATCH, None)
-        found.rules.append(lambda joined: _ask_for_batch(joined, place))
+        for key in ("micro_batch", "micro_batches"):
+            message = "use_dynamic_bsz fills micro-batches by tokens"
+            hint = named("settings", {f"job.{key}": "N"})
+            found.ask_later(key, message, hint, place)
     else:
         settings.copy("micro_batch", one)
-
-
-def _ask_for_batch(found: Findings, place: Place) -> None:
-    """Micro-batches of as many tokens, not of as many sequences."""
-    for key in ("micro_batch", "micro_batches"):
-        if not found.has(key):
-            message = "use_dynamic_bsz fills micro-batches by tokens"
-            found.ask(key, message, named("settings", {f"job.{key}": "N"}), place)
 
 
 def _read_megatron(settings: Settings) -> None:
     found = settings.found
     mcore.read_sizes(settings, _MEGATRON)
-    for axis in ("tp", "pp", "cp", "ep"):
-        found.derive(f"parallelism.{axis}", 1, "default of veRL")
+    mcore.ones(found, "default of veRL")
     mcore.read_ddp(settings, _DDP, _MEGATRON)
     found.derive("data_parallel.sharding", "zero1", "default of veRL")
     for key in ("overlap_reduce", "overlap_gather"):
@@ -218,7 +196,7 @@ def _read_fsdp(settings: Settings) -> None:
     else:
         found.derive("data_parallel.sharding", "zero3", "FSDP over all GPUs")
     found.derive("bytes.gradient", 4, "veRL reduces in fp32")
-    found.rules.append(bucket_of_a_layer)
+    found.later(bucket_of_a_layer)
     _read_offload(settings, f"{_ACTOR}fsdp_config.", ("param", "optimizer"))
     key = "actor_rollout_ref.model.enable_gradient_checkpointing"
     if settings.flag(key):

@@ -129,29 +129,50 @@ class Arguments:
 
     def _integer(self, argument: Argument, key: str, minimum: int) -> int | None:
         if not argument.values:
-            self._problem(argument, key, "expected a number behind it")
-            return None
-        text = argument.values[0].text.strip("'\"")
-        if len(text) > _LONGEST_INTEGER or not _INTEGER.fullmatch(text):
-            self._problem(argument, key, f'expected an integer, got "{visible(text)}"')
-            return None
-        number = int(text)
-        if number < minimum:
-            self._problem(argument, key, f"expected {minimum} or more, got {number}")
-            return None
-        return number
-
-    def _problem(self, argument: Argument, key: str, message: str) -> None:
+            words = "expected a number behind it"
+        else:
+            text = argument.values[0].text.strip("'\"")
+            is_one = len(text) <= _LONGEST_INTEGER and _INTEGER.fullmatch(text)
+            if is_one and int(text) >= minimum:
+                return int(text)
+            words = f'expected an integer, got "{visible(text)}"'
+            if is_one:
+                words = f"expected {minimum} or more, got {int(text)}"
         place = argument.value_place
-        full = f"{argument.flag}: {message}"
-        self.found.problems.append(Problem(full, *place, key))
+        self.found.problems.append(Problem(f"{argument.flag}: {words}", *place, key))
+        return None
 
-    def fact(self, key: str, name: str, *, minimum: int = 1) -> int | None:
-        """Read a fact from an argument; its value, None when it is not given."""
+    def fact(
+        self,
+        key: str,
+        name: str,
+        *,
+        minimum: int = 1,
+        usual: tuple[Scalar, str] | None = None,
+    ) -> int | None:
+        """Read a fact from an argument; its value, None when it is not given.
+
+        ``usual`` is derived then, with why.
+        """
         value, place = self.integer(name, key, minimum=minimum), self.place(name)
         if value is not None and place is not None:
             self.found.read(key, value, place)
+        elif usual is not None:
+            self.found.derive(key, *usual)
         return value
+
+    def first(self, *names: str) -> str:
+        """The value of the first argument that has one; empty without."""
+        return next(filter(None, map(self.text, names)), "")
+
+    def derive(self, key: str, value: Scalar, rule: str, name: str) -> None:
+        """Set a fact by a rule, from an argument that may be given."""
+        self.found.derive(key, value, rule, self.place(name))
+
+    def problem(self, name: str, message: str, hint: str = "") -> None:
+        """Record that what an argument says is not read."""
+        place = self.place(name) or Place(self.found.source)
+        self.found.problems.append(Problem(message, *place, hint=hint))
 
     def say(self, key: str, value: Scalar, name: str) -> None:
         """Read the fact that an argument stands for, where it is given."""
@@ -237,52 +258,45 @@ def arguments_of(words: Sequence[Text], either: Either) -> Given:
     return found
 
 
-def _hidden(
-    word: Text, either: Either, seen: dict[int, tuple[list[str] | None, bool]]
-) -> tuple[list[str] | None, bool]:
-    """Flags that an unknown word may hold, None for any, and whether it is a value.
+# Flags that something may hold, None for any, and whether it may be a value.
+_Hidden = tuple[list[str] | None, bool]
 
-    A word that is known, or of which a part is, holds none.
-    """
+
+def _hidden(word: Text, either: Either, seen: dict[int, _Hidden]) -> _Hidden:
+    """What an unknown word may hold; one that is known, or in part, holds no flag."""
     parts = opens(word.text)
     if not parts or known(word.text):
         return [], True
-    flags: list[str] = []
-    is_value = False
     for part in parts:
         ways = either.of(part.number)
-        if not ways:
-            return None, True
         if part.number not in seen:
-            seen[part.number] = ([], True)  # while it is looked into
-            seen[part.number] = _hidden_in(ways, either, seen)
-        inside, may_begin = seen[part.number]
+            seen[part.number] = [] if ways else None, True  # while it is looked into
+            if ways:
+                seen[part.number] = _together(_in_ways(ways, either, seen))
+    return _together(seen[part.number] for part in parts)
+
+
+def _in_ways(
+    ways: Iterable[Iterable[Text]], either: Either, seen: dict[int, _Hidden]
+) -> Iterator[_Hidden]:
+    for way in ways:
+        for number, word in enumerate(_split(way)):
+            if match := _FLAG.match(word.text):
+                yield [match[0]], False
+            else:
+                flags, may_begin = _hidden(word, either, seen)
+                yield flags, not number and may_begin
+
+
+def _together(found: Iterable[_Hidden]) -> _Hidden:
+    flags: list[str] = []
+    is_value = False
+    for inside, may_begin in found:
         if inside is None:
             return None, True
         flags += inside
         is_value = is_value or may_begin
     return list(dict.fromkeys(flags)), is_value
-
-
-def _hidden_in(
-    ways: Sequence[Sequence[Text]],
-    either: Either,
-    seen: dict[int, tuple[list[str] | None, bool]],
-) -> tuple[list[str] | None, bool]:
-    flags: list[str] = []
-    is_value = False
-    for way in ways:
-        for number, word in enumerate(_split(way)):
-            match = _FLAG.match(word.text)
-            if match is not None:
-                flags.append(match[0])
-                continue
-            inside, may_begin = _hidden(word, either, seen)
-            if inside is None:
-                return None, True
-            flags += inside
-            is_value = is_value or (not number and may_begin)
-    return flags, is_value
 
 
 def _split(words: Iterable[Text]) -> Iterator[Text]:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError
 from placer.base.naming import named
-from placer.documents import parse_answer
 from placer.documents.tree import visible
 from placer.formats.jobs.deepspeed import BUCKET, read_sharding
 from placer.formats.jobs.findings import GLOBAL_BATCH, Asked, Findings, Place
-from placer.formats.jobs.settings import Setting, Settings, settings_of
+from placer.formats.jobs.reading import of_json
+from placer.formats.jobs.settings import Setting, Settings
 from placer.formats.jobs.shell.questions import setting_of
 from placer.formats.jobs.shell.text import Text, parts_of, text_at
 
@@ -124,7 +124,7 @@ def _settings(
         number = f"{_NUMBER}{count:03d}"
         written = written.replace(part.text, number)
         unsure[number] = part
-    settings = settings_of(parse_answer(written, source), found, asked)
+    settings = of_json(written, source, found, asked)
     before = max(where.line, 1) - 1  # lines of a script in front of it
     for key, (value, (_, line, column)) in settings.values.items():
         place = Place(where.source, before + line, column)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from placer.base.errors import Problem
 from placer.formats.jobs import core_rules
-from placer.formats.jobs.findings import GLOBAL_BATCH, Findings, Place, Remark
+from placer.formats.jobs.findings import GLOBAL_BATCH, Findings, Remark
 from placer.formats.jobs.megatron.traffic import read_traffic
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ _LATENT = {  # with what arguments.py gives where nothing is said
     "model.v_head_dim": ("v_head_dim", 128),
 }
 _DEFAULT = "Megatron's default"
+_SEQUENCE = ("decoder_seq_length", "seq_length", "encoder_seq_length", "max_length")
 # Tokenizers with one vocabulary only.
 _TOKENIZERS = {
     "GPT2BPETokenizer": 50257,
@@ -86,8 +86,7 @@ def read_facts(found: Findings, arguments: Arguments, *, shape: bool = True) -> 
 
 def _axes(found: Findings, arguments: Arguments) -> None:
     for key, name in _AXES.items():
-        if arguments.fact(key, name) is None:
-            found.derive(key, 1, _DEFAULT)
+        arguments.fact(key, name, usual=(1, _DEFAULT))
     if (arguments.fact("parallelism.cp", "ds_sequence_parallel_size") or 1) > 1:
         found.derive("context_parallel.communication", "a2a", "DeepSpeed-Ulysses")
     arguments.fact("parallelism.etp", "expert_tensor_parallel_size")
@@ -95,9 +94,8 @@ def _axes(found: Findings, arguments: Arguments) -> None:
     core_rules.order(found, arguments.place("use_tp_pp_dp_mapping") if mapped else None)
     shards = arguments.integer("tensor_parallel_num_weight_shards", "parallelism.tp")
     if shards is not None and shards > found.integer("parallelism.tp", 1):
-        place = arguments.place("tensor_parallel_num_weight_shards")
         message = "weights sharded beyond tensor parallelism have no job key"
-        found.problems.append(Problem(message, *(place or Place(found.source))))
+        arguments.problem("tensor_parallel_num_weight_shards", message)
     for name in ("model_parallel_size", "batch_size"):
         if arguments.noted(name) is not None:
             flag = f"--{name.replace('_', '-')}"
@@ -120,12 +118,7 @@ def _batch(found: Findings, arguments: Arguments) -> None:
     if arguments.noted("rampup_batch_size") is not None:
         found.notes.append("the batch size after --rampup-batch-size counts")
     # Models of images have --seq-length for these, and another for their decoder.
-    for name in (
-        "decoder_seq_length",
-        "seq_length",
-        "encoder_seq_length",
-        "max_length",
-    ):
+    for name in _SEQUENCE:
         if not found.has("sequence"):
             arguments.fact("sequence", name)
     name = "max_position_embeddings"
@@ -148,14 +141,12 @@ def _shape(found: Findings, arguments: Arguments) -> None:
         if arguments.flag("group_query_attention"):
             message = "--group-query-attention with --multi-latent-attention"
             arguments.refuse("multi_latent_attention", message)
-        for key, (name, usual) in _LATENT.items():
-            if arguments.fact(key, name, minimum=0) is None:
-                found.derive(key, usual, _DEFAULT)
+        for key, (name, size) in _LATENT.items():
+            arguments.fact(key, name, minimum=0, usual=(size, _DEFAULT))
         return
     arguments.fact("model.head_dim", "kv_channels")
     if arguments.flag("group_query_attention"):
-        if arguments.fact("model.kv_heads", "num_query_groups") is None:
-            found.derive("model.kv_heads", 1, _DEFAULT)
+        arguments.fact("model.kv_heads", "num_query_groups", usual=(1, _DEFAULT))
     else:
         arguments.fact("model.kv_heads", "num_key_value_heads")
 
@@ -183,9 +174,8 @@ def _experts(found: Findings, arguments: Arguments) -> None:
         arguments.noted(name)
     if not _count_experts(found, arguments):
         return
-    top_k = arguments.fact("model.top_k", "topk" if deepspeed else "moe_router_topk")
-    if top_k is None:
-        found.derive("model.top_k", 1 if deepspeed else 2, _DEFAULT)
+    name, top_k = ("topk", 1) if deepspeed else ("moe_router_topk", 2)
+    arguments.fact("model.top_k", name, usual=(top_k, _DEFAULT))
     arguments.fact("model.expert_ffn", "moe_ffn_hidden_size")
     kind = "moe_token_dispatcher_type"
     dispatcher = arguments.text(kind)
@@ -211,7 +201,7 @@ def _count_experts(found: Findings, arguments: Arguments) -> bool:
         return False
     if len(set(listed)) > 1:
         message = "layers with different numbers of experts are not read"
-        found.problems.append(Problem(message, *experts.value_place))
+        arguments.problem("num_experts", message)
     elif listed and "[" in experts.values[0].text and listed[0].isdecimal():
         found.read("model.experts", int(listed[0][:9]), experts.value_place)
     else:
@@ -231,9 +221,8 @@ def read_vocabulary(found: Findings, arguments: Arguments) -> None:
             return
     if arguments.fact("model.vocab", "vocab_size") is None:
         _of_tokenizer(found, arguments)
-    key = "model.vocab_multiple"
-    if arguments.fact(key, "make_vocab_size_divisible_by") is None:
-        found.derive(key, _PADDED_TO, _DEFAULT)
+    key, name = "model.vocab_multiple", "make_vocab_size_divisible_by"
+    arguments.fact(key, name, usual=(_PADDED_TO, _DEFAULT))
 
 
 def _of_tokenizer(found: Findings, arguments: Arguments) -> None:
@@ -245,13 +234,13 @@ def _of_tokenizer(found: Findings, arguments: Arguments) -> None:
     if kind in _TOKENIZERS:
         found.assume(key, _TOKENIZERS[kind], kind, arguments.place("tokenizer_type"))
         return
-    if arguments.is_open("tokenizer_model"):
+    name = "tokenizer_model"
+    if arguments.is_open(name):
         return  # asked for, if no other source tells the size
-    model, place = arguments.text("tokenizer_model"), arguments.place("merge_file")
+    model, place = arguments.text(name), arguments.place("merge_file")
     sizes = (size for part, size in _OF_MODELS.items() if part in model.lower())
     if size := next(sizes, 0):
-        where = arguments.place("tokenizer_model")
-        found.assume(key, size, f"tokenizer {model}", where)
+        found.assume(key, size, f"tokenizer {model}", arguments.place(name))
     elif place is not None:
         found.assume(key, 50257, "GPT-2's, as it has a merge file", place)
 
@@ -262,20 +251,19 @@ def refuse_mixed(found: Findings, arguments: Arguments) -> None:
     for name in ("hybrid_layer_pattern", "hybrid_override_pattern"):
         if pattern := arguments.text(name):
             counts = {what: pattern.count(sign) for sign, what in _LAYER_SIGNS.items()}
-            _refuse(found, arguments.place(name), counts)
+            _refuse(arguments, name, counts)
             return
     for name in _VARIANTS:
         kind = arguments.text(name)
         if "delta" in kind or "mamba" in kind:
             linear = _linear(arguments, layers)
             words = kind.replace("_", " ")
-            counts = {"attention": layers - linear, words: linear}
-            _refuse(found, arguments.place(name), counts)
+            _refuse(arguments, name, {"attention": layers - linear, words: linear})
             return
-    _refuse_ratios(found, arguments, layers)
+    _refuse_ratios(arguments, layers)
 
 
-def _refuse_ratios(found: Findings, arguments: Arguments, layers: int) -> None:
+def _refuse_ratios(arguments: Arguments, layers: int) -> None:
     """Mamba layers, of which shares are attention and MLP instead."""
     spec = "spec" if any("mamba" in word for word in arguments.texts("spec")) else ""
     said = filter(arguments.flag, (*_RATIOS.values(), "is_hybrid_model"))
@@ -285,8 +273,7 @@ def _refuse_ratios(found: Findings, arguments: Arguments, layers: int) -> None:
     shares = {kind: _ratio(arguments, name) for kind, name in _RATIOS.items()}
     counts = {kind: round(layers * share) for kind, share in shares.items()}
     counts["Mamba"] = layers - sum(counts.values())
-    place = arguments.place(hybrid) or arguments.place("num_layers")
-    _refuse(found, place, counts)
+    _refuse(arguments, hybrid if arguments.place(hybrid) else "num_layers", counts)
 
 
 def _ratio(arguments: Arguments, name: str) -> float:
@@ -302,7 +289,6 @@ def _linear(arguments: Arguments, layers: int) -> int:
     return layers if not given else given.count("1")
 
 
-def _refuse(found: Findings, place: Place | None, counts: dict[str, int]) -> None:
+def _refuse(arguments: Arguments, name: str, counts: dict[str, int]) -> None:
     told = ", ".join(f"{count} {words}" for words, count in counts.items() if count)
-    message = f"a model of mixed layers ({told}) is not read"
-    found.problems.append(Problem(message, *(place or Place(found.source))))
+    arguments.problem(name, f"a model of mixed layers ({told}) is not read")

@@ -94,7 +94,11 @@ def select(launches: Sequence[Launch], asked: Asked, source: str) -> Launch:
             return launches[number - 1]
         message = f'there is no program "{visible(asked.select)}" of the {count}'
         raise InputError([Problem(message, source, key="select")])
-    if len({_told(launch) for launch in launches}) > 1:
+    told = {
+        tuple((a.flag, *(v.text for v in a.values)) for a in launch.arguments)
+        for launch in launches
+    }
+    if len(told) > 1:
         causes = [cause for launch in launches for cause in launch.causes]
         if hint := setting(causes):
             raise InputError([Problem(depends(causes), *launches[1].place, hint=hint)])
@@ -144,10 +148,6 @@ def _may_have_any(launch: Launch) -> bool:
     return bool(launch.program) and not all(unset)
 
 
-def _told(launch: Launch) -> tuple[tuple[str, ...], ...]:
-    return tuple((a.flag, *(v.text for v in a.values)) for a in launch.arguments)
-
-
 def _bare(script: Script) -> Launch | None:
     """Arguments in a file of nothing else, or in the variables of a script."""
     words = [
@@ -177,7 +177,12 @@ def read_world(
     found: Findings, each: Text | None, nodes: Text | None, asked: Asked
 ) -> None:
     """Read the GPUs that ``nodes`` have, of ``each`` as many; without nodes, these."""
-    unsure = [text for text in (each, nodes) if text is not None and _depends(text)]
+    # What nobody sets is not given.
+    unsure = [
+        text
+        for text in (each, nodes)
+        if text is not None and not all(part.is_unset for part in opens(text.text))
+    ]
     if unsure and asked.gpus is None:
         message, hint = question("the number of GPUs", unsure[0])
         found.unsure.add(GPUS)
@@ -186,11 +191,6 @@ def read_world(
         world = _count(each) * (1 if nodes is None else _count(nodes))
         if world:
             found.read(GPUS, world, (nodes or each).place)
-
-
-def _depends(text: Text) -> bool:
-    """Whether a count is given and not known; what nobody sets is not given."""
-    return any(not part.is_unset for part in opens(text.text))
 
 
 def host_of(launch: Launch, script: Script) -> HostHint:

@@ -19,7 +19,7 @@ from placer.formats.jobs.megatron.launches import (
     read_gpus,
 )
 from placer.formats.jobs.megatron.rules import add_rules
-from placer.formats.jobs.settings import place_of
+from placer.formats.jobs.reading import place_of
 from placer.formats.jobs.shell import Script, read_script
 from placer.formats.jobs.shell.questions import no_launch, note_left_out
 from placer.formats.jobs.shell.text import text_at
@@ -130,13 +130,9 @@ def _arguments(value: Value) -> Iterator[Argument]:
             continue
         place = place_of(inside)
         items = inside.items() if inside.kind == "list" else [inside]
-        values = tuple(text_at(_written(item), place) for item in items)
+        written = ("null" if i.kind == "null" else str(i.content) for i in items)
+        values = tuple(text_at(text, place) for text in written)
         yield Argument(_NAMES.get(key, key), values, place)
-
-
-def _written(value: Value) -> str:
-    """A scalar as an argument has it."""
-    return "null" if value.kind == "null" else str(value.content)
 
 
 def arguments_of_log(text: str, source: str) -> tuple[list[Argument], int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING
 
 from placer.formats.jobs import core_rules
@@ -15,6 +14,10 @@ if TYPE_CHECKING:
     from placer.formats.jobs.megatron.arguments import Arguments
 
 _LAYERS_PER_STAGE = "num_layers_per_virtual_pipeline_stage"
+_VIRTUAL = (
+    "num_virtual_stages_per_pipeline_rank",
+    "virtual_pipeline_model_parallel_size",
+)
 _GROUP = "microbatch_group_size_per_virtual_pipeline_stage"
 _UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 _PLAIN_LIST = re.compile(r"[0-9,\[\]()+*\s]{1,2000}")
@@ -26,8 +29,8 @@ def add_rules(found: Findings, arguments: Arguments) -> None:
     """Add what follows from sizes that another source may give."""
     found.rules.append(arguments.join)
     for rule in (_stages, _shape, _moe, _traffic):
-        found.rules.append(partial(rule, arguments=arguments))
-    found.rules.append(_batch)
+        found.later(rule, arguments)
+    found.later(_batch)
 
 
 def _stages(found: Findings, arguments: Arguments) -> None:
@@ -56,8 +59,7 @@ def _stages(found: Findings, arguments: Arguments) -> None:
     count = found.integer("micro_batches")
     group = arguments.integer(_GROUP, "memory.micro_batch_group") or pp
     if group != pp:
-        place = arguments.place(_GROUP)
-        found.derive("memory.micro_batch_group", group, "a group", place)
+        arguments.derive("memory.micro_batch_group", group, "a group", _GROUP)
     if count and (count < group or group < pp or 0 < count % group < pp):
         words = f"{count} micro-batches with virtual stages, pp {pp}, groups of {group}"
         hint = f"their number must be a multiple of {group}"
@@ -77,10 +79,7 @@ def _virtual(
 ) -> int:
     """Virtual stages of a pipeline rank."""
     key = "parallelism.vp"
-    for name in (
-        "num_virtual_stages_per_pipeline_rank",
-        "virtual_pipeline_model_parallel_size",
-    ):
+    for name in _VIRTUAL:
         if not found.has(key):
             arguments.fact(key, name)
     each = arguments.integer(_LAYERS_PER_STAGE, key)
@@ -150,8 +149,7 @@ def _shared(found: Findings, arguments: Arguments) -> None:
         return
     shared, rest = divmod(width, one)
     count = max(1, shared + (2 * rest >= one))
-    rule = f"shared width {width} / expert_ffn {one}"
-    found.derive(key, count, rule, arguments.place(name))
+    arguments.derive(key, count, f"shared width {width} / expert_ffn {one}", name)
     if rest:
         found.notes.append(f"shared experts {width} wide are no multiple of {one}")
 
@@ -159,8 +157,8 @@ def _shared(found: Findings, arguments: Arguments) -> None:
 def _moe_layers(found: Findings, arguments: Arguments, layers: int) -> None:
     """Which layers have experts: every n-th, or those of a list."""
     key = "model.moe_layers"
-    pattern, place = arguments.text("moe_layer_freq"), arguments.place("moe_layer_freq")
-    pattern = pattern.strip("'\"")
+    place = arguments.place("moe_layer_freq")
+    pattern = arguments.text("moe_layer_freq").strip("'\"")
     interval = arguments.integer("expert_interval", key)
     if not pattern and arguments.noted("deepspeed") is not None:
         every = interval or 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from placer.base.errors import Problem
 from placer.formats.jobs import core_rules
 from placer.job.memory import MODULES
 
@@ -35,9 +34,8 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
     stage = arguments.integer("zero_stage", key, minimum=0)
     deepspeed = arguments.flag("deepspeed")
     distributed = arguments.flag("use_distributed_optimizer")
-    fsdp = next(
-        (n for n in ("use_megatron_fsdp", "use_custom_fsdp") if arguments.flag(n)), ""
-    )
+    names = ("use_megatron_fsdp", "use_custom_fsdp")
+    fsdp = next(filter(arguments.flag, names), "")
     if deepspeed or (stage and not distributed):
         sharding = {0: "ddp", 1: "zero1", 2: "zero2"}.get(stage or 0, "zero3")
         arguments.say(key, sharding, "zero_stage")
@@ -52,8 +50,7 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
         name = "data_parallel_sharding_strategy"
         strategy = arguments.text(name) or "optim_grads_params"
         sharding = core_rules.STRATEGIES.get(strategy, "zero3")
-        where = name if arguments.place(name) else fsdp
-        arguments.say(key, sharding, where)
+        arguments.say(key, sharding, name if arguments.place(name) else fsdp)
     elif distributed:
         arguments.say(key, "zero1", "use_distributed_optimizer")
     else:
@@ -180,8 +177,7 @@ def _recompute(found: Findings, arguments: Arguments) -> None:
     if granularity not in ("full", "selective") or place is None:
         return
     found.read("memory.recompute", granularity, place)
-    methods = map(arguments.text, ("recompute_method", "activations_checkpoint_method"))
-    method = next(filter(None, methods), "")
+    method = arguments.first("recompute_method", "activations_checkpoint_method")
     if granularity == "selective":
         _modules(found, arguments)
         return
@@ -212,14 +208,13 @@ def _not_modelled(found: Findings, arguments: Arguments) -> None:
         arguments.not_modelled("mtp_num_layers", f"MTP {mtp}", "work on the last stage")
     for name in _GTP:
         size = arguments.integer(name, "parallelism.tp") or 1
-        place = arguments.place(name)
-        if size == 1 or place is None:
+        if size == 1:
             continue
         # Without cp its groups are consecutive replicas, as dp numbers them anyway.
         if name == _GTP[0] and found.integer("parallelism.cp", 1) > 1:
             message = f"GTP {size} numbers ranks between tp and cp, which is not read"
             hint = "without context parallelism its groups are consecutive replicas"
-            found.problems.append(Problem(message, *place, hint=hint))
+            arguments.problem(name, message, hint)
         reason = "its groups are consecutive replicas, and gather weights"
         arguments.not_modelled(name, f"GTP {size}", reason)
     for name in ("fp8_format", "fp8", "fp4_format", "fp4"):
