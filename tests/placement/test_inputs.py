@@ -142,7 +142,7 @@ def test_a_plan_keeps_its_allocation_and_its_rules() -> None:
         exclude="r1-n4",
         require={"pp": "rack"},
         rules=rules,
-        time_limit=1,
+        effort="quick",
     ).plan
     kept = plan.inputs
     assert (kept["hosts"], kept["exclude"]) == ("r3-n[1-4],r1-n[1-4]", "r1-n4")
