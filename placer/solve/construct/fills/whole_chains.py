@@ -73,8 +73,8 @@ def whole_chain_fills(problem: Problem) -> Iterator[Candidate]:
         for tier in range(innermost, len(machine.tiers) - 1):
             if chain.grain % sets[tier] or ranks == unit:
                 break
-            units = [*sets[:tier], *[chain.grain] * (len(machine.tiers) - tier)]
-            takes = whole_sets(machine, problem.capacity, units)[: tier + 1]
+            units = [*sets[:tier], chain.grain]
+            takes = whole_sets(machine, problem.capacity, units)
             if takes[tier].max() < 2 * unit:
                 continue
             tied = problem.colocation.label[:tier]

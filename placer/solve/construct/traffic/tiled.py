@@ -78,7 +78,7 @@ class _Tiling(NamedTuple):
 
     problem: Problem
     tier: int  # of the domains
-    # What each domain can hold, from the nodes out to the last tier.
+    # What each domain can hold, from the nodes out to the tier.
     takes: Sequence[IntArray]
     flows: Flows  # between units
 
@@ -162,9 +162,9 @@ class _Tiling(NamedTuple):
         problem, order = self.problem, np.lexsort(tile)
         domain = np.empty(self.units, dtype=np.int64)
         domain[order] = np.repeat(fill.domains, fill.sizes)
-        takes, label = self.takes[: self.tier + 1], problem.colocation.label
+        label = problem.colocation.label
         along = np.lexsort(label[: self.tier + 1])
-        node = fill_domains(problem.machine, takes, domain[self.label], along)
+        node = fill_domains(problem.machine, self.takes, domain[self.label], along)
         return problem.machine.gpus_on(node)
 
 
@@ -215,8 +215,7 @@ def _tiling_of(problem: Problem, gpu_of_rank: IntArray | None) -> _Tiling | None
     sizes, tier = colocation.uniform_sizes(), fastest_tier(machine)
     if sizes is None or len(machine.tiers) < 2 or len(set(sizes[tier:-1])) > 1:
         return None
-    unit = [*sizes[:tier], *[sizes[tier]] * (len(sizes) - tier)]
-    takes = whole_sets(machine, problem.capacity, unit)
+    takes = whole_sets(machine, problem.capacity, sizes[: tier + 1])
     if takes[-1].sum() < problem.job.world_size:
         return None
     if gpu_of_rank is None:

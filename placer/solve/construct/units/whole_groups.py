@@ -54,8 +54,8 @@ def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
         if sizes is None:
             continue
         grain = sizes[tier]
-        units = [*sizes[:tier], *[grain] * (len(machine.tiers) - tier)]
-        takes = whole_sets(machine, node_capacity(machine, block), units)[: tier + 1]
+        capacity = node_capacity(machine, block)
+        takes = whole_sets(machine, capacity, sizes[: tier + 1])
         if takes[-1].sum() < job.world_size:
             continue
         sequences = _sequences(job.parallelism, [*colocation.label[: tier + 1]])
