@@ -79,7 +79,6 @@ __all__ = [
     "__version__",
     "allocate",
     "check",
-    "diagnose",
     "diff",
     "draw",
     "emit",
@@ -97,7 +96,6 @@ __all__ = [
     "sweep",
     "torch_mesh",
     "tune",
-    "vary",
     "write_plan",
 ]
 
@@ -125,7 +123,6 @@ _HOME = {
     "Score": "placer.placement.score",
     "allocate": "placer.api.allocate",
     "check": "placer.api.check",
-    "diagnose": "placer.api.diagnose",
     "diff": "placer.report.diff",
     "jax_mesh": "placer.injob.meshes",
     "place": "placer.api.place",
@@ -139,7 +136,6 @@ _HOME = {
     "score": "placer.api.score",
     "torch_mesh": "placer.injob.meshes",
     "tune": "placer.api.tune",
-    "vary": "placer.api.vary",
     "write_plan": "placer.placement.plan_file",
 }
 # Packages that answer calls: importing one binds its name.

@@ -31,7 +31,7 @@ from placer.version import __version__
 SECTIONS = {
     "Plan": ("place", "tune", "allocate", "segment"),
     "Launch": ("emit", "launch", "probe", "rank", "verify"),
-    "Look after": ("check", "replace", "diff", "explain", "diagnose", "report", "draw"),
+    "Look after": ("check", "replace", "diff", "explain", "report", "draw"),
     "What if": ("score", "sweep"),
     "Files and help": (
         "topology",

@@ -25,7 +25,6 @@ def calls(plan: Any) -> dict[str, dict[str, Any]]:
     return {
         "allocate": {"topology": MACHINE, "jobs": [JOB], "time_limit": 0},
         "check": both | {"plan": plan},
-        "diagnose": {"plans": [plan], "seconds": [[1.0] * 16]},
         "diff": {"old": plan, "new": plan, "job": None},
         "draw": {"plan": plan, "theme": "light"},
         "emit": {"plan": plan, "format": "json", "path": None},
@@ -43,7 +42,6 @@ def calls(plan: Any) -> dict[str, dict[str, Any]]:
         "sweep": both | {"dp": [1], "time_limit": 0},
         "torch_mesh": {"device_type": "cpu", "mesh_shape": (1,)},
         "tune": both | {"memory": 80e9, "tp": [1], "pp": [1]},
-        "vary": {"plan": plan, "count": 1, "seed": 0},
         "write_plan": {"plan": plan, "path": "again.json"},
     }
 

@@ -31,8 +31,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "draw": lambda plan: placer.draw(plan, "traffic").svg,
     "report": lambda plan: placer.report_html(plan, None),
     "report against": lambda plan: placer.report_html(OTHER, plan),
-    "vary": lambda plan: [each.gpu_of_rank.tolist() for each in placer.vary(plan, 2)],
-    "diagnose": lambda plan: placer.diagnose([plan], [[1.0] * 15 + [2.0]]),
     "previous": lambda plan: placed(previous=plan).plan.previous,
     "keep": lambda plan: allocated(keep=[plan]).rows,
     "move": lambda plan: allocated(move=[plan], move_price="1ms").rows,

@@ -1,17 +1,15 @@
 """The job as a grid of axes: families, each of which numbers all ranks, and digits.
 
-Families are the dense axes; those of the experts; and, where parameters are sharded in
-groups (HSDP), the shard groups and what lies across them. Dense axes (tp, cp, dp, pp)
-and expert axes (etp, ep, edp, pp) number the same ranks. Cutting both at their common
-boundaries gives digits of the rank number that each belong to one axis of either
-family: the finest grid in which every axis is a run of digits.
+Dense axes (tp, cp, dp, pp) and expert axes (etp, ep, edp, pp) number the same ranks.
+Cutting both at their common boundaries gives digits of the rank number that each belong
+to one axis of either family: the finest grid in which every axis is a run of digits.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -21,15 +19,11 @@ from placer.base.arrays import IntArray
 if TYPE_CHECKING:
     from placer.job.axes import Parallelism
     from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem
 
 DENSE = ("tp", "cp", "pp", "dp")
 EXPERT = ("etp", "ep", "pp", "edp")
 # Axes whose groups are kept whole, heaviest first. Pipelines and replicas are cut.
 KEPT_WHOLE = ("tp", "etp", "ep", "cp")
-# What an edge of a shard group is worth where time is the objective: between cp and
-# pp, since each micro-batch gathers whole parameters.
-SHARD_WEIGHT = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +41,6 @@ class Axis:
         """Whether all members of a line are neighbours."""
         return self.name == "ep"
 
-    @property
-    def worth(self) -> float:
-        """Weight of the group's edges, for each of its members."""
-        if self.is_clique:
-            return self.weight * (self.size - 1) / 2
-        edges = self.size if self.closed else self.size - 1
-        return self.weight * edges / self.size
-
 
 def axis_of(job: Job, name: str, weights: Mapping[str, float]) -> Axis:
     """A whole axis; edges of tp and etp are one and the same."""
@@ -62,56 +48,6 @@ def axis_of(job: Job, name: str, weights: Mapping[str, float]) -> Axis:
     weight = float(weights.get(name, 0.0))
     is_closed = name not in ("pp", "ep")
     return Axis(name, axes.size(name), weight, is_closed, axes.coordinates[name])
-
-
-def families(problem: Problem) -> list[list[Axis]]:
-    """Families of axes with more than one member, heaviest first.
-
-    Shard groups count for the objective time alone; hop cost has no edges of theirs.
-    """
-    job, weights = problem.job, problem.goal.weights
-    axes = job.parallelism
-    found = []
-    if any(weights.get(name) for name in ("cp", "dp")) or axes.ep == 1:
-        found.append(_by_worth(axis_of(job, name, weights) for name in DENSE))
-    if axes.ep > 1:
-        both = {"etp": weights.get("tp", 0.0), **weights}
-        found.append(_by_worth(axis_of(job, name, both) for name in EXPERT))
-    members = axes.ranks_of_group["dp_cp"].shape[1]
-    shard = job.data_parallel.shard_members(members, members)
-    is_sharded = 1 < shard < members
-    if problem.goal.name == "time" and is_sharded:
-        found.append(_shard_family(problem, shard))
-    return found
-
-
-def _shard_family(problem: Problem, shard: int) -> list[Axis]:
-    """Axes of HSDP: neighbours in a gradient group form shard groups."""
-    job, weights = problem.job, problem.goal.weights
-    axes = job.parallelism
-    members = axes.ranks_of_group["dp_cp"]
-    place = np.empty(axes.world_size, dtype=np.int64)
-    place[members] = np.arange(members.shape[1])
-    across = members.shape[1] // shard
-    inside = SHARD_WEIGHT
-    return _by_worth(
-        [
-            axis_of(job, "tp", weights),
-            axis_of(job, "pp", weights),
-            Axis("shard", shard, inside, True, place % shard),
-            Axis("across", across, weights.get("dp", 0.0), True, place // shard),
-        ]
-    )
-
-
-def _by_worth(axes: Iterable[Axis]) -> list[Axis]:
-    """Axes with more than one member, heaviest first; two members are one edge."""
-    several = [
-        replace(axis, closed=axis.closed and axis.size > 2)
-        for axis in axes
-        if axis.size > 1
-    ]
-    return sorted(several, key=lambda axis: -axis.worth)
 
 
 class _Counted(Protocol):
@@ -154,42 +90,6 @@ def sizes_kept_whole(axes: Parallelism) -> list[int]:
     """
     sizes = axes.etp * axes.ep, axes.tp * axes.cp, axes.tp
     return list(dict.fromkeys(sizes))
-
-
-def split(
-    family: Sequence[Axis], label: IntArray
-) -> tuple[list[Axis], list[Axis]] | None:
-    """Axes inside a set and axes between sets, None unless sets are equal boxes.
-
-    ``label`` ((R,)): set of every rank.
-    """
-    box = box_of(family, label)
-    if box is None:
-        return None
-    inside, between = [], []
-    for axis, width in zip(family, box, strict=True):
-        if width > 1:
-            inside.append(_part(axis, width, axis.coordinate % width))
-        if width < axis.size:
-            size = axis.size // width
-            between.append(_part(axis, size, axis.coordinate // width))
-    return inside, between
-
-
-def _part(axis: Axis, size: int, coordinate: IntArray) -> Axis:
-    """Runs of neighbours of an axis, or the members of one run.
-
-    A ring cut into two runs has two edges between them. Whether the members of a run
-    close a ring is never asked.
-    """
-    twice = axis.closed and size == 2 < axis.size
-    return replace(
-        axis,
-        size=size,
-        weight=axis.weight * (2 if twice else 1),
-        closed=axis.closed and size > 2,
-        coordinate=coordinate,
-    )
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Pinned ranks brought to their hosts in a placement that was found without pins.
 
-First by exchanges that change nothing: equal domains of the machine, and the same after
-turning the ring of replicas. Then by exchanging replicas, which keeps every requirement
-and changes the order of their rings only, or other ranks that stay together.
+First by an exchange of equal domains of the machine, which changes nothing. Then by
+exchanging replicas, which keeps every requirement and changes the order of their rings
+only, or other ranks that stay together.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.problem.rules import Limits
 
-# Turns of the ring, and exchanges of replicas, that are tried.
-TURNS, EXCHANGES = 64, 400
+EXCHANGES = 400  # of replicas, that are tried
 
 
 class PinnedRanks:
@@ -74,29 +73,13 @@ class PinnedRanks:
 
     def _candidates(self, gpu_of_rank: IntArray) -> Iterator[IntArray]:
         """Placements with all pins home, those that cost the least first."""
-        tried: set[bytes] = set()
-        pinned = list(self.limits.nodes_of_rank)
-        for turned in self._turns(gpu_of_rank):
-            key = turned[pinned].tobytes()
-            if key not in tried:
-                tried.add(key)
-                moved = self._exchanged(turned, self.limits.nodes_of_rank)
-                if moved is not None:
-                    yield moved
+        moved = self._exchanged(gpu_of_rank, self.limits.nodes_of_rank)
+        if moved is not None:
+            yield moved
         for units in self.units:
             moved = self._with_units(gpu_of_rank, units)
             if moved is not None:
                 yield moved
-
-    def _turns(self, gpu_of_rank: IntArray) -> Iterator[IntArray]:
-        """The placement with the ring of replicas turned by 0, 1, ..."""
-        rows = self.units[0]
-        for shift in range(min(len(rows), TURNS)):
-            if self.ends():
-                return
-            turned = gpu_of_rank.copy()
-            turned[rows] = np.roll(gpu_of_rank[rows], shift, axis=0)
-            yield turned
 
     def _exchanged(
         self, gpu_of_rank: IntArray, nodes_of_rank: dict[int, frozenset[int]]

@@ -43,7 +43,7 @@ def limited_fills(
     sequence, together = _replica_major(job, max(colocation.block, 1))
     replica = together * (job.world_size // job.parallelism.dp)
     tier, most = at_most[0][0], at_most[0][1] // together * replica
-    takes = whole_sets(topology, problem.capacity, sizes)
+    takes = whole_sets(topology, problem.capacity, sizes[: tier + 1])
     room, order = takes[tier], tree_order(topology)
     row = topology.domain_of_node[tier][order]
     for window in WINDOWS:
@@ -60,7 +60,7 @@ def limited_fills(
             turn[domain] = len(room) - len(waiting)
         if left:
             continue
-        of_node = share_down(topology, takes[: tier + 1], amounts)
+        of_node = share_down(topology, takes, amounts)
         laid = order[np.argsort(turn[row], kind="stable")]
         node_of_rank = np.empty(job.world_size, dtype=np.int64)
         node_of_rank[sequence] = np.repeat(laid, of_node[laid])
@@ -81,7 +81,7 @@ def even_cuts(
         return
     ((tier, most),) = at_most
     topology, axes = problem.machine, problem.job.parallelism
-    takes = whole_sets(topology, problem.capacity, sizes)[: tier + 1]
+    takes = whole_sets(topology, problem.capacity, sizes[: tier + 1])
     domains = np.argsort(-takes[tier], kind="stable")[: int((takes[tier] > 0).sum())]
     members = axes.dp * axes.cp
     at = axes.coordinates

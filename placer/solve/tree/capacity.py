@@ -29,9 +29,10 @@ def whole_sets(
 
     ``units[t]`` ranks must stay together inside a domain of tier ``t``; each unit is
     made of whole units of the tier below. Exact: children can be filled independently.
+    There are as many arrays as units, from the nodes out.
     """
     takes = [capacity_of_node // units[0] * units[0]]
-    for t in range(1, len(topology.tiers)):
+    for t in range(1, len(units)):
         parent = parent_of_domain(topology, t)
         inside = np.bincount(parent, takes[-1], len(topology.domain_names[t]))
         takes.append(inside.astype(np.int64) // units[t] * units[t])

@@ -64,22 +64,6 @@ def fill_domains(
     return node_of_rank
 
 
-def in_turn(domain_of_gpu: IntArray, domain_of_rank: IntArray) -> IntArray:
-    """GPU of every rank when those of a domain take its first GPUs in turn.
-
-    ``domain_of_gpu``: shape (G,). ``domain_of_rank`` ((R,)): numbered as domains of the
-    same tier.
-    """
-    ranks, gpus = (
-        np.argsort(row, kind="stable") for row in (domain_of_rank, domain_of_gpu)
-    )
-    domains = domain_of_rank[ranks]
-    place = np.arange(len(ranks)) - np.searchsorted(domains, domains)
-    gpu_of_rank = np.empty_like(ranks)
-    gpu_of_rank[ranks] = gpus[np.searchsorted(domain_of_gpu[gpus], domains) + place]
-    return gpu_of_rank
-
-
 def share_down(
     topology: Machine, takes: Sequence[IntArray], amounts: IntArray
 ) -> IntArray:

@@ -107,16 +107,18 @@ def test_groups_that_no_node_holds_are_whole_in_leaves_of_odd_nodes() -> None:
     assert (leaf == leaf[:, :1]).all()
 
 
-def test_a_rest_lies_in_one_node_wherever_that_is() -> None:
-    """Of two nodes with room for a rest of 3 the near one; far rather than in two."""
+def test_a_rest_lies_in_one_node_of_the_same_leaf() -> None:
+    """Of two nodes with room for a rest of 3 the near one."""
     near = machine([5, 3, 5, 2, 1, 3], [0, 0, 1, 1, 1, 2])
     groups = job(tp=1, ep=8, pp=1, dp=16)
     problem = Problem.of(near, groups, "hop-cost")
     rows = groups.parallelism.ranks_of_group["ep"]
     found = [gpus for _, gpus in whole_group_fills(problem)]
-    assert any(parts_of(near, rows, gpus) == [[3, 5]] * 2 for gpus in found)
-    leaves = [near.domain_of_gpu[1][gpus[rows]] for gpus in found]
-    assert all((row == row[:, :1]).all(axis=1).any() for row in leaves)
+    assert found
+    for gpus in found:
+        leaf = near.domain_of_gpu[1][gpus[rows]]
+        is_near = (leaf == leaf[:, :1]).all(axis=1).tolist()
+        assert ([3, 5], True) in zip(parts_of(near, rows, gpus), is_near, strict=True)
 
 
 def test_whole_replicas_come_before_whole_stages_in_the_outer_domains() -> None:

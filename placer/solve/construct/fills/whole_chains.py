@@ -27,15 +27,12 @@ if TYPE_CHECKING:
     from placer.solve.run.incumbent import Candidate, Incumbent
 
 MOST_TOURED = 4_096  # chains whose order is looked for
-# Orders in which sets are looked for in one domain: at most, and with all its domains.
-TRIES, TRIED = 30, 10_000
 LOOKED = 256  # domains that a set is made of, the first of the order
-# Chains of a set, and whether it may hold a little more, in the order tried: sets with
-# nothing to spare first, or single domains, then as many chains as share stages.
-Together = Sequence[tuple[int, bool]]
-EXACT: Together = [(many, waste) for waste in (False, True) for many in (1, 2, 3)]
-SINGLE: Together = [(1, True)] + [
-    (many, waste) for waste in (False, True) for many in range(2, 7)
+# Chains of a set, and whether it may hold a little more, in the order tried: single
+# domains first, then as many chains as share stages, with nothing to spare at first.
+TOGETHER: Sequence[tuple[int, bool]] = [
+    (1, True),
+    *((many, waste) for waste in (False, True) for many in range(2, 7)),
 ]
 
 
@@ -73,17 +70,14 @@ def whole_chain_fills(problem: Problem) -> Iterator[Candidate]:
         for tier in range(innermost, len(machine.tiers) - 1):
             if chain.grain % sets[tier] or ranks == unit:
                 break
-            units = [*sets[:tier], *[chain.grain] * (len(machine.tiers) - tier)]
-            takes = whole_sets(machine, problem.capacity, units)[: tier + 1]
+            units = [*sets[:tier], chain.grain]
+            takes = whole_sets(machine, problem.capacity, units)
             if takes[tier].max() < 2 * unit:
                 continue
             tied = problem.colocation.label[:tier]
             cut = number + 1
             sequence = np.lexsort((*along[:cut], *tied, *along[cut:]))
-            for together in (EXACT, SINGLE):
-                held = _held(problem, tier, takes[tier], chain, together)
-                if held is None:
-                    break
+            if (held := _held(problem, tier, takes[tier], chain)) is not None:
                 domain = np.empty_like(held)
                 domain[sequence] = held
                 node_of_rank = fill_domains(machine, takes, domain, sequence)
@@ -96,7 +90,7 @@ _Set = tuple[list[int], int]
 
 
 def _held(
-    problem: Problem, tier: int, takes: IntArray, chain: _Chain, together: Together
+    problem: Problem, tier: int, takes: IntArray, chain: _Chain
 ) -> IntArray | None:
     """Domain of each rank in turn, None where units do not fit; shape (R,)."""
     machine, world = problem.machine, problem.job.world_size
@@ -117,7 +111,7 @@ def _held(
     left, held = set(in_turn), list[IntArray]()
     wanted = missing = world // chain.ranks
     size = chain.ranks // chain.grain
-    for own, chains in _sets(grains, parents, place, size, spare, together):
+    for own, chains in _sets(grains, parents, place, size, spare):
         if chains <= missing:
             missing -= chains
             left -= {*own}
@@ -167,15 +161,9 @@ def _tour(rows: IntArray, parents: Sequence[IntArray], rises: list[float]) -> li
 
 
 def _sets(
-    room: IntArray,
-    parents: Sequence[IntArray],
-    place: IntArray,
-    size: int,
-    spare: int,
-    together: Together,
+    room: IntArray, parents: Sequence[IntArray], place: IntArray, size: int, spare: int
 ) -> list[_Set]:
     """Sets of domains that hold whole chains and little more, the innermost first."""
-    draw = np.random.default_rng(0)
     pools = {d: [d] for d in np.argsort(place).tolist() if room[d]}
     found: list[_Set] = []
     for parent in parents:
@@ -185,8 +173,7 @@ def _sets(
         rest = {d: int(room[own].sum()) % size for d, own in outer.items()}
         for domain in sorted(outer, key=rest.__getitem__):
             own = outer[domain]
-            free = min(spare, rest[domain])
-            sets = _best_sets(own, room, size, free, together, draw)
+            sets = _sets_of(own, room, size, min(spare, rest[domain]))
             found += sets
             taken = {d for domains, _ in sets for d in domains}
             spare -= sum(int(room[d]) for d in taken)
@@ -196,43 +183,24 @@ def _sets(
     return found
 
 
-def _best_sets(
-    domains: Sequence[int],
-    room: IntArray,
-    size: int,
-    spare: int,
-    together: Together,
-    draw: np.random.Generator,
+def _sets_of(
+    domains: Sequence[int], room: IntArray, size: int, free: int
 ) -> list[_Set]:
-    """The most sets found in the domains in order, or in orders drawn at random."""
-    best: list[_Set] = []
-    order = [*domains]
-    chains = int(room[order].sum()) // size
-    most = chains, chains
-    tries = min(TRIES, 1 + TRIED // max(len(order), 1)) if chains else 0
-    for _ in range(tries):
-        left, found, free = order, [], spare
-        while left:
-            rooms = room[left[:LOOKED]].tolist()
-            for many, waste in together:
-                chosen = _fitting(rooms, many * size, free * waste)
-                if chosen:
-                    break
-            else:
+    """Sets found among some domains in order, that leave no more free in all."""
+    left, found = [*domains], list[_Set]()
+    while left:
+        rooms = room[left[:LOOKED]].tolist()
+        for many, waste in TOGETHER:
+            chosen = _fitting(rooms, many * size, free * waste)
+            if chosen:
                 break
-            found.append(([left[i] for i in chosen], many))
-            free -= sum(rooms[i] for i in chosen) - many * size
-            first = [d for i, d in enumerate(left[:LOOKED]) if i not in chosen]
-            left = first + left[LOOKED:]
-        best = max(best, found, key=_worth)
-        if _worth(best) == most:
+        else:
             break
-        order = draw.permutation(domains).tolist()
-    return best
-
-
-def _worth(sets: Sequence[_Set]) -> tuple[int, int]:
-    return sum(chains for _, chains in sets), len(sets)
+        found.append(([left[i] for i in chosen], many))
+        free -= sum(rooms[i] for i in chosen) - many * size
+        first = [d for i, d in enumerate(left[:LOOKED]) if i not in chosen]
+        left = first + left[LOOKED:]
+    return found
 
 
 def _fitting(sizes: Sequence[int], least: int, spare: int) -> set[int]:

@@ -287,7 +287,7 @@ def _placed(problem: Problem, cuts: _Cuts, grid: IntArray) -> IntArray:
         )
         ranks = grid[cells]
         domain_of_rank[ranks[ranks != NOBODY]] = domain
-    takes = whole_sets(machine, problem.capacity, [1] * len(machine.tiers))
+    takes = whole_sets(machine, problem.capacity, [1] * (first + 1))
     along = np.argsort(domain_of_rank, kind="stable")
-    node = fill_domains(machine, takes[: first + 1], domain_of_rank, along)
+    node = fill_domains(machine, takes, domain_of_rank, along)
     return machine.gpus_on(node)

@@ -1,31 +1,42 @@
 """Placements whose domains hold tiles of the graph of what ranks send each other.
 
-Tiles are grown for the domains of the base tier (`tiles.py`), in several sweeps, and
-laid on the machine in three ways: as they were grown; grown into tiles of tiles for the
-next tier, and so on outwards; or divided down the tree, each tile in one piece
-(`partition.py`), which finds what thin uplinks and groups ask for.
+Tiles are grown for the domains of the fastest tier (`tiles.py`), in several sweeps, and
+laid on the machine as they were grown, or grown into tiles of tiles for the next tier,
+and so on outwards, or halved as the machine is. Where GPUs are spare the fullest
+domains hold all, or all domains are as full, which leaves each uplink less to carry.
 """
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import IntArray, by_appearance, equal_runs
-from placer.solve.construct.traffic.partition import partitioned_nodes
+from placer.base.loading import load
 from placer.solve.construct.traffic.tiles import QUICK, SWEEPS, Sweep, tiles
 from placer.solve.problem.flows import Flows, bundled, flows_of
-from placer.solve.tree.base import base_tier, paced
-from placer.solve.tree.capacity import parent_of_domain, whole_sets
-from placer.solve.tree.fill import fill_domains, fullest_first
+from placer.solve.tree.base import fastest_tier
+from placer.solve.tree.capacity import (
+    ancestor_of_domain,
+    parent_of_domain,
+    whole_sets,
+)
+from placer.solve.tree.fill import fill_domains, fullest_first, in_tree_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import networkx as nx
+
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
+    from placer.topology.machine import Machine
+
+# Loaded where a graph is halved.
+NETWORKX = "networkx"
 
 # Edges of a graph that is cut into tiles, and vertices of all that are cut, sweep
 # after sweep; quick sweeps aside.
@@ -37,20 +48,19 @@ def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     job = problem.job
     if problem.goal.name != "time" or job.roles or not (job.groups or job.traffic):
         return
-    ground = _ground_of(problem, incumbent.gpu_of_rank)
-    if ground is None:
+    tiling = _tiling_of(problem, incumbent.gpu_of_rank)
+    if tiling is None:
         return
-    fill = ground.fill()
-    for sweep in *QUICK, *SWEEPS[: MOST_VERTICES // ground.units]:
-        label = ground.tiled(fill, sweep, budget.is_over)
+    sweeps = *QUICK, *SWEEPS[: MOST_VERTICES // tiling.units]
+    for sweep, fill in product(sweeps, tiling.fills()):
+        label = tiling.tiled(fill, sweep, budget.is_over)
         if label is None:
             return
         for depth in range(1, len(label) + 1):
-            incumbent.offer("tiles", ground.laid(fill, label[:depth]))
+            incumbent.offer("tiles", tiling.laid(fill, label[:depth]))
         if sweep not in QUICK:
-            divided = ground.divided(label[0], budget.is_over)
-            if divided is not None:
-                incumbent.offer("tiles, divided", divided)
+            halved = tiling.halved(fill, label[0])
+            incumbent.offer("tiles, halved", tiling.laid(fill, halved))
         if incumbent.ends():
             return
 
@@ -63,16 +73,14 @@ class _Fill(NamedTuple):
     sizes: IntArray
 
 
-class _Ground(NamedTuple):
+class _Tiling(NamedTuple):
     """What tiles are made of, and the domains that they fill."""
 
     problem: Problem
     tier: int  # of the domains
-    # What each domain can hold, from the nodes out to the last tier.
+    # What each domain can hold, from the nodes out to the tier.
     takes: Sequence[IntArray]
-    # flows and own: between ranks, and between units.
-    flows: Flows
-    own: Flows
+    flows: Flows  # between units
 
     @property
     def label(self) -> IntArray:
@@ -84,15 +92,26 @@ class _Ground(NamedTuple):
         """How many there are, all of one size."""
         return int(self.label.max()) + 1
 
-    def fill(self) -> _Fill:
-        """Domains filled to the end, the fullest of the tree first."""
-        machine = self.problem.machine
-        room = self.takes[self.tier] * self.units // self.problem.job.world_size
+    def fills(self) -> list[_Fill]:
+        """The fullest domains of the tree first; all as full, where that is another."""
+        machine, tier = self.problem.machine, self.tier
+        room = self.takes[tier] * self.units // self.problem.job.world_size
         nodes = fullest_first(machine, self.problem.capacity)
-        domains = by_appearance(machine.domain_of_node[self.tier][nodes])[0]
-        ends = np.minimum(np.cumsum(room[domains]), self.units)
+        fullest = by_appearance(machine.domain_of_node[tier][nodes])[0]
+        first = self._filled(fullest, room)
+        along = in_tree_order(machine, tier)
+        used = self._filled(_evenly(machine, tier, room), room)
+        sizes = np.zeros_like(room)
+        sizes[used.domains] = used.sizes
+        even = _Fill(along[sizes[along] > 0], sizes[along][sizes[along] > 0])
+        same = np.array_equal(np.sort(first.domains), np.sort(even.domains))
+        return [first] if same else [first, even]
+
+    def _filled(self, order: IntArray, room: IntArray) -> _Fill:
+        """Domains in an order, filled to the end."""
+        ends = np.minimum(np.cumsum(room[order]), self.units)
         sizes = np.diff(ends, prepend=0)
-        return _Fill(domains[sizes > 0], sizes[sizes > 0])
+        return _Fill(order[sizes > 0], sizes[sizes > 0])
 
     def tiled(
         self, fill: _Fill, sweep: Sweep, is_over: Callable[[], bool]
@@ -105,7 +124,7 @@ class _Ground(NamedTuple):
         machine, rows = self.problem.machine, [np.arange(self.units)]
         domains, sizes = fill
         for tier in range(self.tier, len(machine.tiers) - 1):
-            flows = bundled(rows[-1][self.own.edges], self.own.weight, self.units)
+            flows = bundled(rows[-1][self.flows.edges], self.flows.weight, self.units)
             outside = self._outside(tier, domains)
             tile = tiles(
                 flows, int(sizes.sum()), sizes.tolist(), outside, sweep, is_over
@@ -126,44 +145,83 @@ class _Ground(NamedTuple):
             rows.append(at)
         return np.array(rows, dtype=np.int64).reshape(-1, len(domains))
 
+    def halved(self, fill: _Fill, tile: IntArray) -> IntArray:
+        """Tiles in the order in which outer domains send each other little; (1, U)."""
+        flows = bundled(tile[self.flows.edges], self.flows.weight, len(fill.sizes))
+        graph = load(NETWORKX).Graph()
+        graph.add_nodes_from(range(len(fill.sizes)))
+        ends, weights = flows.edges.tolist(), flows.weight.tolist()
+        graph.add_weighted_edges_from(
+            (*pair, weight) for pair, weight in zip(ends, weights, strict=True)
+        )
+        order = _halved(graph, [*graph], self._outside(self.tier, fill.domains))
+        return np.argsort(order)[tile][None]
+
     def laid(self, fill: _Fill, tile: IntArray) -> IntArray:
         """GPU of every rank with tiles side by side, and those of tiles likewise."""
         problem, order = self.problem, np.lexsort(tile)
         domain = np.empty(self.units, dtype=np.int64)
         domain[order] = np.repeat(fill.domains, fill.sizes)
-        takes, label = self.takes[: self.tier + 1], problem.colocation.label
+        label = problem.colocation.label
         along = np.lexsort(label[: self.tier + 1])
-        node = fill_domains(problem.machine, takes, domain[self.label], along)
+        node = fill_domains(problem.machine, self.takes, domain[self.label], along)
         return problem.machine.gpus_on(node)
 
-    def divided(self, tile: IntArray, is_over: Callable[[], bool]) -> IntArray | None:
-        """GPU of every rank with the tiles divided down the tree; None: no room."""
-        problem = self.problem
-        label = problem.colocation.label.copy()
-        label[self.tier : -1] = tile[self.label]
-        rng = np.random.default_rng(problem.seed)
-        node_of_rank = partitioned_nodes(
-            problem.machine, problem.capacity, label, self.flows, rng, is_over
-        )
-        if node_of_rank is None:
-            return None
-        return problem.machine.gpus_on(node_of_rank)
+
+def _halved(graph: nx.Graph[int], tiles: list[int], outside: IntArray) -> list[int]:
+    """Tiles for domains in turn: both halved again and again, side by side.
+
+    Domains are halved between outer ones (Pellegrini 1994, dual recursive
+    bipartitioning), tiles by exchanges (Kernighan and Lin 1970, Bell System Technical
+    Journal 49). ``outside``: outer domains of each, shape (tiers, domains).
+    """
+    for row in outside[::-1]:
+        ends = np.flatnonzero(np.diff(row)) + 1
+        if len(ends):
+            break
+    else:
+        return tiles
+    cut = int(ends[np.abs(2 * ends - len(tiles)).argmin()])
+    halve = load(NETWORKX).community.kernighan_lin_bisection
+    halves = halve(graph.subgraph(tiles), ({*tiles[:cut]}, {*tiles[cut:]}), seed=0)
+    # They come in any order.
+    part = halves[len(halves[0]) != cut]
+    first = [tile for tile in tiles if tile in part]
+    second = [tile for tile in tiles if tile not in part]
+    return [
+        *_halved(graph, first, outside[:, :cut]),
+        *_halved(graph, second, outside[:, cut:]),
+    ]
 
 
-def _ground_of(problem: Problem, gpu_of_rank: IntArray | None) -> _Ground | None:
+def _evenly(machine: Machine, tier: int, room: IntArray) -> IntArray:
+    """Domains in an order of which any first ones fill outer domains alike; (D,)."""
+    order = np.argsort(-room, kind="stable")
+    for outer in range(tier + 1, len(machine.tiers) - 1):
+        home = ancestor_of_domain(machine, tier, outer)
+        order = order[np.argsort(home[order], kind="stable")]
+        begins, lengths = equal_runs(home[order])
+        ends = np.cumsum(room[order])
+        before = np.repeat((ends - room[order])[begins], lengths)
+        whole = np.bincount(home, room)[home[order]]
+        share = (ends - before - room[order] / 2) / np.maximum(whole, 1)
+        order = order[np.argsort(share, kind="stable")]
+    return order
+
+
+def _tiling_of(problem: Problem, gpu_of_rank: IntArray | None) -> _Tiling | None:
     """What tiles are made of; None where units are not alike, or tied further out."""
     colocation, machine = problem.colocation, problem.machine
-    sizes, tier = colocation.uniform_sizes(), base_tier(paced(machine))
+    sizes, tier = colocation.uniform_sizes(), fastest_tier(machine)
     if sizes is None or len(machine.tiers) < 2 or len(set(sizes[tier:-1])) > 1:
         return None
-    unit = [*sizes[:tier], *[sizes[tier]] * (len(sizes) - tier)]
-    takes = whole_sets(machine, problem.capacity, unit)
+    takes = whole_sets(machine, problem.capacity, sizes[: tier + 1])
     if takes[-1].sum() < problem.job.world_size:
         return None
     if gpu_of_rank is None:
         gpu_of_rank = np.arange(problem.job.world_size)
     flows, label = flows_of(problem, gpu_of_rank), colocation.label[tier]
     own = bundled(label[flows.edges], flows.weight, int(label.max()) + 1)
-    if not 0 < len(own.edges) <= MOST_EDGES:
-        return None
-    return _Ground(problem, tier, takes, flows, own)
+    return (
+        _Tiling(problem, tier, takes, own) if 0 < len(own.edges) <= MOST_EDGES else None
+    )

@@ -26,15 +26,13 @@ def dealt_evenly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> Non
     """Offer groups of more than two parts dealt out to as few domains as can be."""
     machine, job = problem.machine, problem.job
     for colocation in problem.choices or [colocation_of(machine, job, 1)]:
-        bundles, sizes = (
-            bundles_of(machine, job, colocation),
-            colocation.uniform_sizes(),
-        )
+        bundles = bundles_of(machine, job, colocation)
+        sizes = colocation.uniform_sizes()
         if bundles is None or bundles.width < 3 or sizes is None:
             continue
         tier = bundles.tier
         capacity = problem.capacity if problem.choices else machine.gpus_of_node
-        takes = whole_sets(machine, capacity, sizes)[: tier + 1]
+        takes = whole_sets(machine, capacity, sizes[: tier + 1])
         along = in_tree_order(machine, tier)
         room = takes[tier][along] // sizes[tier]
         shares = shares_of(room, bundles.width, bundles.number)

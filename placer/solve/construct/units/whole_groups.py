@@ -9,7 +9,7 @@ them lies in as few of the outer domains as can be. Shapes: R ranks, D domains, 
 from __future__ import annotations
 
 from itertools import pairwise, permutations, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,19 +29,6 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
     from placer.topology.machine import Machine
-
-
-class _Way(NamedTuple):
-    """How groups that no domain holds whole are laid."""
-
-    inside: bool  # inside the outer domains that hold them, though in more parts
-    # The largest rooms hold the main parts of all, what is left their rests. Else one
-    # by one, each in the rooms that fit best.
-    at_once: bool
-
-
-# No one of them is always best.
-WAYS = (_Way(True, False), _Way(True, True), _Way(False, True))
 
 
 def whole_groups(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -67,13 +54,13 @@ def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
         if sizes is None:
             continue
         grain = sizes[tier]
-        units = [*sizes[:tier], *[grain] * (len(machine.tiers) - tier)]
-        takes = whole_sets(machine, node_capacity(machine, block), units)[: tier + 1]
+        capacity = node_capacity(machine, block)
+        takes = whole_sets(machine, capacity, sizes[: tier + 1])
         if takes[-1].sum() < job.world_size:
             continue
         sequences = _sequences(job.parallelism, [*colocation.label[: tier + 1]])
-        for (name, sequence, many), way in product(sequences, WAYS):
-            held = _held(machine, tier, takes[-1] // grain, many, way)
+        for (name, sequence, many), at_once in product(sequences, (False, True)):
+            held = _held(machine, tier, takes[-1] // grain, many, at_once=at_once)
             domain_of_rank = np.empty(job.world_size, dtype=np.int64)
             domain_of_rank[sequence] = np.repeat(held, grain)
             if in_runs:
@@ -117,7 +104,12 @@ def _sequences(
 
 
 def _held(
-    machine: Machine, tier: int, room: IntArray, many: Sequence[int], way: _Way
+    machine: Machine,
+    tier: int,
+    room: IntArray,
+    many: Sequence[int],
+    *,
+    at_once: bool,
 ) -> IntArray:
     """Domain of each set that stays together, in the order of the last, largest set.
 
@@ -126,6 +118,10 @@ def _held(
     room : ndarray, shape (D,), sets
     many : sequence of int
         How many sets each larger one is made of.
+    at_once : bool
+        The largest rooms of a domain hold the main parts of all that no room holds
+        whole, what is left their rests. Else one by one, each in the rooms that fit
+        best. Neither is always best.
     """
     home = np.repeat(np.arange(len(room)), room)
     rows = home[:, None]
@@ -134,8 +130,7 @@ def _held(
         wanted //= size
         if size > 1:
             pools = _Pools(machine, tier, home)
-            own = way if rows.shape[1] == 1 else way._replace(inside=True)
-            sets = pools.gathered(size, wanted, own)
+            sets = pools.gathered(size, wanted, at_once=at_once)
             rows, home = rows[sets].reshape(len(sets), -1), home[sets[:, 0]]
     found: IntArray = rows[0]
     return found
@@ -168,17 +163,15 @@ class _Pools:
             parent = ancestor_of_domain(machine, each - 1, each)
             self._inside.append(_by_owner(parent, int(parent.max()) + 1))
 
-    def gathered(self, size: int, wanted: int, way: _Way) -> IntArray:
+    def gathered(self, size: int, wanted: int, *, at_once: bool) -> IntArray:
         """Sets of a size, so many or more, the main part first; shape (S, size)."""
         found: list[list[int]] = []
-        levels = range(len(self._free))
-        for level in levels if way.inside else (0, levels[-1]):
-            free = self._free[level]
+        for level, free in enumerate(self._free):
             for domain in np.argsort(-free, kind="stable").tolist():
                 many = int(free[domain]) // size
                 if level:
                     many = min(many, max(wanted - len(found), 0))
-                if level and many and way.at_once:
+                if level and many and at_once:
                     found += self._completed(level, domain, size, many)
                 else:
                     found += [self._taken(level, domain, size) for _ in range(many)]
