@@ -57,7 +57,20 @@ class Lexer:
         self.text = text
         self.raw = text.text
         self.at = 0
-        self._operator = (-1, "")
+        self._operator = self._peeked = (-1, "")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing comes next."""
+        return self.at >= len(self.raw)
+
+    def peek(self) -> str:
+        """The operator or the word that comes next."""
+        if sign := self.operator():
+            return sign
+        if self._peeked[0] != self.at:
+            self._peeked = (self.at, self.raw[self.at : self.end_of_word(self.at)])
+        return self._peeked[1]
 
     def skip_blanks(self, *, lines: bool = False) -> None:
         """Go over blanks and comments, and over ends of lines where that is said."""
@@ -71,18 +84,15 @@ class Lexer:
     def operator(self) -> str:
         """The operator that comes next; empty when a word does, or nothing."""
         if self._operator[0] != self.at:
-            self._operator = (self.at, self._operator_at(self.at))
+            match = _OPERATOR.match(self.raw, self.at)
+            sign = "" if match is None or self._is_word(self.at) else match[0]
+            self._operator = (self.at, sign)
         return self._operator[1]
 
-    def _operator_at(self, at: int) -> str:
-        match = _OPERATOR.match(self.raw, at)
-        if match is None or self._substitution(at):
-            return ""
-        return "" if _PLACEHOLDER.match(self.raw, at) else match[0]
-
-    def _substitution(self, at: int) -> bool:
-        """Whether a process substitution, ``<( )`` or ``>( )``, begins here."""
-        return self.raw[at : at + 2] in ("<(", ">(")
+    def _is_word(self, at: int) -> bool:
+        """Whether ``<( )``, ``>( )`` or ``<path>``, to be filled in, begins here."""
+        is_command = self.raw[at : at + 2] in ("<(", ">(")
+        return is_command or _PLACEHOLDER.match(self.raw, at) is not None
 
     def word(self) -> Text:
         """The word that comes next, as it is written; empty when there is none."""
@@ -100,7 +110,7 @@ class Lexer:
                 at = self._past(at, 0)
             elif match := _PLACEHOLDER.match(raw, at):
                 at = match.end()
-            elif self._substitution(at):
+            elif raw[at : at + 2] in ("<(", ">("):
                 at = self._end(at + 2, ")", _IN_PARENS, 1, at)
             else:
                 break

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from placer.documents import parse_document
 from placer.formats.jobs.findings import Asked, Place, Remark
-from placer.formats.jobs.shell.either import Either
 from placer.formats.jobs.shell.text import Text, text_of_file, unknown
+from placer.formats.jobs.shell.values import Either
 
 if TYPE_CHECKING:
     from placer.documents import Value
-    from placer.formats.jobs.shell.ways import ExitError
+    from placer.formats.jobs.shell.ways import JumpError
 
 _SBATCH = re.compile(r"^#SBATCH[ \t]+([^\n]*)", re.MULTILINE)
 _OPTION = re.compile(r"(--[a-z-]+|-[NnG])(?:=|[ \t]+|(?<=-[NnG]))(\S+)")
@@ -237,7 +237,7 @@ class Script:
     image: str = ""  # of the container that it runs in; empty where it names none
     is_manifest: bool = False  # whether pods run it, whose manifest it is
     # Where ``exit`` ends it, and the variables that it takes to be empty there.
-    ended: ExitError | None = None
+    ended: JumpError | None = None
 
 
 def read_script(text: str, source: str, asked: Asked) -> Script:

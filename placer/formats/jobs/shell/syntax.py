@@ -17,21 +17,14 @@ class Assignment:
     append: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class HereDocument:
-    """Lines between the script's own; expanded unless the end mark is quoted."""
-
-    body: Text
-    quoted: bool
-
-
 @dataclass(slots=True)
 class Redirection:
     """``> word``, ``< word`` or a here document."""
 
     operator: str
     target: Text
-    document: HereDocument | None = None
+    document: Text | None = None
+    is_quoted: bool = False  # the end mark, so that the document is not expanded
 
 
 @dataclass(slots=True)
@@ -66,10 +59,11 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """``if``: conditions with what is done; the last may have none."""
+    """``if``; an ``elif`` is a choice in what is done otherwise."""
 
-    branches: tuple[tuple[tuple[Node, ...] | None, tuple[Node, ...]], ...]
-    head: Text
+    condition: tuple[Node, ...]
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +76,17 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """``for`` over words (None: the arguments), or ``while`` a condition holds.
+    """``for`` over words (None: the arguments), or while a condition holds.
 
     ``select`` is a menu: the user takes one of the words.
     """
 
-    name: Text | None
-    words: tuple[Text, ...] | None
-    condition: tuple[Node, ...]
     body: tuple[Node, ...]
-    until: bool = False
+    condition: tuple[Node, ...] = ()
+    step: tuple[Node, ...] = ()  # what ends each pass
+    name: Text | None = None
+    words: tuple[Text, ...] | None = None
     is_menu: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """``for (( first; condition; step ))``."""
-
-    parts: tuple[Text, Text, Text]
-    body: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +102,7 @@ class Function:
     """``name() { ... }``."""
 
     name: str
-    body: tuple[Node, ...]
+    body: Node
 
 
-Node = (
-    Simple
-    | Condition
-    | Arithmetic
-    | Chain
-    | Choice
-    | Case
-    | Loop
-    | Count
-    | Group
-    | Function
-)
+Node = Simple | Condition | Arithmetic | Chain | Choice | Case | Loop | Group | Function
