@@ -38,7 +38,7 @@ _UNARY: dict[str, Callable[[int], int]] = {
     "!": operator.not_,
     "~": operator.invert,
 }
-_MOST_DEPTH, _MOST_TOKENS, _MOST_DIGITS = 200, 10_000, 24
+_MOST_TOKENS, _MOST_DIGITS = 10_000, 24
 
 
 def _quotient(a: int, b: int) -> int:
@@ -87,25 +87,22 @@ class _Calculation:
     that are set. Whatever is no expression raises ValueError.
     """
 
-    def __init__(self, variables: Environment, place: Place) -> None:
+    def __init__(self, variables: Environment, place: Place, missing: str) -> None:
         self.variables = variables
         self.place = place
-        self.missing: list[str] = []
+        self.missing = [missing] if missing else []
         self.changes: dict[str, int] = {}
         self._tokens: deque[str] = deque()
-        self._depth = 0
+        self._count = 0
 
     def value(self, expression: str) -> int:
         """The value of an expression; 0 of none."""
-        outer, self._tokens = self._tokens, deque()
-        offset, end = 0, len(expression.rstrip())
-        while offset < end:
-            match = _TOKEN.match(expression, offset)
-            if match is None or len(self._tokens) >= _MOST_TOKENS:
-                raise ValueError(f'"{expression[offset : offset + 20].strip()}"')
-            self._tokens.append(match[match.lastgroup or 0])
-            offset = match.end()
-        found = self._read(_COMMA) if self._tokens else 0
+        tokens = [match[match.lastgroup or 0] for match in _TOKEN.finditer(expression)]
+        self._count += len(tokens) + 1
+        if self._count > _MOST_TOKENS or _TOKEN.sub("", expression).strip():
+            raise ValueError("no expression, or one without end")
+        outer, self._tokens = self._tokens, deque(tokens)
+        found = self._read(_COMMA) if tokens else 0
         if self._tokens:
             raise ValueError(f'unexpected "{self._tokens[0]}"')
         self._tokens = outer
@@ -122,35 +119,40 @@ class _Calculation:
 
     def _read(self, least: int) -> int:
         """What operators that bind as tightly as ``least``, or more, make."""
-        self._depth += 1
-        if self._depth > _MOST_DEPTH:
-            raise ValueError("nested too deeply")
         value = self._first(least)
         while True:
             sign = self._next()
+            binds, compute = _BINARY.get(sign, (-1, operator.or_))
             if sign == "?" and least <= _CHOICE:
                 self._take()
-                yes = self._read(_ASSIGN)
+                yes = self._read_if(value != 0, _ASSIGN)
                 self._take(":")
-                no = self._read(_CHOICE)
+                no = self._read_if(value == 0, _CHOICE)
                 value = yes if value else no
-                continue
-            binds, compute = _BINARY.get(sign, (-1, operator.or_))
-            if binds < least:
-                break
-            self._take()
-            value = _wrapped(compute(value, self._read(binds + (binds != _POWER))))
-        self._depth -= 1
+            elif binds >= least:
+                self._take()
+                is_done = sign in ("&&", "||") and (value != 0) == (sign == "||")
+                right = self._read_if(not is_done, binds + (binds != _POWER))
+                value = _wrapped(compute(value, right))
+            else:
+                return value
+
+    def _read_if(self, counts: bool, least: int) -> int:
+        """What operators make; only where it ``counts`` it changes anything."""
+        before, missing = dict(self.changes), list(self.missing)
+        value = self._read(least)
+        if not (counts or missing):
+            self.changes, self.missing = before, missing
         return value
 
     def _first(self, least: int) -> int:
         """What stands in front of an operator: a sign and a value, an assignment."""
         word = self._take()
         if word in _UNARY:
-            return _wrapped(_UNARY[word](self._read(_POWER + 1)))
+            return _wrapped(_UNARY[word](self._first(_POWER)))
         if word in _STEPS:
             if not _is_name(self._next()):  # two signs of a number
-                return self._read(_POWER + 1)
+                return self._first(_POWER)
             name = self._take()
             return self._set(name, self._of(name) + _STEPS[word])
         if word == "(":
@@ -178,13 +180,10 @@ class _Calculation:
         if name in self.changes:
             return self.changes[name]
         value = elements(self.variables.value(name)).get("0")
-        if value is None or value.is_open:
-            self.missing.append((value or unknown(name, self.place)).text)
-            return 1
-        self._depth += 1
-        found = self.value(value.text)
-        self._depth -= 1
-        return found
+        if value is not None and not value.is_open:
+            return self.value(value.text)
+        self.missing.append((value or unknown(name, self.place)).text)
+        return 1
 
     def _set(self, name: str, value: int) -> int:
         self.changes[name] = _wrapped(value)
@@ -213,7 +212,8 @@ def _wrapped(value: int) -> int:
 
 def calculated(written: Text, place: Place, variables: Environment) -> Text:
     """The value of an expression; unknown, by what it needs, when a variable is."""
-    calculation = _Calculation(variables, place)
+    missing = written.text if written.is_open else ""
+    calculation = _Calculation(variables, place, missing)
     shown = f"$(({readable(written.text).strip()}))"
     unsure: tuple[str, ...] = ()
     number = 0
@@ -221,7 +221,7 @@ def calculated(written: Text, place: Place, variables: Environment) -> Text:
         number = calculation.value(filled(written.text, "1"))
     except (ValueError, RecursionError):
         unsure = (shown,)
-    unsure = roots("".join([written.text, *calculation.missing])) or unsure
+    unsure = roots("".join(calculation.missing)) or unsure
     for name, change in calculation.changes.items():
         value = unknown(name, place, shown, unsure)
         variables.assign(name, value if unsure else text_at(str(change), place))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from placer.formats.jobs.findings import Remark
 from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome
-from placer.formats.jobs.shell.outputs import formatted
+from placer.formats.jobs.shell.outputs import formatted, printed_by
 from placer.formats.jobs.shell.script import SHELL, TAKES_SCRIPT
 from placer.formats.jobs.shell.text import (
+    NOTHING,
     Text,
     join,
     known,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from placer.formats.jobs.shell.follow import Shell
     from placer.formats.jobs.shell.syntax import Redirection, Simple
 
-_OPTION = re.compile(r"-[A-Za-z]*?([apdnNtuicCO]?)")  # of read; the last takes a word
+_OPTION = re.compile(r"-[A-Za-z]*?([apdnNtuicCO]?)")  # of read; the last has a word
 _BLANK_SIGNS = " \t\n"
 # What always succeeds, or is taken to.
 SUCCEED = (
@@ -36,22 +38,28 @@ SUCCEED = (
     "popd",
 )  # fmt: skip
 _RUN_DOCUMENTS = ("sbatch", "srun", "bash", "sh", "zsh")
-_WRITE, _WRITE_DOCUMENTS = ("echo", "printf"), ("cat", "tee")
 
 
 def keep_written(shell: Shell, node: Simple, words: list[Text]) -> None:
     """Keep what a command writes into a file from a here document or by echo."""
-    first = words[0].text if words else ""
-    targets = [r.target for r in node.redirections if r.operator in (">", ">>", ">|")]
+    targets = [r for r in node.redirections if r.operator in (">", ">>", ">|")]
     bodies = [r for r in node.redirections if r.document]
-    if len(targets) != 1 or first not in (_WRITE_DOCUMENTS if bodies else _WRITE):
+    writes = ("cat", "tee") if bodies else ("echo", "printf")
+    if len(targets) != 1 or not words or words[0].text not in writes:
         return
-    lines = [text_at("\n", word.place) for word in words[1:]]
-    pairs = zip(words[1:], lines, strict=True)
-    text = (
-        _body(shell, bodies[-1]) if bodies else join(t for pair in pairs for t in pair)
-    )
-    shell.environment.state.files[shell.expander.text(targets[0]).text] = text
+    environment, place = shell.environment, words[0].place
+    name = shell.expander.text(targets[0].target).text
+    if bodies:
+        text = _body(shell, bodies[-1])
+    else:
+        written = readable(" ".join(word.text for word in words))
+        made = printed_by(words, place, environment)
+        text = made or unknown(written, place, written)
+        text = join([text, text_at("\n" if words[0].text == "echo" else "", place)])
+    before = environment.state.files.get(name, NOTHING)
+    environment.spend(len(before.text))
+    is_added = targets[0].operator == ">>"
+    environment.state.files[name] = join([before, text]) if is_added else text
 
 
 def inner_scripts(shell: Shell, node: Simple, words: list[Text]) -> Iterator[Text]:
@@ -77,57 +85,39 @@ def _read(shell: Shell, node: Simple, words: list[Text]) -> Outcome:
 
     ``mapfile`` and ``readarray`` take its lines instead.
     """
-    is_lines = words[0].text != "read"
-    names, array = _names(words[1:])
-    if is_lines:
-        array = names[-1] if names else "MAPFILE"
+    command, place = words[0].text, words[0].place
+    names: list[str] = []
+    array = "" if command == "read" else "MAPFILE"
+    for before, word in itertools.pairwise(words):
+        option = _OPTION.fullmatch(before.text)
+        takes = option[1] if option else ""
+        if takes == "a" or (array and not takes and word.text.isidentifier()):
+            array = word.text
+        elif not takes and word.text.isidentifier():
+            names.append(word.text)
+    wanted = [*names, array] if array else names or ["REPLY"]
     given = [r.target for r in node.redirections if r.operator == "<<<"]
     text = shell.expander.text(given[-1]) if given else None
     if text is None or text.is_open:
-        wanted = [array] if array else names or ["REPLY"]
-        if array and not is_lines:
-            wanted = [*names, array]
-        return _assign_unknown(shell, wanted, words)
-    separators = "" if is_lines else _separators(shell, node)
+        for name in wanted:
+            value = unknown(name, place, f"{command} {name}")
+            shell.environment.assign(name, value)
+        return Outcome(False, (f"{command} {wanted[0]}",))
+    signs = _separators(shell, node)
     line = text.text.split("\n")[0]
-    parts = text.text.split("\n") if is_lines else line.split()
-    if separators:
-        parts = [p.strip() for p in re.split(f"[{re.escape(separators)}]", line)]
-    place = words[0].place
+    parts = line.split()
+    if command != "read":
+        parts = text.text.split("\n")
+    elif signs:
+        parts = [part.strip() for part in re.split(f"[{re.escape(signs)}]", line)]
     if array:
         shell.environment.assign(array, numbered(text_at(p, place) for p in parts))
         return HOLDS
-    names = names or ["REPLY"]
-    if len(parts) > len(names) > 0:
-        rest = (separators or " ")[0].join(parts[len(names) - 1 :])
-        parts = [*parts[: len(names) - 1], rest]
-    for number, name in enumerate(names):
-        part = parts[number] if number < len(parts) else ""
+    last = len(wanted) - 1
+    parts = [*parts[:last], (signs or " ")[0].join(parts[last:])]
+    for name, part in itertools.zip_longest(wanted, parts, fillvalue=""):
         shell.environment.assign(name, text_at(part, place))
     return HOLDS
-
-
-def _assign_unknown(shell: Shell, names: list[str], words: list[Text]) -> Outcome:
-    command = words[0].text
-    for name in names:
-        value = unknown(name, words[0].place, f"{command} {name}")
-        shell.environment.assign(name, value)
-    return Outcome(False, (f"{command} {names[0]}",))
-
-
-def _names(words: list[Text]) -> tuple[list[str], str]:
-    """Variables that are read, and that of the option ``-a``."""
-    names: list[str] = []
-    array = option = ""
-    for word in words:
-        if option:
-            array = word.text if option == "a" else array
-            option = ""
-        elif match := _OPTION.fullmatch(word.text):
-            option = match[1]
-        elif word.text.isidentifier():
-            names.append(word.text)
-    return names, array
 
 
 def _separators(shell: Shell, node: Simple) -> str:
@@ -246,12 +236,7 @@ def _printf(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
 
 
 def _let(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
-    found = [shell.calculate(word) for word in words[1:]]
-    return found[-1] if found else FAILS
-
-
-def _holds(_shell: Shell, _node: Simple, _words: list[Text]) -> Outcome:
-    return HOLDS
+    return [FAILS, *(shell.calculate(word) for word in words[1:])][-1]
 
 
 BUILTINS: dict[str, Callable[[Shell, Simple, list[Text]], Outcome]] = {
@@ -271,10 +256,10 @@ BUILTINS: dict[str, Callable[[Shell, Simple, list[Text]], Outcome]] = {
     "mapfile": _read,
     "readarray": _read,
     "let": _let,
-    "true": _holds,
+    "true": lambda *_: HOLDS,
     "false": lambda *_: FAILS,
-    ":": _holds,
-    "cd": _holds,
+    ":": lambda *_: HOLDS,
+    "cd": lambda *_: HOLDS,
 }
 
 

@@ -8,10 +8,11 @@ script asks whether it is, as in a fresh shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from placer.formats.jobs.shell import syntax
 from placer.formats.jobs.shell.builtins import (
     SUCCEED,
     builtin,
@@ -19,24 +20,11 @@ from placer.formats.jobs.shell.builtins import (
     keep_written,
 )
 from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome, Tester, matches
-from placer.formats.jobs.shell.loops import follow_loop
 from placer.formats.jobs.shell.parser import DECLARES, Parser
 from placer.formats.jobs.shell.script import Command, Script, batch_variables
-from placer.formats.jobs.shell.syntax import (
-    Arithmetic,
-    Case,
-    Chain,
-    Choice,
-    Condition,
-    Function,
-    Group,
-    Loop,
-    Node,
-    Simple,
-)
 from placer.formats.jobs.shell.text import Text, opens, readable, roots, text_at
 from placer.formats.jobs.shell.variables import Environment
-from placer.formats.jobs.shell.ways import JumpError, Way, Ways
+from placer.formats.jobs.shell.ways import JumpError, Way, Ways, follow_loop
 
 if TYPE_CHECKING:
     from placer.formats.jobs.findings import Asked
@@ -94,7 +82,7 @@ class Shell:
         absent = ("1",) if "$#" in expression.text else ()
         return Outcome(value not in ("", "0"), roots(value), absent)
 
-    def follow(self, nodes: Iterable[Node]) -> Outcome:
+    def follow(self, nodes: Iterable[syntax.Node]) -> Outcome:
         """Follow commands; whether the last one succeeds."""
         status = HOLDS
         for node in nodes:
@@ -103,7 +91,7 @@ class Shell:
         return status
 
     def start(
-        self, node: Simple, words: list[Text], environment: dict[str, Text]
+        self, node: syntax.Simple, words: list[Text], environment: dict[str, Text]
     ) -> Outcome:
         """Note a command that the script would run, and follow a script in it."""
         command = Command(tuple(words), environment, self.ways.causes())
@@ -115,20 +103,31 @@ class Shell:
         shown = readable(" ".join(word.text for word in words[:8]))
         return Outcome(False, (shown[:_LONGEST_SHOWN],))
 
-    def _node(self, node: Node) -> Outcome:
+    def _node(self, node: syntax.Node) -> Outcome:
         self.environment.spend(1)
-        return _DOES[type(node)](self, node)
-
-    def _group(self, node: Group) -> Outcome:
-        way = partial(self.follow, node.body)
-        return self._inside(way) if node.is_inner else self.ways.branch(HOLDS, way)
-
-    def _define(self, node: Function) -> Outcome:
-        self.environment.state.functions[node.name] = node
-        return HOLDS
-
-    def _loop(self, node: Loop) -> Outcome:
-        return self.ways.within("loop", partial(follow_loop, self, node))
+        match node:
+            case syntax.Simple():
+                return self._simple(node)
+            case syntax.Chain():
+                return self._chain(node.links, HOLDS)
+            case syntax.Condition():
+                tokens = [self.expander.text(token).text for token in node.tokens]
+                return self._tested(tokens, node.tokens, patterns=True)
+            case syntax.Arithmetic():
+                return self.calculate(node.expression)
+            case syntax.Choice():
+                return self._choice(node)
+            case syntax.Case():
+                return self._case(node)
+            case syntax.Loop():
+                return self.ways.within("loop", partial(follow_loop, self, node))
+            case syntax.Function():
+                self.environment.state.functions[node.name] = node
+                return HOLDS
+            case syntax.Group():
+                way = partial(self.follow, node.body)
+                is_inner = node.is_inner
+                return self._inside(way) if is_inner else self.ways.branch(HOLDS, way)
 
     def _inside(self, way: Way) -> Outcome:
         """Follow what runs in a shell of its own, and changes files alone."""
@@ -138,7 +137,9 @@ class Shell:
         self.environment.restore(before)
         return status
 
-    def _chain(self, links: Sequence[tuple[str, Node]], status: Outcome) -> Outcome:
+    def _chain(
+        self, links: Sequence[tuple[str, syntax.Node]], status: Outcome
+    ) -> Outcome:
         is_left_out = False
         for number, (join_sign, link) in enumerate(links):
             sign = join_sign.rstrip("!")
@@ -152,28 +153,31 @@ class Shell:
                 continue
             following = links[number + 1][0] if number + 1 < len(links) else ""
             is_piped = "|" in (sign, following.rstrip("!"))
-            if is_piped and not isinstance(link, Simple):
+            if is_piped and not isinstance(link, syntax.Simple):
                 found = self._inside(partial(self._node, link))
             else:
                 found = self.ways.branch(status, partial(self._node, link))
             status = found.negated() if join_sign.endswith("!") else found
         return status
 
-    def _choice(self, node: Choice) -> Outcome:
+    def _choice(self, node: syntax.Choice) -> Outcome:
         outcome = self.follow(node.condition)
         ways = [partial(self.follow, way) for way in (node.body, node.otherwise)]
         if outcome.names:
             return self.ways.fork(outcome.names, ways)
         return self.ways.branch(outcome, ways[0 if outcome.holds else 1])
 
-    def _case(self, node: Case) -> Outcome:
+    def _case(self, node: syntax.Case) -> Outcome:
         word = self.expander.text(node.word).text
         names = list(roots(word))
-        bodies: list[tuple[Node, ...]] = []
+        bodies: list[tuple[syntax.Node, ...]] = []
         for patterns, body in node.branches:
             written = [self.expander.text(pattern).text for pattern in patterns]
-            fits = {_fits(word, pattern) for pattern in written}
             names += roots("".join(written))
+            fits = {
+                None if roots(word + one) and one != "*" else matches(word, one)
+                for one in written
+            }
             if fits != {False}:
                 bodies.append(body)
             if True in fits:
@@ -183,11 +187,7 @@ class Shell:
         ways = [partial(self.follow, body) for body in bodies]
         if len(ways) == 1:
             return self.ways.branch(HOLDS, ways[0])
-        return self.ways.fork(tuple(dict.fromkeys(names)), ways)
-
-    def _condition(self, node: Condition) -> Outcome:
-        tokens = [self.expander.text(token).text for token in node.tokens]
-        return self._tested(tokens, node.tokens, patterns=True)
+        return self.ways.fork(tuple(dict.fromkeys(names)) or ("case",), ways)
 
     def _tested(
         self, tokens: list[str], raw: Sequence[Text], *, patterns: bool
@@ -197,7 +197,7 @@ class Shell:
             return Outcome(outcome.holds, outcome.names, (*outcome.absent, "1"))
         return outcome
 
-    def _simple(self, node: Simple) -> Outcome:
+    def _simple(self, node: syntax.Simple) -> Outcome:
         words = [word for raw in node.words for word in self.expander.words(raw)]
         keep_written(self, node, words)
         first = words[0].text if words else ""
@@ -213,7 +213,7 @@ class Shell:
             self.environment.perform(assignment)
         return HOLDS if words else self._assigned(node)
 
-    def _assigned(self, node: Simple) -> Outcome:
+    def _assigned(self, node: syntax.Simple) -> Outcome:
         """An assignment succeeds if the command does whose output it takes."""
         for assignment in node.assignments:
             value = self.environment.value(assignment.name.text)
@@ -231,7 +231,7 @@ class Shell:
             if name in texts:
                 self.environment.assign(name, text_at("", words[0].place))
 
-    def _command(self, node: Simple, words: list[Text]) -> Outcome:
+    def _command(self, node: syntax.Simple, words: list[Text]) -> Outcome:
         first = words[0].text
         if first in ("[", "test"):
             tokens = [word.text for word in words[1:]]
@@ -250,7 +250,7 @@ class Shell:
         }
         return self.start(node, words, environment)
 
-    def _call(self, function: Function, arguments: list[Text]) -> Outcome:
+    def _call(self, function: syntax.Function, arguments: list[Text]) -> Outcome:
         if self._nested >= MOST_NESTED:
             return HOLDS
         before = self.environment.state.given
@@ -270,23 +270,3 @@ class Shell:
             else:
                 state.values[name] = value
         return status
-
-
-def _fits(text: str, pattern: str) -> bool | None:
-    """Whether a word fits a pattern; None where that is not known."""
-    if pattern == "*":
-        return True
-    return None if roots(text + pattern) else matches(text, pattern)
-
-
-_DOES: dict[type, Callable[[Shell, Any], Outcome]] = {
-    Simple: Shell._simple,
-    Chain: lambda shell, node: shell._chain(node.links, HOLDS),
-    Condition: Shell._condition,
-    Arithmetic: lambda shell, node: shell.calculate(node.expression),
-    Group: Shell._group,
-    Choice: Shell._choice,
-    Case: Shell._case,
-    Loop: Shell._loop,
-    Function: Shell._define,
-}

@@ -88,7 +88,14 @@ def _printed(command: Text, place: Place, environment: Environment) -> Text | No
         words = _words(command.part(*folder.span(1)), environment)
         return words[0] if len(words) == 1 else None
     words = _words(command, environment)
-    name, given = words[0].text if words else "", words[1:]
+    return printed_by(words, place, environment) if words else None
+
+
+def printed_by(
+    words: list[Text], place: Place, environment: Environment
+) -> Text | None:
+    """What a command of these words prints; None where that is not plain."""
+    name, given = words[0].text, words[1:]
     if name == "pwd":
         return text_at(".", place)
     if name == "echo":
@@ -101,20 +108,16 @@ def _printed(command: Text, place: Place, environment: Environment) -> Text | No
     if name == "seq":
         return _sequence("\0".join(word.text for word in given), place)
     paths = [word for word in given if not word.text.startswith("-")]
-    return _of_path(name, paths, place) if paths else None
-
-
-def _of_path(name: str, paths: list[Text], place: Place) -> Text | None:
-    """What commands print that take a path apart."""
-    path = paths[0]
-    if name in ("realpath", "readlink"):
-        return path
-    if name == "dirname" and not path.is_open:
-        folder, slash, _ = path.text.rpartition("/")
+    if name in ("realpath", "readlink") and paths:
+        return paths[0]
+    if not paths or any(path.is_open for path in paths):
+        return None
+    path, end = paths[0].text, "".join(word.text for word in paths[1:2])
+    if name == "dirname":
+        folder, slash, _ = path.rpartition("/")
         return text_at(folder or slash or ".", place)
-    if name == "basename" and not path.is_open:
-        found = path.text.rstrip("/").rpartition("/")[2]
-        end = paths[1].text if len(paths) == 2 and not paths[1].is_open else ""
+    if name == "basename":
+        found = path.rstrip("/").rpartition("/")[2]
         return text_at(found.removesuffix(end), place)
     return None
 

@@ -7,26 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from placer.formats.jobs.shell import syntax
 from placer.formats.jobs.shell.lexer import MOST_DEPTH, Lexer, refuse_at
-from placer.formats.jobs.shell.syntax import (
-    Arithmetic,
-    Assignment,
-    Case,
-    Chain,
-    Choice,
-    Condition,
-    Function,
-    Group,
-    Loop,
-    Node,
-    Redirection,
-    Simple,
-)
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.shell.text import Text
+from placer.formats.jobs.shell.text import NOTHING, Text
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
 DECLARES = ("export", "declare", "local", "readonly", "typeset")
@@ -35,7 +20,7 @@ _ENDS = frozenset({"then", "elif", "else", "fi", "do", "done", "esac", "}", ")"}
 _QUOTES = re.compile(r"[\"'\\]")
 _PARENTHESES = re.compile(r"[ \t]*\([ \t]*\)")
 _EXPRESSION = re.compile(r"(?:^|(?<=;))[^;]*")
-Nodes = tuple[Node, ...]
+Nodes = tuple[syntax.Node, ...]
 
 
 class Parser:
@@ -43,7 +28,7 @@ class Parser:
 
     def __init__(self, text: Text) -> None:
         self.lexer = Lexer(text)
-        self._waiting: list[tuple[Redirection, str]] = []  # for their here documents
+        self._waiting: list[tuple[syntax.Redirection, str]] = []  # for documents
         self._depth = 0
 
     def script(self) -> Nodes:
@@ -55,7 +40,7 @@ class Parser:
 
     def _commands(self) -> Nodes:
         """Commands up to a word or sign that ends a list of them."""
-        found: list[Node] = []
+        found: list[syntax.Node] = []
         self._depth += 1
         if self._depth > MOST_DEPTH:
             refuse_at(self.lexer.text, self.lexer.at, "nested too deeply")
@@ -79,7 +64,7 @@ class Parser:
                 self._waiting.clear()
             lexer.skip_blanks()
 
-    def _document(self, redirection: Redirection, mark: str) -> Text:
+    def _document(self, redirection: syntax.Redirection, mark: str) -> Text:
         lexer, raw = self.lexer, self.lexer.raw
         start, at = lexer.at, lexer.at
         tabs = "\t" if redirection.operator == "<<-" else ""
@@ -93,10 +78,10 @@ class Parser:
         lexer.at = len(raw)
         return lexer.text.part(start, len(raw))
 
-    def _chain(self) -> Node:
+    def _chain(self) -> syntax.Node:
         """Commands joined by ``&&``, ``||`` and ``|``."""
         lexer = self.lexer
-        links: list[tuple[str, Node]] = []
+        links: list[tuple[str, syntax.Node]] = []
         sign = ""
         while True:
             lexer.skip_blanks()
@@ -108,18 +93,19 @@ class Parser:
             lexer.skip_blanks()
             sign = lexer.operator()
             if sign not in ("&&", "||", "|", "|&"):
-                return Chain(tuple(links)) if links[1:] or links[0][0] else links[0][1]
+                is_alone = len(links) == 1 and not links[0][0]
+                return links[0][1] if is_alone else syntax.Chain(tuple(links))
             lexer.at += len(sign)
             sign = "|" if sign == "|&" else sign
             self._skip("\n")
 
-    def _command(self) -> Node:
+    def _command(self) -> syntax.Node:
         compound = _COMPOUNDS.get(self.lexer.peek())
         if compound is None:
             return self._simple()
         node = compound(self)
         self.lexer.skip_blanks()
-        while self._redirection(Simple()):
+        while self._redirection(syntax.Simple()):
             self.lexer.skip_blanks()
         return node
 
@@ -137,7 +123,7 @@ class Parser:
         expected = f', expected "{instead}"' if instead else ""
         refuse_at(self.lexer.text, self.lexer.at, f"{message}{expected}")
 
-    def _if(self) -> Node:
+    def _if(self) -> syntax.Node:
         self._expect("if")
         branches = [self._branch()]
         while (word := self._expect("elif", "else", "fi")) == "elif":
@@ -147,7 +133,7 @@ class Parser:
             otherwise = self._commands()
             self._expect("fi")
         for condition, body in reversed(branches):
-            otherwise = (Choice(condition, body, otherwise),)
+            otherwise = (syntax.Choice(condition, body, otherwise),)
         return otherwise[0]
 
     def _branch(self) -> tuple[Nodes, Nodes]:
@@ -155,7 +141,7 @@ class Parser:
         self._expect("then")
         return condition, self._commands()
 
-    def _case(self) -> Node:
+    def _case(self) -> syntax.Node:
         self._expect("case")
         self.lexer.skip_blanks()
         word = self.lexer.word()
@@ -166,16 +152,12 @@ class Parser:
             self._skip("\n")
             if self.lexer.peek() == "esac":
                 self._expect("esac")
-                return Case(word, tuple(branches))
+                return syntax.Case(word, tuple(branches))
             branches.append((self._patterns(), self._commands()))
-            if self.lexer.peek() != "esac":
-                self._expect_break()
-
-    def _expect_break(self) -> None:
-        sign = self.lexer.peek()
-        if sign not in _BREAKS:
-            self._unexpected("esac")
-        self.lexer.at += len(sign)
+            if (sign := self.lexer.peek()) in _BREAKS:
+                self.lexer.at += len(sign)
+            elif sign != "esac":
+                self._unexpected("esac")
 
     def _patterns(self) -> tuple[Text, ...]:
         if self.lexer.operator() == "(":
@@ -190,7 +172,7 @@ class Parser:
             if self._expect("|", ")") == ")":
                 return tuple(patterns)
 
-    def _for(self) -> Node:
+    def _for(self) -> syntax.Node:
         lexer = self.lexer
         is_menu = self._expect("for", "select") == "select"
         lexer.skip_blanks()
@@ -207,20 +189,19 @@ class Parser:
                 words.append(word)
                 lexer.skip_blanks()
         given = None if words is None else tuple(words)
-        return Loop(self._body(), name=name, words=given, is_menu=is_menu)
+        return syntax.Loop(self._body(), name=name, words=given, is_menu=is_menu)
 
-    def _count(self) -> Node:
+    def _count(self) -> syntax.Node:
         """``for (( first; condition; step ))``."""
         node = self._parentheses()
-        if not isinstance(node, Arithmetic) or node.expression.text.count(";") != 2:
+        text = node.expression if isinstance(node, syntax.Arithmetic) else NOTHING
+        parts = [text.part(*m.span()) for m in _EXPRESSION.finditer(text.text)]
+        if len(parts) != 3:
             self._unexpected("for (( a; b; c ))")
-        written = node.expression
-        spans = [match.span() for match in _EXPRESSION.finditer(written.text)]
-        parts = [Arithmetic(written.part(*span)) for span in spans]
         first, condition, step = (
-            (part,) if part.expression.text.strip() else () for part in parts
+            (syntax.Arithmetic(part),) if part.text.strip() else () for part in parts
         )
-        return Group((*first, Loop(self._body(), condition, step)))
+        return syntax.Group((*first, syntax.Loop(self._body(), condition, step)))
 
     def _body(self) -> Nodes:
         self._skip("\n", ";", "&")
@@ -229,20 +210,20 @@ class Parser:
         self._expect("done")
         return body
 
-    def _while(self) -> Node:
+    def _while(self) -> syntax.Node:
         is_until = self._expect("while", "until") == "until"
         condition = self._commands()
         if is_until:
-            condition = (Chain((("!", Group(condition)),)),)
-        return Loop(self._body(), condition)
+            condition = (syntax.Chain((("!", syntax.Group(condition)),)),)
+        return syntax.Loop(self._body(), condition)
 
-    def _group(self, close: str = "}") -> Node:
+    def _group(self, close: str = "}") -> syntax.Node:
         self.lexer.at += 1
         body = self._commands()
         self._expect(close)
-        return Group(body, close == ")")
+        return syntax.Group(body, close == ")")
 
-    def _parentheses(self) -> Node:
+    def _parentheses(self) -> syntax.Node:
         """``(( expression ))`` or ``( commands )``."""
         lexer = self.lexer
         if lexer.raw.startswith("((", lexer.at):
@@ -250,31 +231,32 @@ class Parser:
             end = lexer.end_of_parentheses(start)
             if lexer.raw.startswith(")", end):
                 lexer.at = end + 1
-                return Arithmetic(lexer.text.part(start + 1, end - 1))
+                return syntax.Arithmetic(lexer.text.part(start + 1, end - 1))
         return self._group(")")
 
-    def _condition(self) -> Node:
+    def _condition(self) -> syntax.Node:
         """Tokens up to ``]]``."""
-        start = self.lexer.at
-        self.lexer.at += 2
-        tokens: list[Text] = []
-        while (token := self._inside(start, "[[")).text != "]]":
-            tokens.append(token)
-        return Condition(tuple(tokens))
+        return syntax.Condition(self._until("[[", "]]"))
 
-    def _inside(self, start: int, opened: str) -> Text:
-        """The word or operator that comes next in what was opened."""
-        lexer = self.lexer
-        lexer.skip_blanks(lines=True)
-        if lexer.is_over:
-            refuse_at(lexer.text, start, f"{opened} is not closed")
-        sign = lexer.operator()
-        if not sign:
-            return lexer.word()
-        lexer.at += len(sign)
-        return lexer.text.part(lexer.at - len(sign), lexer.at)
+    def _until(self, opened: str, close: str) -> tuple[Text, ...]:
+        """Words up to what closes them, in ``[[`` with the operators between."""
+        lexer, start = self.lexer, self.lexer.at
+        lexer.at += len(opened)
+        found: list[Text] = []
+        while True:
+            lexer.skip_blanks(lines=True)
+            if lexer.is_over:
+                refuse_at(lexer.text, start, f"{opened} is not closed")
+            at, sign = lexer.at, lexer.operator()
+            if sign and opened == "(" and sign != close:
+                self._unexpected(close)
+            lexer.at += len(sign)
+            token = lexer.text.part(at, lexer.at) if sign else lexer.word()
+            if token.text == close:
+                return tuple(found)
+            found.append(token)
 
-    def _function(self, name: str = "") -> Node:
+    def _function(self, name: str = "") -> syntax.Node:
         lexer = self.lexer
         if not name:
             self._expect("function")
@@ -283,10 +265,10 @@ class Parser:
         if match := _PARENTHESES.match(lexer.raw, lexer.at):
             lexer.at = match.end()
         self._skip("\n")
-        return Function(name, self._command())
+        return syntax.Function(name, self._command())
 
-    def _simple(self) -> Node:
-        lexer, command = self.lexer, Simple()
+    def _simple(self) -> syntax.Node:
+        lexer, command = self.lexer, syntax.Simple()
         while True:
             lexer.skip_blanks()
             if self._redirection(command) or self._assignment(command):
@@ -305,7 +287,7 @@ class Parser:
             self._unexpected("a command")
         return command
 
-    def _assignment(self, command: Simple) -> bool:
+    def _assignment(self, command: syntax.Simple) -> bool:
         """Read an assignment, where one may stand."""
         lexer = self.lexer
         match = _ASSIGNMENT.match(lexer.raw, lexer.at)
@@ -315,25 +297,13 @@ class Parser:
         name = lexer.text.part(*match.span(1))
         index = lexer.text.part(*match.span(2)) if match[2] is not None else None
         lexer.at = match.end()
-        array = lexer.raw.startswith("(", lexer.at)
-        value = self._array() if array else lexer.word()
-        command.assignments.append(Assignment(name, value, index, bool(match[3])))
+        is_array = lexer.raw.startswith("(", lexer.at)
+        value = self._until("(", ")") if is_array else lexer.word()
+        found = syntax.Assignment(name, value, index, bool(match[3]))
+        command.assignments.append(found)
         return True
 
-    def _array(self) -> tuple[Text, ...]:
-        start = self.lexer.at
-        self.lexer.at += 1
-        words: list[Text] = []
-        while True:
-            self.lexer.skip_blanks(lines=True)
-            if self.lexer.operator() not in ("", ")"):
-                self._unexpected(")")
-            word = self._inside(start, "(")
-            if word.text == ")":
-                return tuple(words)
-            words.append(word)
-
-    def _redirection(self, command: Simple) -> bool:
+    def _redirection(self, command: syntax.Simple) -> bool:
         """Read a redirection, where one stands."""
         lexer = self.lexer
         sign = lexer.operator()
@@ -346,14 +316,14 @@ class Parser:
         if not target.text:
             self._unexpected("a file")
         quoted = _QUOTES.search(target.text) is not None
-        command.redirections.append(Redirection(bare, target, is_quoted=quoted))
+        command.redirections.append(syntax.Redirection(bare, target, is_quoted=quoted))
         if bare in ("<<", "<<-"):
             mark = _QUOTES.sub("", target.text)
             self._waiting.append((command.redirections[-1], mark))
         return True
 
 
-_COMPOUNDS: dict[str, Callable[[Parser], Node]] = {
+_COMPOUNDS: dict[str, Callable[[Parser], syntax.Node]] = {
     "if": Parser._if,
     "case": Parser._case,
     "for": Parser._for,

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from placer.formats.jobs.shell.text import Text  # noqa: TC001
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """``NAME=value``, ``NAME+=value``, ``NAME[index]=value`` or ``NAME=(values)``."""
 
     name: Text
     value: Text | tuple[Text, ...]
-    index: Text | None = None
+    key: Text | None = None  # of one element
     append: bool = False
 
 
@@ -36,29 +36,25 @@ class Simple:
     redirections: list[Redirection] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """``[[ ... ]]``: words, and operators as they are."""
 
     tokens: tuple[Text, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(NamedTuple):
     """``(( ... ))``."""
 
     expression: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(NamedTuple):
     """Commands, and what stands before each: ``&&``, ``||``, ``|``, ``!``, nothing."""
 
     links: tuple[tuple[str, Node], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """``if``; an ``elif`` is a choice in what is done otherwise."""
 
     condition: tuple[Node, ...]
@@ -66,16 +62,14 @@ class Choice:
     otherwise: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """``case``: patterns with what is done."""
 
     word: Text
     branches: tuple[tuple[tuple[Text, ...], tuple[Node, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(NamedTuple):
     """``for`` over words (None: the arguments), or while a condition holds.
 
     ``select`` is a menu: the user takes one of the words.
@@ -89,16 +83,14 @@ class Loop:
     is_menu: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """``{ ...; }`` or ``( ... )``, which changes no variables outside."""
 
     body: tuple[Node, ...]
     is_inner: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """``name() { ... }``."""
 
     name: str

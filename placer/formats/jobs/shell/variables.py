@@ -218,8 +218,8 @@ class Environment:
         if not value.text:
             value = text_at("", place)
         before = self.state.values.get(name)
-        if assignment.index is not None:
-            index = self.expander.text(assignment.index).text
+        if assignment.key is not None:
+            index = self.expander.text(assignment.key).text
             if causes := roots(index):
                 self.assign(name, unknown(name, place, "", causes))
                 return
