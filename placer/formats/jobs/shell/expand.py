@@ -157,14 +157,18 @@ class Expander:
             return [unknown(name, place)]
         if index in _ALL:
             return list(elements(value).values())
-        if isinstance(value, Text) and (index in (None, "0") or not value.is_open):
-            return [value if index in (None, "0") else text_at("", place)]
+        array = elements(value)
         written = self.text(text_at(index or "0", place)).text
-        causes = roots(value.text if isinstance(value, Text) else written)
-        if causes:
+        key = self.variables.key(written, array)
+        unsure = written
+        if key not in array and all(other.isdecimal() for other in array):
+            # A part that is not known may stand for several elements.
+            unsure += "".join(text.text for text in array.values())
+            if array and not key.isdecimal():
+                unsure += self.number(text_at(key, place), place).text
+        if causes := roots(unsure):
             return [unknown(f"{name}[{readable(written)}]", place, "", causes)]
-        empty = text_at("", place)
-        return [elements(value).get(self.variables.key(written), empty)]
+        return [array.get(key, text_at("", place))]
 
     def _braced(self, inside: Text, place: Place, quoted: bool) -> Iterator[Piece]:
         """What ``${...}`` stands for."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 MOST_TEXT, MORE_TEXT = 2 * 1024 * 1024, 8
 _KEYED = re.compile(r"\[([^\]]*)\]=")
 _NUMBER = re.compile(r"[1-9][0-9]{0,5}")
-_MOST_ARGUMENTS = 9
+_MOST_ARGUMENTS, _MOST_DIGITS = 9, 10
 # What every shell has, and no script tells.
 _EVERYWHERE = (
     "HOME", "HOSTNAME", "HOSTTYPE", "LINENO", "LOGNAME", "MACHTYPE", "OSTYPE",
@@ -67,11 +67,9 @@ class State:
 
     def changed(self, other: State) -> list[str]:
         """The variables that do not have the values that they have in another."""
-        names = dict.fromkeys([*self.values, *other.values])
-        pairs = (
-            (name, self.values.get(name), other.values.get(name)) for name in names
-        )
-        return [name for name, one, two in pairs if not is_same(one, two)]
+        one, two = self.values, other.values
+        names = dict.fromkeys([*one, *two])
+        return [name for name in names if not is_same(one.get(name), two.get(name))]
 
 
 class Environment:
@@ -132,9 +130,10 @@ class Environment:
         if self.calls or self.state.given:
             return self.state.given
         found: list[Text] = []
-        while len(found) < _MOST_ARGUMENTS and (
-            given := self._given(str(len(found) + 1))
-        ):
+        for number in range(1, _MOST_ARGUMENTS + 1):
+            given = self._given(str(number))
+            if given is None:
+                break
             found.append(given)
         return found
 
@@ -168,7 +167,7 @@ class Environment:
 
     def kept(self) -> State:
         """The state as it is now, which later commands do not change."""
-        self.spend(len(self.state.values))
+        self.spend(sum(len(elements(value)) for value in self.state.values.values()))
         return self.state.copy()
 
     def restore(self, state: State) -> None:
@@ -227,7 +226,7 @@ class Environment:
                 return  # it stays unknown
             is_empty = isinstance(before, Text) and not before.text
             array = {} if is_empty else elements(before)
-            array[self.key(index)] = value
+            array[self.key(index, array)] = value
             self.assign(name, array)
         elif before is None or not assignment.append:
             self.assign(name, value)
@@ -238,11 +237,17 @@ class Environment:
             is_array = isinstance(before, dict)
             self.assign(name, array | {"0": value} if is_array else value)
 
-    def key(self, index: str) -> str:
-        """The key of an element: an integer variable by its value, else as it is."""
-        value = self.value(index) if index.isidentifier() else None
-        is_number = isinstance(value, Text) and value.text.isdigit()
-        return value.text if isinstance(value, Text) and is_number else index
+    def key(self, index: str, array: dict[str, Text]) -> str:
+        """The key of an element: the integer that it means, else the text as it is."""
+        nowhere = Place("")
+        number = self.expander.number(text_at(index, nowhere), nowhere).text
+        if index in array or not number.removeprefix("-").isdecimal():
+            return index
+        keys = [
+            int(key) for key in array if key.isdecimal() and len(key) < _MOST_DIGITS
+        ]
+        end = 1 + max(keys, default=-1) if number.startswith("-") else 0
+        return str(int(number) + end)
 
     def _set_array(self, name: str, raw: tuple[Text, ...], *, append: bool) -> None:
         """Set an array or add to one, which is not copied."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
@@ -24,35 +25,28 @@ _MOST_DEPTH, _MOST_FORKS = 90, 2000
 Way = Callable[[], Outcome]
 
 
+@dataclass(eq=False)
 class Frame:
     """What a jump may end: a ``function`` or file, a ``loop`` or a ``pass`` of one.
 
     ``left``: what there was where one of several ways left it, and what decides that.
     """
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.left: list[tuple[State, tuple[str, ...]]] = []
+    kind: str
+    left: list[tuple[State, tuple[str, ...]]] = field(default_factory=list)
 
 
+@dataclass(eq=False)
 class JumpError(Exception):
     """What comes next is not done: it goes on behind a frame, or the script ends.
 
     ``names``: variables that nobody sets and that are taken to be empty there.
     """
 
-    def __init__(
-        self,
-        frame: Frame | None,
-        place: Place,
-        status: Outcome = HOLDS,
-        names: tuple[str, ...] = (),
-    ) -> None:
-        super().__init__()
-        self.frame = frame
-        self.place = place
-        self.status = status
-        self.names = names
+    frame: Frame | None
+    place: Place
+    status: Outcome = HOLDS
+    names: tuple[str, ...] = ()
 
 
 class Ways:
