@@ -73,6 +73,7 @@ def words(text, **settings):
         ("while [[ $# -gt 0 ]]; do shift; done\ngo a", ["go", "a"]),
         ("[ -f x ] || exit 1\ngo a", ["go", "a"]),
         ("A=()\ni=1\nA[i]=x\nA[i+1]=y\ngo ${A[1]} ${A[i]}${A[2]}", ["go", "x", "xy"]),
+        ("declare -A C=([t]=8)\nt=4\nC[u]=9\ngo ${C[t]} ${C[u]}", ["go", "8", "9"]),
         ("f() { local -A C; C[t]=8; go ${C[t]} ${#C[@]}; }\nf", ["go", "8", "1"]),
         ("for i in 1 2; do bash -c break; go $i; done", ["go", "2"]),
         ("f() { [ $U = a ] && return; exit; }\nf\ngo on", ["go", "on"]),

@@ -6,6 +6,7 @@ braces those that hold plain words.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
@@ -161,9 +162,11 @@ class Expander:
         written = self.text(text_at(index or "0", place)).text
         key = self.variables.key(written, array)
         unsure = written
-        if key not in array and all(other.isdecimal() for other in array):
-            # A part that is not known may stand for several elements.
-            unsure += "".join(text.text for text in array.values())
+        if not roots(written) and all(other.isdecimal() for other in array):
+            before = itertools.takewhile(lambda other: other != key, array)
+            texts = [array[other].text for other in before]
+            is_one = self.variables.either.is_one
+            unsure += "".join(text for text in texts if not is_one(text))
             if array and not key.isdecimal():
                 unsure += self.number(text_at(key, place), place).text
         if causes := roots(unsure):

@@ -22,6 +22,12 @@ class Either:
         """The alternatives of a number; none where they cannot be told."""
         return self._alternatives[number] if number >= 0 else ()
 
+    def is_one(self, text: str) -> bool:
+        """Whether an element of an array is one, and does not stand for several."""
+        numbers = [] if known(text) else [part.number for part in opens(text)]
+        counts = [{len(way) for way in self.of(number)} for number in numbers]
+        return all(count == {1} for count in counts)
+
     def is_empty(self, text: str, depth: int = 0) -> bool | None:
         """Whether a text is empty; None where that is not known.
 

@@ -203,9 +203,10 @@ class Environment:
             values = start.values.get(name), after.values.get(name)
             blurry.values[name] = blurred(name, *values, causes)
         blurry.functions = after.functions | blurry.functions
-        blurry.files = after.files | blurry.files
+        blurry.files |= after.files
         self.state = blurry
-        return bool(blurry.changed(before))
+        files = [{n: text.text for n, text in s.files.items()} for s in (before, after)]
+        return bool(blurry.changed(before)) or files[0] != files[1]
 
     def perform(self, assignment: Assignment) -> None:
         """Make an assignment of the script."""
@@ -243,9 +244,8 @@ class Environment:
         number = self.expander.number(text_at(index, nowhere), nowhere).text
         if index in array or not number.removeprefix("-").isdecimal():
             return index
-        keys = [
-            int(key) for key in array if key.isdecimal() and len(key) < _MOST_DIGITS
-        ]
+        short = (key for key in array if len(key) < _MOST_DIGITS)
+        keys = [int(key) for key in short if key.isdecimal()]
         end = 1 + max(keys, default=-1) if number.startswith("-") else 0
         return str(int(number) + end)
 
