@@ -23,7 +23,10 @@ TESTS = (
     "[[ $A != 7 && -n $A ]]", "[[ ! $B == x || 1 -eq 2 ]]", "[ $N -gt 3 ]", "! true",
     "[ $N -lt 3 -o $N -eq 4 ]", "[[ ( $N -ge 4 ) && ! -z $B ]]",
 )  # fmt: skip
-STEPS = ("N++", "--N", "N += 3", "N = N > 2 ? 1 : 7", "N %= 3, N *= 2", "N = M = 5")
+STEPS = (
+    "N++", "--N", "N += 3", "N = N > 2 ? 1 : 7", "N %= 3, N *= 2", "N = M = 5",
+    "N > 3 && N--", "N < 9 || (N = 2)", "N > 2 ? N-- : N++",
+)  # fmt: skip
 
 
 def block(chance: random.Random, depth: int) -> str:

@@ -72,6 +72,18 @@ def words(text, **settings):
         ("go a &", ["go", "a"]),
         ("while [[ $# -gt 0 ]]; do shift; done\ngo a", ["go", "a"]),
         ("[ -f x ] || exit 1\ngo a", ["go", "a"]),
+        ("A=()\ni=1\nA[i]=x\nA[i+1]=y\ngo ${A[1]} ${A[i]}${A[2]}", ["go", "x", "xy"]),
+        ("declare -A C=([t]=8)\nt=4\nC[u]=9\ngo ${C[t]} ${C[u]}", ["go", "8", "9"]),
+        ("f() { local -A C; C[t]=8; go ${C[t]} ${#C[@]}; }\nf", ["go", "8", "1"]),
+        ("for i in 1 2; do bash -c break; go $i; done", ["go", "2"]),
+        ("f() { [ $U = a ] && return; exit; }\nf\ngo on", ["go", "on"]),
+        ('echo a b > f\necho c >> f\ngo "$(cat f)"', ["go", "a b\nc"]),
+        ("A=(a b c)\ni=1\ngo ${A[-1]} ${A[i+1]} ${A[$i-1]}", ["go", "c", "c", "a"]),
+        ('read <<< "a b"\ngo "$REPLY"', ["go", "a b"]),
+        (
+            "N=0\n((N && N--)); ((N == 0 || N++))\ngo $((N ? N++ : 7)) $N",
+            ["go", "7", "0"],
+        ),
     ],
 )
 def test_words(text, expected):
@@ -104,6 +116,8 @@ def test_settings_count_more_than_the_script():
 
 def test_what_nobody_sets_keeps_its_name():
     """An open value says which variable to set, through assignments too."""
+    inner = followed('X=$((U + 1))\nbash -c "go $X"').commands[-1].words[1]
+    assert open_names(inner.text) == ["X"]
     script = followed("T=$1\nD=<path to data>\nH=$(hostname)\ngo $T $D $H ${DP}0")
     found = [open_names(word.text) for word in script.commands[-1].words]
     assert found == [[], ["T"], ["D"], ["H"], ["DP"]]

@@ -29,7 +29,7 @@ from placer.formats.jobs.shell.text import known, opens
 from placer.formats.jobs.starter import read_starter
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.shell.either import Either
+    from placer.formats.jobs.shell.values import Either
 
 _ACTOR, _DATA = "actor_rollout_ref.actor.", "data."
 _MEGATRON = f"{_ACTOR}megatron."

@@ -16,7 +16,7 @@ from placer.formats.jobs.shell.text import known, opens
 
 if TYPE_CHECKING:
     from placer.formats.jobs.shell import Text
-    from placer.formats.jobs.shell.either import Either
+    from placer.formats.jobs.shell.values import Either
 
 _FLAG = re.compile(r"--[A-Za-z][\w-]*")
 _INTEGER = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")

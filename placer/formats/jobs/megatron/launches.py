@@ -19,7 +19,7 @@ from placer.topology.gpu_kinds import HostHint
 
 if TYPE_CHECKING:
     from placer.formats.jobs.shell import Command, Script, Text
-    from placer.formats.jobs.shell.either import Either
+    from placer.formats.jobs.shell.values import Either
 
 _MARKERS = {
     *("tensor_model_parallel_size", "pipeline_model_parallel_size", "num_layers"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from placer.formats.jobs.shell.text import (
     text_at,
     unknown,
 )
+from placer.formats.jobs.shell.values import elements
 
 if TYPE_CHECKING:
     from placer.formats.jobs.findings import Place
@@ -27,191 +29,165 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|[0-9]+#[0-9a-zA-Z]+|[0-9]+)"
     r"|\$?(?P<name>[A-Za-z_][A-Za-z0-9_]*)"
     r"|(?P<sign>(?:<<|>>|[-+*/%&^|])=(?!=)|\+\+|--|\*\*|<<|>>|<=|>=|==|!=|&&|\|\|"
-    r"|[-+*/%<>!~&^|?:()=,]))"
+    r"|[-+*/%<>!~&^|?:()=,]))\s*"
 )
-_COMPARED = ("==", "!=", "<=", ">=")
 _STEPS = {"++": 1, "--": -1}
-_SIGNS: dict[str, Callable[[int], int]] = {
+_UNARY: dict[str, Callable[[int], int]] = {
     "+": operator.pos,
     "-": operator.neg,
-    "!": lambda a: int(not a),
+    "!": operator.not_,
     "~": operator.invert,
 }
-_MOST_DEPTH = 60
-_MOST_SIGNS = 10_000
+_MOST_TOKENS, _MOST_DIGITS = 10_000, 24
 
 
 def _quotient(a: int, b: int) -> int:
-    """``a / b`` towards zero."""
+    """``a / b`` towards zero; ValueError where ``b`` is 0."""
     if b == 0:
         raise ValueError("division by 0")
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
+def _power(a: int, b: int) -> int:
+    if b < 0:
+        raise ValueError("an exponent below 0")
+    return pow(a, b, 2**64)
+
+
 # Binary operators: how tightly each binds, and what it computes.
-_OPERATORS: dict[str, tuple[int, Callable[[int, int], int]]] = {
-    "||": (0, lambda a, b: int(bool(a or b))),
-    "&&": (1, lambda a, b: int(bool(a and b))),
-    "|": (2, operator.or_),
-    "^": (3, operator.xor),
-    "&": (4, operator.and_),
-    "==": (5, lambda a, b: int(a == b)),
-    "!=": (5, lambda a, b: int(a != b)),
-    "<=": (6, lambda a, b: int(a <= b)),
-    ">=": (6, lambda a, b: int(a >= b)),
-    "<": (6, lambda a, b: int(a < b)),
-    ">": (6, lambda a, b: int(a > b)),
-    "<<": (7, lambda a, b: a << (b & 63)),
-    ">>": (7, lambda a, b: a >> (b & 63)),
-    "+": (8, operator.add),
-    "-": (8, operator.sub),
-    "*": (9, operator.mul),
-    "/": (9, _quotient),
-    "%": (9, lambda a, b: a - b * _quotient(a, b)),
+_COMMA, _ASSIGN, _CHOICE, _POWER = 0, 1, 2, 13
+_BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
+    ",": (_COMMA, lambda _, b: b),
+    "||": (3, lambda a, b: bool(a or b)),
+    "&&": (4, lambda a, b: bool(a and b)),
+    "|": (5, operator.or_),
+    "^": (6, operator.xor),
+    "&": (7, operator.and_),
+    "==": (8, operator.eq),
+    "!=": (8, operator.ne),
+    "<=": (9, operator.le),
+    ">=": (9, operator.ge),
+    "<": (9, operator.lt),
+    ">": (9, operator.gt),
+    "<<": (10, lambda a, b: a << (b & 63)),
+    ">>": (10, lambda a, b: a >> (b & 63)),
+    "+": (11, operator.add),
+    "-": (11, operator.sub),
+    "*": (12, operator.mul),
+    "/": (12, _quotient),
+    "%": (12, lambda a, b: a - b * _quotient(a, b)),
+    "**": (_POWER, _power),
 }
 
 
-def evaluate(
-    expression: str,
-    value_of: Callable[[str], int],
-    assign: Callable[[str, int], None],
-) -> int:
-    """The value of an expression.
+class _Calculation:
+    """Reads expressions by how tightly their operators bind, and computes them.
 
-    Parameters
-    ----------
-    value_of : callable
-        Integer of a variable.
-    assign : callable
-        Sets a variable.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or divides by 0; whatever ``value_of`` and ``assign`` raise.
+    ``missing``: texts that are not known and are taken for 1. ``changes``: variables
+    that are set. Whatever is no expression raises ValueError.
     """
-    reader = _Reader(expression, value_of, assign)
-    value = reader.listed() if reader.tokens else 0
-    if reader.at < len(reader.tokens):
-        raise ValueError(f'unexpected "{reader.peek()}"')
-    return value
 
+    def __init__(self, variables: Environment, place: Place, missing: str) -> None:
+        self.variables = variables
+        self.place = place
+        self.missing = [missing] if missing else []
+        self.changes: dict[str, int] = {}
+        self._tokens: deque[str] = deque()
+        self._count = 0
 
-class _Reader:
-    def __init__(
-        self,
-        expression: str,
-        value_of: Callable[[str], int],
-        assign: Callable[[str, int], None],
-    ) -> None:
-        self.tokens: list[str] = []
-        self.at = 0
-        self.depth = 0
-        self.value_of = value_of
-        self.assign = assign
-        offset, end = 0, len(expression.rstrip())
-        while offset < end:
-            match = _TOKEN.match(expression, offset)
-            if match is None or len(self.tokens) >= _MOST_SIGNS:
-                raise ValueError(f'"{expression[offset : offset + 20].strip()}"')
-            self.tokens.append(match[match.lastgroup or 0])
-            offset = match.end()
+    def value(self, expression: str) -> int:
+        """The value of an expression; 0 of none."""
+        tokens = [match[match.lastgroup or 0] for match in _TOKEN.finditer(expression)]
+        self._count += len(tokens) + 1
+        if self._count > _MOST_TOKENS or _TOKEN.sub("", expression).strip():
+            raise ValueError("no expression, or one without end")
+        outer, self._tokens = self._tokens, deque(tokens)
+        found = self._read(_COMMA) if tokens else 0
+        if self._tokens:
+            raise ValueError(f'unexpected "{self._tokens[0]}"')
+        self._tokens = outer
+        return found
 
-    def peek(self) -> str:
-        return self.tokens[self.at] if self.at < len(self.tokens) else ""
+    def _next(self) -> str:
+        return self._tokens[0] if self._tokens else ""
 
-    def take(self) -> str:
-        word = self.peek()
-        self.at += 1
-        return word
+    def _take(self, wanted: str = "") -> str:
+        found = self._tokens.popleft() if self._tokens else ""
+        if wanted and found != wanted:
+            raise ValueError(f'expected "{wanted}"')
+        return found
 
-    def deeper(self, read: Callable[[], int]) -> int:
-        self.depth += 1
-        if self.depth > _MOST_DEPTH:
-            raise ValueError("nested too deeply")
-        value = read()
-        self.depth -= 1
+    def _read(self, least: int) -> int:
+        """What operators that bind as tightly as ``least``, or more, make."""
+        value = self._first(least)
+        while True:
+            sign = self._next()
+            binds, compute = _BINARY.get(sign, (-1, operator.or_))
+            if sign == "?" and least <= _CHOICE:
+                self._take()
+                yes = self._read_if(value != 0, _ASSIGN)
+                self._take(":")
+                no = self._read_if(value == 0, _CHOICE)
+                value = yes if value else no
+            elif binds >= least:
+                self._take()
+                is_done = sign in ("&&", "||") and (value != 0) == (sign == "||")
+                right = self._read_if(not is_done, binds + (binds != _POWER))
+                value = _wrapped(compute(value, right))
+            else:
+                return value
+
+    def _read_if(self, counts: bool, least: int) -> int:
+        """What operators make; only where it ``counts`` it changes anything."""
+        before, missing = dict(self.changes), list(self.missing)
+        value = self._read(least)
+        if not (counts or missing):
+            self.changes, self.missing = before, missing
         return value
 
-    def listed(self) -> int:
-        """``a, b``."""
-        value = self.assigned()
-        while self.peek() == ",":
-            self.take()
-            value = self.assigned()
-        return value
-
-    def assigned(self) -> int:
-        """``a = b``, ``a += b``."""
-        name, sign = self.peek(), "".join(self.tokens[self.at + 1 : self.at + 2])
-        if not _is_name(name) or sign[-1:] != "=" or sign in _COMPARED:
-            return self.deeper(self.choice)
-        self.at += 2
-        value = self.deeper(self.assigned)
-        if sign != "=":
-            value = _wrapped(_OPERATORS[sign[:-1]][1](self.value_of(name), value))
-        self.assign(name, value)
-        return value
-
-    def choice(self) -> int:
-        """``a ? b : c``."""
-        value = self.binary(0)
-        if self.peek() != "?":
-            return value
-        self.take()
-        yes = self.assigned()
-        if self.take() != ":":
-            raise ValueError('expected ":"')
-        no = self.deeper(self.choice)
-        return yes if value else no
-
-    def binary(self, least: int) -> int:
-        """Operators that bind as tightly as ``least``, or more."""
-        value = self.power()
-        while (found := _OPERATORS.get(self.peek(), (-1, operator.or_)))[0] >= least:
-            self.take()
-            value = _wrapped(found[1](value, self.binary(found[0] + 1)))
-        return value
-
-    def power(self) -> int:
-        value = self.unary()
-        if self.peek() != "**":
-            return value
-        self.take()
-        exponent = self.power()
-        if exponent < 0:
-            raise ValueError("an exponent below 0")
-        return _wrapped(pow(value, exponent, 2**64))
-
-    def unary(self) -> int:
-        sign = self.peek()
-        if sign in _SIGNS:
-            return _SIGNS[self.take()](self.deeper(self.unary))
-        if sign not in _STEPS:
-            return self.atom()
-        self.take()
-        if not _is_name(self.peek()):  # two signs of a number
-            return self.unary()
-        name = self.take()
-        value = _wrapped(self.value_of(name) + _STEPS[sign])
-        self.assign(name, value)
-        return value
-
-    def atom(self) -> int:
-        word = self.take()
+    def _first(self, least: int) -> int:
+        """What stands in front of an operator: a sign and a value, an assignment."""
+        word = self._take()
+        if word in _UNARY:
+            return _wrapped(_UNARY[word](self._first(_POWER)))
+        if word in _STEPS:
+            if not _is_name(self._next()):  # two signs of a number
+                return self._first(_POWER)
+            name = self._take()
+            return self._set(name, self._of(name) + _STEPS[word])
         if word == "(":
-            value = self.listed()
-            if self.take() != ")":
-                raise ValueError('expected ")"')
+            value = self._read(_COMMA)
+            self._take(")")
             return value
         if word[:1].isdigit():
             return _number(word)
         if not _is_name(word):
             raise ValueError(f'unexpected "{word}"')
-        value = self.value_of(word)
-        if self.peek() in _STEPS:
-            self.assign(word, _wrapped(value + _STEPS[self.take()]))
+        sign = self._next()
+        if sign[-1:] == "=" and sign not in _BINARY and least <= _ASSIGN:
+            self._take()
+            value = self._read(_ASSIGN)
+            if sign != "=":
+                value = _BINARY[sign[:-1]][1](self._of(word), value)
+            return self._set(word, value)
+        value = self._of(word)
+        if sign in _STEPS:
+            self._set(word, value + _STEPS[self._take()])
         return value
+
+    def _of(self, name: str) -> int:
+        """The integer of a variable, whose value may be an expression."""
+        if name in self.changes:
+            return self.changes[name]
+        value = elements(self.variables.value(name)).get("0")
+        if value is not None and not value.is_open:
+            return self.value(value.text)
+        self.missing.append((value or unknown(name, self.place)).text)
+        return 1
+
+    def _set(self, name: str, value: int) -> int:
+        self.changes[name] = _wrapped(value)
+        return self.changes[name]
 
 
 def _is_name(word: str) -> bool:
@@ -219,7 +195,7 @@ def _is_name(word: str) -> bool:
 
 
 def _number(word: str) -> int:
-    if len(word) > 24:
+    if len(word) > _MOST_DIGITS:
         raise ValueError("a number of too many digits")
     base, hash_sign, digits = word.partition("#")
     if hash_sign:
@@ -236,41 +212,19 @@ def _wrapped(value: int) -> int:
 
 def calculated(written: Text, place: Place, variables: Environment) -> Text:
     """The value of an expression; unknown, by what it needs, when a variable is."""
-    missing = [written.text] if written.is_open else []
-    changes: dict[str, int] = {}
-    depth = 0
-
-    def value_of(name: str) -> int:
-        nonlocal depth
-        if name in changes:
-            return changes[name]
-        value = variables.value(name)
-        if isinstance(value, dict):
-            value = value.get("0")
-        if value is None or value.is_open:
-            missing.append((value or unknown(name, place)).text)
-            return 1
-        depth += 1
-        if depth > 200:
-            raise ValueError("variables that stand for each other")
-        found = evaluate(value.text, value_of, changes.__setitem__)
-        depth -= 1
-        return found
-
+    missing = written.text if written.is_open else ""
+    calculation = _Calculation(variables, place, missing)
     shown = f"$(({readable(written.text).strip()}))"
     unsure: tuple[str, ...] = ()
     number = 0
     try:
-        plain = filled(written.text, "1")
-        number = evaluate(plain, value_of, changes.__setitem__)
+        number = calculation.value(filled(written.text, "1"))
     except (ValueError, RecursionError):
         unsure = (shown,)
-    unsure = roots("".join(missing)) or unsure
-    for name, change in changes.items():
-        value = text_at(str(change), place)
-        if unsure:
-            value = unknown(name, place, shown, unsure)
-        variables.assign(name, value)
+    unsure = roots("".join(calculation.missing)) or unsure
+    for name, change in calculation.changes.items():
+        value = unknown(name, place, shown, unsure)
+        variables.assign(name, value if unsure else text_at(str(change), place))
     if unsure:
         return unknown(unsure[0], place, shown, unsure)
     return text_at(str(number), place)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from placer.formats.jobs.findings import Place, Remark
+from placer.formats.jobs.findings import Remark
 from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome
-from placer.formats.jobs.shell.outputs import formatted
+from placer.formats.jobs.shell.outputs import formatted, printed_by
 from placer.formats.jobs.shell.script import SHELL, TAKES_SCRIPT
 from placer.formats.jobs.shell.text import (
+    NOTHING,
     Text,
     join,
     known,
@@ -21,15 +23,15 @@ from placer.formats.jobs.shell.text import (
     text_of_file,
     unknown,
 )
-from placer.formats.jobs.shell.ways import BreakError, ExitError, ReturnError
+from placer.formats.jobs.shell.values import numbered
+from placer.formats.jobs.shell.ways import JumpError
 
 if TYPE_CHECKING:
     from placer.formats.jobs.shell.follow import Shell
-    from placer.formats.jobs.shell.syntax import HereDocument, Simple
+    from placer.formats.jobs.shell.syntax import Redirection, Simple
 
-_WITH_VALUE = "pdnNtuicCO"  # options of read with a word, but for -a
+_OPTION = re.compile(r"-[A-Za-z]*?([apdnNtuicCO]?)")  # of read; the last has a word
 _BLANK_SIGNS = " \t\n"
-DECLARES = ("export", "declare", "local", "readonly", "typeset")
 # What always succeeds, or is taken to.
 SUCCEED = (
     "echo", "printf", "mkdir", "touch", "sleep", "date", "cat", "tee", "pushd",
@@ -38,130 +40,94 @@ SUCCEED = (
 _RUN_DOCUMENTS = ("sbatch", "srun", "bash", "sh", "zsh")
 
 
-def read_words(shell: Shell, node: Simple, words: list[Text]) -> Outcome:
-    """Set the variables of ``read``, by a plain here string or to what is not known."""
-    names, array = _names(words[1:])
-    line = _here_string(shell, node)
-    if line is None:
-        return _unknown(shell, [*names, *array] or ["REPLY"], words)
-    separators = _separators(shell, node)
-    parts = _parts(line.split("\n")[0], separators)
-    place = words[0].place
-    if array:
-        shell.environment.set_array(array[0], [text_at(p, place) for p in parts])
-        return HOLDS
-    for number, name in enumerate(names or ["REPLY"]):
-        text = parts[number] if number < len(parts) else ""
-        if number == len(names) - 1 and len(parts) > len(names):
-            text = (separators or " ")[0].join(parts[number:])
-        shell.environment.assign(name, text_at(text, place))
-    return HOLDS
-
-
-def read_array(shell: Shell, node: Simple, words: list[Text]) -> Outcome:
-    """Set the array of ``mapfile`` to the lines of a plain here string."""
-    names, _ = _names(words[1:])
-    name = names[-1] if names else "MAPFILE"
-    lines = _here_string(shell, node)
-    if lines is None:
-        return _unknown(shell, [name], words)
-    place = words[0].place
-    shell.environment.set_array(name, [text_at(x, place) for x in lines.split("\n")])
-    return HOLDS
-
-
-def _unknown(shell: Shell, names: Sequence[str], words: list[Text]) -> Outcome:
-    command = words[0].text
-    for name in names:
-        value = unknown(name, words[0].place, f"{command} {name}")
-        shell.environment.assign(name, value)
-    return Outcome(False, (f"{command} {names[0]}",))
-
-
-def _names(words: Sequence[Text]) -> tuple[list[str], list[str]]:
-    """Variables, and that of the option ``-a``."""
-    names: list[str] = []
-    array: list[str] = []
-    option = ""
-    for word in words:
-        if option == "a":
-            array.append(word.text)
-        elif not option and re.fullmatch(r"-[A-Za-z]+", word.text):
-            option = word.text[-1]
-            option = option if option == "a" or option in _WITH_VALUE else ""
-            continue
-        elif not option and word.text.isidentifier():
-            names.append(word.text)
-        option = ""
-    return names, array
-
-
-def _here_string(shell: Shell, node: Simple) -> str | None:
-    """What ``<<<`` gives; None without one that is known."""
-    given = [r.target for r in node.redirections if r.operator == "<<<"]
-    if not given:
-        return None
-    text = shell.expander.text(given[-1])
-    return None if text.is_open else text.text
-
-
-def _separators(shell: Shell, node: Simple) -> str:
-    """The signs of ``IFS`` that are no blanks."""
-    own = [
-        assignment.value
-        for assignment in node.assignments
-        if assignment.name.text == "IFS" and isinstance(assignment.value, Text)
-    ]
-    value = shell.expander.text(own[-1]) if own else shell.environment.value("IFS")
-    text = value.text if isinstance(value, Text) else ""
-    return "".join(sign for sign in text if sign not in _BLANK_SIGNS)
-
-
-def _parts(line: str, separators: str) -> list[str]:
-    if not separators:
-        return line.split()
-    return [part.strip() for part in re.split(f"[{re.escape(separators)}]", line)]
-
-
 def keep_written(shell: Shell, node: Simple, words: list[Text]) -> None:
     """Keep what a command writes into a file from a here document or by echo."""
-    if not (words and node.redirections):
+    targets = [r for r in node.redirections if r.operator in (">", ">>", ">|")]
+    bodies = [r for r in node.redirections if r.document]
+    writes = ("cat", "tee") if bodies else ("echo", "printf")
+    if len(targets) != 1 or not words or words[0].text not in writes:
         return
-    targets = [r.target for r in node.redirections if r.operator in (">", ">>", ">|")]
-    if len(targets) != 1:
-        return
-    bodies = [r.document for r in node.redirections if r.document]
-    if bodies and words[0].text in ("cat", "tee"):
+    environment, place = shell.environment, words[0].place
+    name = shell.expander.text(targets[0].target).text
+    if bodies:
         text = _body(shell, bodies[-1])
-    elif words[0].text in ("echo", "printf") and not bodies:
-        text = _spaced(words[1:], "\n")
     else:
-        return
-    name = shell.expander.text(targets[0]).text
-    shell.environment.state.files[name] = text
+        written = readable(" ".join(word.text for word in words))
+        made = printed_by(words, place, environment)
+        text = made or unknown(written, place, written)
+        text = join([text, text_at("\n" if words[0].text == "echo" else "", place)])
+    before = environment.state.files.get(name, NOTHING)
+    environment.spend(len(before.text))
+    is_added = targets[0].operator == ">>"
+    environment.state.files[name] = join([before, text]) if is_added else text
 
 
 def inner_scripts(shell: Shell, node: Simple, words: list[Text]) -> Iterator[Text]:
     """The scripts that a command is given: here documents, and ``bash -c`` texts."""
     if words[0].text.rpartition("/")[2] in _RUN_DOCUMENTS:
-        for redirection in node.redirections:
-            if redirection.document:
-                yield _body(shell, redirection.document)
+        yield from (_body(shell, r) for r in node.redirections if r.document)
     for word, option, text in zip(words, words[1:], words[2:], strict=False):
         if SHELL.fullmatch(word.text) and TAKES_SCRIPT.fullmatch(option.text):
             yield text
             return
 
 
-def _body(shell: Shell, document: HereDocument) -> Text:
-    if document.quoted:
-        return document.body
-    return shell.expander.text(document.body, quoted=True)
+def _body(shell: Shell, redirection: Redirection) -> Text:
+    """The here document of a redirection, expanded unless it is quoted."""
+    document = redirection.document
+    if document is None or redirection.is_quoted:
+        return document or redirection.target
+    return shell.expander.text(document, quoted=True)
 
 
-def _spaced(words: list[Text], between: str) -> Text:
-    place = words[0].place if words else Place("")
-    return join([p for word in words for p in (word, text_at(between, place))])
+def _read(shell: Shell, node: Simple, words: list[Text]) -> Outcome:
+    """Set variables to the words of a here string that is known, or an array.
+
+    ``mapfile`` and ``readarray`` take its lines instead.
+    """
+    command, place = words[0].text, words[0].place
+    names: list[str] = []
+    array = "" if command == "read" else "MAPFILE"
+    for before, word in itertools.pairwise(words):
+        option = _OPTION.fullmatch(before.text)
+        takes = option[1] if option else ""
+        if takes == "a" or (array and not takes and word.text.isidentifier()):
+            array = word.text
+        elif not takes and word.text.isidentifier():
+            names.append(word.text)
+    wanted = [*names, array] if array else names or ["REPLY"]
+    given = [r.target for r in node.redirections if r.operator == "<<<"]
+    text = shell.expander.text(given[-1]) if given else None
+    if text is None or text.is_open:
+        for name in wanted:
+            value = unknown(name, place, f"{command} {name}")
+            shell.environment.assign(name, value)
+        return Outcome(False, (f"{command} {wanted[0]}",))
+    signs = _separators(shell, node)
+    line = text.text.split("\n")[0]
+    parts = line.split()
+    if command != "read":
+        parts = text.text.split("\n")
+    elif signs:
+        parts = [part.strip() for part in re.split(f"[{re.escape(signs)}]", line)]
+    if array:
+        shell.environment.assign(array, numbered(text_at(p, place) for p in parts))
+        return HOLDS
+    last = len(wanted) - 1
+    parts = [*parts[:last], (signs or " ")[0].join(parts[last:])]
+    for name, part in itertools.zip_longest(wanted, parts, fillvalue=""):
+        shell.environment.assign(name, text_at(part, place))
+    return HOLDS
+
+
+def _separators(shell: Shell, node: Simple) -> str:
+    """The signs of ``IFS`` that are no blanks."""
+    value = shell.environment.value("IFS")
+    for assignment in node.assignments:
+        if assignment.name.text == "IFS" and isinstance(assignment.value, Text):
+            value = shell.expander.text(assignment.value)
+    text = value.text if isinstance(value, Text) else ""
+    return "".join(sign for sign in text if sign not in _BLANK_SIGNS)
 
 
 def _source(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
@@ -170,12 +136,12 @@ def _source(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
         return FAILS
     written = words[1]
     name = known(written.text)
-    included = shell.asked.include(written.place.source, name)
-    if included is None:
-        included = shell.asked.include(shell.script.source, name)
+    sources = (written.place.source, shell.script.source)
+    tried = (shell.asked.include(source, name) for source in sources)
+    included = next(filter(None, tried), None)
     if included is None:
         shown = name or readable(written.text)
-        if shell.ways.is_sure():
+        if not shell.ways.doubts:
             shell.script.missing.append(Remark(shown, written.place))
         else:  # it may not be wanted
             remark = Remark(f"source {shown}", written.place, "it is not there")
@@ -183,48 +149,46 @@ def _source(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
         return Outcome(False, (f"source {name}",))
     text = text_of_file(*included)
     shell.environment.allow(len(text.text))
-    shell.nest(text, ReturnError)
-    return HOLDS
+    return shell.nest(text)
 
 
 def _eval(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
-    text = _spaced(words[1:], " ")
+    text = join(words[1:], " ")
     unsure = [part for part in opens(text.text) if not part.is_unset]
     if unsure and not known(text.text).strip():
         shown = f"eval {readable(text.text).strip()}"
         remark = Remark(shown, words[0].place, "what it does is not known")
         shell.script.left_out.append(remark)
         return Outcome(False, (shown,))
-    shell.nest(text)
-    return HOLDS
+    return shell.nest(text, "eval")
 
 
 def _exec(shell: Shell, node: Simple, words: list[Text]) -> Outcome:
     """Another program instead of the script."""
     if len(words) > 1:
         shell.start(node, words[1:], {})
-        raise ExitError(words[0].place)
+        raise JumpError(None, words[0].place)
     return HOLDS
 
 
 def _exit(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
-    raise ExitError(words[0].place, shell.ways.taken_for_empty())
+    raise JumpError(None, words[0].place, names=shell.ways.taken_for_empty())
 
 
 def _return(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
     """``return`` with a number, or as the last command ended."""
-    if len(words) < 2:
-        raise ReturnError(shell.environment.status)
-    if words[1].is_open:
-        raise ReturnError(Outcome(False, roots(words[1].text)))
-    raise ReturnError(Outcome(words[1].text == "0"))
+    status = shell.environment.status
+    if len(words) > 1:
+        status = Outcome(words[1].text == "0", roots(words[1].text))
+    raise JumpError(shell.ways.frame("function"), words[0].place, status)
 
 
 def _break(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
-    if not shell.ways.loops:
+    kind = "loop" if words[0].text == "break" else "pass"
+    frame = shell.ways.frame(kind, _number(words))
+    if frame is None:
         return HOLDS
-    levels = min(_number(words), len(shell.ways.loops))
-    raise BreakError(levels, is_over=words[0].text == "break")
+    raise JumpError(frame, words[0].place)
 
 
 def _shift(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
@@ -263,22 +227,16 @@ def _unset(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
 
 def _printf(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
     """``printf -v X``: what it would print becomes the value of a variable."""
-    name = words[2].text
-    written = f"$(printf {' '.join(readable(word.text) for word in words[3:])})"
-    value = formatted(words[3:], words[0].place)
+    name, place = words[2].text, words[0].place
     if name.isidentifier():
-        nowhere = unknown(name, words[0].place, written)
-        shell.environment.assign(name, nowhere if value is None else value)
+        written = f"$(printf {' '.join(readable(word.text) for word in words[3:])})"
+        value = formatted(words[3:], place) or unknown(name, place, written)
+        shell.environment.assign(name, value)
     return HOLDS
 
 
 def _let(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
-    found = [shell.calculate(word) for word in words[1:]]
-    return found[-1] if found else FAILS
-
-
-def _nothing(_shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
-    return FAILS if words[0].text == "false" else HOLDS
+    return [FAILS, *(shell.calculate(word) for word in words[1:])][-1]
 
 
 BUILTINS: dict[str, Callable[[Shell, Simple, list[Text]], Outcome]] = {
@@ -294,14 +252,14 @@ BUILTINS: dict[str, Callable[[Shell, Simple, list[Text]], Outcome]] = {
     "set": _set,
     "getopts": _getopts,
     "unset": _unset,
-    "read": read_words,
-    "mapfile": read_array,
-    "readarray": read_array,
+    "read": _read,
+    "mapfile": _read,
+    "readarray": _read,
     "let": _let,
-    "true": _nothing,
-    "false": _nothing,
-    ":": _nothing,
-    "cd": _nothing,
+    "true": lambda *_: HOLDS,
+    "false": lambda *_: FAILS,
+    ":": lambda *_: HOLDS,
+    "cd": lambda *_: HOLDS,
 }
 
 

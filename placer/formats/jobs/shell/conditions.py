@@ -6,27 +6,31 @@ where it is compared. Source: GNU Bash Reference Manual, Bash Conditional Expres
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
+from typing import TYPE_CHECKING
 
 from placer.formats.jobs.shell.text import open_names, readable, roots
+
+if TYPE_CHECKING:
+    from placer.formats.jobs.shell.variables import Environment
 
 _FILES = frozenset("abcdefghkprstuwxGLNOS")
 _THERE = "aefrs"  # of these, what lies beside the script has them
 # No repetition of a repetition, which may take for ever to try.
 _PLAIN_EXPRESSION = re.compile(r"(?!.*\)[*+?{])[\w^$\[\]*+?|(){},:/=-]{1,200}")
 _NUMBERS: dict[str, Callable[[int, int], bool]] = {
-    "-eq": lambda a, b: a == b,
-    "-ne": lambda a, b: a != b,
-    "-lt": lambda a, b: a < b,
-    "-le": lambda a, b: a <= b,
-    "-gt": lambda a, b: a > b,
-    "-ge": lambda a, b: a >= b,
+    "-eq": operator.eq,
+    "-ne": operator.ne,
+    "-lt": operator.lt,
+    "-le": operator.le,
+    "-gt": operator.gt,
+    "-ge": operator.ge,
 }
 _TEXTS = ("=", "==", "!=", "<", ">", "=~")
-_MOST_DEPTH = 40
 _MOST_TEXT, _MOST_REPEATS = 200, 2
 
 
@@ -49,32 +53,18 @@ HOLDS, FAILS = Outcome(True), Outcome(False)
 
 
 class Tester:
-    """Reads the tokens of one condition.
+    """Reads the tokens of one condition, expanded words and operators.
 
-    ``tokens``: expanded words and operators. ``number``: integer that a text means.
-    ``is_set``, ``is_empty``, ``is_there``: whether a variable is set, a text empty, a
-    file there; None where that is not known. ``patterns``: whether ``==`` matches a
-    pattern, as in ``[[ ]]``.
+    ``patterns``: whether ``==`` matches a pattern, as in ``[[ ]]``.
     """
 
     def __init__(
-        self,
-        tokens: Sequence[str],
-        number: Callable[[str], int],
-        is_set: Callable[[str], bool],
-        is_empty: Callable[[str], bool | None],
-        is_there: Callable[[str], bool | None],
-        *,
-        patterns: bool,
+        self, tokens: Sequence[str], environment: Environment, *, patterns: bool
     ) -> None:
         self.tokens = tokens
-        self.number = number
-        self.is_set = is_set
-        self.is_empty = is_empty
-        self.is_there = is_there
+        self.environment = environment
         self.patterns = patterns
         self.at = 0
-        self.depth = 0
         self.names: list[str] = []
         self.absent: list[str] = []
 
@@ -84,13 +74,11 @@ class Tester:
             holds = self._any() if self.tokens else False
             if self.at < len(self.tokens):
                 raise ValueError("too long")
-        except ValueError:
+        except (ValueError, RecursionError):
             holds = None if self.patterns else False
             self.names.append(readable(" ".join(self.tokens)))
-        absent = tuple(dict.fromkeys(self.absent))
-        if holds is None:
-            return Outcome(False, tuple(dict.fromkeys(self.names)), absent)
-        return Outcome(holds, (), absent)
+        names = tuple(dict.fromkeys(self.names)) if holds is None else ()
+        return Outcome(bool(holds), names, tuple(dict.fromkeys(self.absent)))
 
     def _peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
@@ -102,35 +90,28 @@ class Tester:
         return self.tokens[self.at - 1]
 
     def _any(self) -> bool | None:
-        found = [self._all()]
-        while self._peek() in ("||", "-o"):
-            self._take()
-            found.append(self._all())
-        return True if True in found else None if None in found else False
+        return self._joined(("||", "-o"), self._all, True)
 
     def _all(self) -> bool | None:
-        found = [self._one()]
-        while self._peek() in ("&&", "-a"):
+        return self._joined(("&&", "-a"), self._one, False)
+
+    def _joined(
+        self, signs: Sequence[str], read: Callable[[], bool | None], decides: bool
+    ) -> bool | None:
+        """What several say, of which one is enough that says what ``decides``."""
+        found = {read()}
+        while self._peek() in signs:
             self._take()
-            found.append(self._one())
-        return False if False in found else None if None in found else True
+            found.add(read())
+        return decides if decides in found else None if None in found else not decides
 
     def _one(self) -> bool | None:
-        self.depth += 1
-        if self.depth > _MOST_DEPTH:
-            raise ValueError("nested too deeply")
-        found = self._primary()
-        self.depth -= 1
-        return found
-
-    def _primary(self) -> bool | None:
         word = self._take()
         following = self._peek()
         if following in _NUMBERS or (following in _TEXTS and word != "!"):
             return self._compared(word, self._take(), self._take())
         if word == "!":
-            found = self._one()
-            return None if found is None else not found
+            return _opposite(self._one())
         if word == "(":
             holds = self._any()
             if self._take() != ")":
@@ -144,27 +125,26 @@ class Tester:
         if sign == "n":  # people ask so for what may be set, and mean that it is not
             return self._filled(operand)
         if sign == "z":
-            filled = self._filled(operand)
-            return None if filled is None else not filled
+            return _opposite(self._filled(operand))
         if sign == "v":
-            if not (is_set := self.is_set(operand)):
+            if self.environment.value(operand) is None:
                 self.absent.append(operand)
-            return is_set
+                return False
+            return True
         if sign not in _FILES:
             raise ValueError("no such test")
-        is_there = self.is_there(operand) if sign in _THERE else None
-        if is_there is None:
-            self.names.append(f"-{sign} {readable(operand)}")
-        return is_there
+        if sign in _THERE and self.environment.is_there(operand):
+            return True
+        self.names.append(f"-{sign} {readable(operand)}")
+        return None
 
     def _filled(self, text: str) -> bool | None:
-        is_empty = self.is_empty(text)
+        is_empty = self.environment.either.is_empty(text)
         if is_empty is None:
             self.names += roots(text)
-            return None
-        if is_empty:
+        elif is_empty:
             self.absent += open_names(text)
-        return not is_empty
+        return _opposite(is_empty)
 
     def _compared(self, left: str, sign: str, right: str) -> bool | None:
         missing = roots(left + right)
@@ -172,16 +152,22 @@ class Tester:
             self.names += missing
             return None
         if sign in _NUMBERS:
-            return _NUMBERS[sign](self.number(left), self.number(right))
+            return _NUMBERS[sign](*map(self.environment.integer, (left, right)))
         if sign in ("<", ">"):
             return (left < right) if sign == "<" else (left > right)
+        same: bool | None = left == right
         if sign == "=~":
-            found = _found(left, right)
-            if found is None:
-                self.names.append(f"{left} =~ {right}")
-            return found
-        same = matches(left, right) if self.patterns else left == right
+            same = _found(left, right)
+        elif self.patterns:
+            same = matches(left, right)
+        if same is None:
+            self.names.append(f"{left} {sign} {right}")
+            return None
         return same == (sign != "!=")
+
+
+def _opposite(holds: bool | None) -> bool | None:
+    return None if holds is None else not holds
 
 
 def _found(text: str, expression: str) -> bool | None:
@@ -196,13 +182,10 @@ def _found(text: str, expression: str) -> bool | None:
         return None
 
 
-def matches(text: str, pattern: str) -> bool:
-    """Whether a text is what a pattern of file names stands for."""
-    if not re.search(r"[*?\[]", pattern):
-        return text == pattern
+def matches(text: str, pattern: str) -> bool | None:
+    """Whether a pattern stands for a text; None where it takes too long to tell."""
+    if pattern == "*" or not re.search(r"[*?\[]", pattern):
+        return pattern in ("*", text)
     if pattern.count("*") > 6 or len(pattern) > 200 or len(text) > 1000:
-        return False
-    try:
-        return bool(re.match(translate(pattern), text))
-    except re.error:
-        return False
+        return None
+    return re.match(translate(pattern), text) is not None

@@ -8,52 +8,30 @@ script asks whether it is, as in a fresh shell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from placer.formats.jobs.findings import Asked, Place
+from placer.formats.jobs.shell import syntax
 from placer.formats.jobs.shell.builtins import (
-    DECLARES,
     SUCCEED,
     builtin,
     inner_scripts,
     keep_written,
 )
 from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome, Tester, matches
-from placer.formats.jobs.shell.parser import Parser
+from placer.formats.jobs.shell.parser import DECLARES, Parser
 from placer.formats.jobs.shell.script import Command, Script, batch_variables
-from placer.formats.jobs.shell.syntax import (
-    Arithmetic,
-    Case,
-    Chain,
-    Choice,
-    Condition,
-    Count,
-    Function,
-    Group,
-    Loop,
-    Node,
-    Simple,
-)
-from placer.formats.jobs.shell.text import Text, known, opens, readable, roots, text_at
+from placer.formats.jobs.shell.text import Text, opens, readable, roots, text_at
 from placer.formats.jobs.shell.variables import Environment
-from placer.formats.jobs.shell.ways import (
-    ControlError,
-    ExitError,
-    ReturnError,
-    Ways,
-    follow_count,
-    follow_loop,
-)
+from placer.formats.jobs.shell.ways import JumpError, Way, Ways, follow_loop
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.shell.either import Value
+    from placer.formats.jobs.findings import Asked
+    from placer.formats.jobs.shell.values import Value
 
 MOST_NESTED = 20
 _LONGEST_SHOWN = 60
-
-Branches = Sequence[tuple[tuple[Node, ...] | None, tuple[Node, ...]]]
 
 
 class Shell:
@@ -76,28 +54,27 @@ class Shell:
         """Follow a whole script."""
         self.environment.allow(len(text.text))
         try:
-            self.nest(text, ReturnError)
-        except ExitError as end:
+            self.nest(text)
+        except JumpError as end:
             self.script.ended = end
         self.script.variables = self.environment.texts()
         self.script.files = self.environment.state.files
 
-    def nest(self, text: Text, *ends: type[ControlError]) -> None:
-        """Follow another script with these variables; some ways to end stay inside."""
-        if self._nested >= MOST_NESTED:
-            return
-        for name, value in batch_variables(text):
-            self.environment.default(name, value)
+    def nest(self, text: Text, kind: str = "function") -> Outcome:
+        """Follow another script with these variables, as a frame of a kind."""
+        if self._nested < MOST_NESTED:
+            for name, value in batch_variables(text):
+                self.environment.default(name, value)
+            self._deeper(kind, lambda: self.follow(Parser(text).script()))
+        return HOLDS
+
+    def _deeper(self, kind: str, way: Way) -> Outcome:
+        """Follow a function or a file."""
         self._nested += 1
-        self.ways.returns.append([])
         try:
-            self.follow(Parser(text).script())
-        except ends:
-            pass
+            return self.ways.within(kind, way)
         finally:
             self._nested -= 1
-            returned = self.ways.returns.pop()
-        self.ways.settle(returned)
 
     def calculate(self, expression: Text) -> Outcome:
         """Do what ``(( ))`` does; whether the result is not 0."""
@@ -105,7 +82,7 @@ class Shell:
         absent = ("1",) if "$#" in expression.text else ()
         return Outcome(value not in ("", "0"), roots(value), absent)
 
-    def follow(self, nodes: Iterable[Node]) -> Outcome:
+    def follow(self, nodes: Iterable[syntax.Node]) -> Outcome:
         """Follow commands; whether the last one succeeds."""
         status = HOLDS
         for node in nodes:
@@ -114,49 +91,55 @@ class Shell:
         return status
 
     def start(
-        self, node: Simple, words: list[Text], environment: dict[str, Text]
+        self, node: syntax.Simple, words: list[Text], environment: dict[str, Text]
     ) -> Outcome:
         """Note a command that the script would run, and follow a script in it."""
-        causes = tuple(
-            dict.fromkeys(name for names in self.ways.doubts for name in names)
-        )
-        self.script.commands.append(Command(tuple(words), environment, causes))
+        command = Command(tuple(words), environment, self.ways.causes())
+        self.script.commands.append(command)
         for text in inner_scripts(self, node, words):
-            self.nest(text, ReturnError, ExitError)
+            self.ways.apart(partial(self.nest, text))
         if words[0].text in SUCCEED:
             return HOLDS
         shown = readable(" ".join(word.text for word in words[:8]))
         return Outcome(False, (shown[:_LONGEST_SHOWN],))
 
-    def _node(self, node: Node) -> Outcome:
+    def _node(self, node: syntax.Node) -> Outcome:
         self.environment.spend(1)
-        return _DOES[type(node)](self, node)
+        match node:
+            case syntax.Simple():
+                return self._simple(node)
+            case syntax.Chain():
+                return self._chain(node.links, HOLDS)
+            case syntax.Condition():
+                tokens = [self.expander.text(token).text for token in node.tokens]
+                return self._tested(tokens, node.tokens, patterns=True)
+            case syntax.Arithmetic():
+                return self.calculate(node.expression)
+            case syntax.Choice():
+                return self._choice(node)
+            case syntax.Case():
+                return self._case(node)
+            case syntax.Loop():
+                return self.ways.within("loop", partial(follow_loop, self, node))
+            case syntax.Function():
+                self.environment.state.functions[node.name] = node
+                return HOLDS
+            case syntax.Group():
+                way = partial(self.follow, node.body)
+                is_inner = node.is_inner
+                return self._inside(way) if is_inner else self.ways.branch(HOLDS, way)
 
-    def _group(self, node: Group) -> Outcome:
-        way = partial(self.follow, node.body)
-        return self._inside(way) if node.is_inner else self.ways.branch(HOLDS, way)
-
-    def _define(self, node: Function) -> Outcome:
-        self.environment.state.functions[node.name] = node
-        return HOLDS
-
-    def _inside(self, way: Callable[[], Outcome]) -> Outcome:
+    def _inside(self, way: Way) -> Outcome:
         """Follow what runs in a shell of its own, and changes files alone."""
         before = self.environment.kept()
-        loops, self.ways.loops = self.ways.loops, []
-        self.ways.returns.append([])
-        try:
-            status = self.ways.branch(HOLDS, way)
-        except ControlError:
-            status = Outcome(False, ("what runs in a shell of its own",))
-        finally:
-            self.ways.loops = loops
-            self.ways.returns.pop()
+        status = self.ways.apart(way)
         before.files = self.environment.state.files
         self.environment.restore(before)
         return status
 
-    def _chain(self, links: Sequence[tuple[str, Node]], status: Outcome) -> Outcome:
+    def _chain(
+        self, links: Sequence[tuple[str, syntax.Node]], status: Outcome
+    ) -> Outcome:
         is_left_out = False
         for number, (join_sign, link) in enumerate(links):
             sign = join_sign.rstrip("!")
@@ -170,102 +153,67 @@ class Shell:
                 continue
             following = links[number + 1][0] if number + 1 < len(links) else ""
             is_piped = "|" in (sign, following.rstrip("!"))
-            if is_piped and not isinstance(link, Simple):
+            if is_piped and not isinstance(link, syntax.Simple):
                 found = self._inside(partial(self._node, link))
             else:
                 found = self.ways.branch(status, partial(self._node, link))
             status = found.negated() if join_sign.endswith("!") else found
         return status
 
-    def _choice(self, branches: Branches) -> Outcome:
-        if not branches:
-            return HOLDS
-        (condition, body), rest = branches[0], branches[1:]
-        outcome = HOLDS if condition is None else self.follow(condition)
-        ways = [partial(self.follow, body), partial(self._choice, rest)]
+    def _choice(self, node: syntax.Choice) -> Outcome:
+        outcome = self.follow(node.condition)
+        ways = [partial(self.follow, way) for way in (node.body, node.otherwise)]
         if outcome.names:
             return self.ways.fork(outcome.names, ways)
         return self.ways.branch(outcome, ways[0 if outcome.holds else 1])
 
-    def _case(self, node: Case) -> Outcome:
-        word = self.expander.text(node.word)
-        names = list(roots(word.text))
-        bodies: list[tuple[Node, ...]] = []
+    def _case(self, node: syntax.Case) -> Outcome:
+        word = self.expander.text(node.word).text
+        names = list(roots(word))
+        bodies: list[tuple[syntax.Node, ...]] = []
         for patterns, body in node.branches:
-            fits: bool | None = False
-            for pattern in patterns:
-                written = self.expander.text(pattern).text
-                found = self._fits(word.text, written)
-                names += roots(written)
-                fits = (
-                    True if True in (fits, found) else None if found is None else fits
-                )
-            if fits is not False:
+            written = [self.expander.text(pattern).text for pattern in patterns]
+            names += roots("".join(written))
+            fits = {
+                None if roots(word + one) and one != "*" else matches(word, one)
+                for one in written
+            }
+            if fits != {False}:
                 bodies.append(body)
-            if fits:
+            if True in fits:
                 break
         else:
             bodies.append(())
         ways = [partial(self.follow, body) for body in bodies]
         if len(ways) == 1:
             return self.ways.branch(HOLDS, ways[0])
-        return self.ways.fork(tuple(dict.fromkeys(names)), ways)
-
-    def _fits(self, text: str, pattern: str) -> bool | None:
-        """Whether a word fits a pattern; None where that is not known."""
-        if pattern == "*":
-            return True
-        if roots(text) or roots(pattern):
-            return None
-        return matches(text, pattern)
-
-    def _condition(self, node: Condition) -> Outcome:
-        tokens = [self.expander.text(token).text for token in node.tokens]
-        return self._tested(tokens, node.tokens, patterns=True)
+        return self.ways.fork(tuple(dict.fromkeys(names)) or ("case",), ways)
 
     def _tested(
         self, tokens: list[str], raw: Sequence[Text], *, patterns: bool
     ) -> Outcome:
-        tester = Tester(
-            tokens,
-            self._integer,
-            lambda name: self.environment.value(name) is not None,
-            self.environment.is_empty,
-            self._is_there,
-            patterns=patterns,
-        )
-        outcome = tester.outcome()
+        outcome = Tester(tokens, self.environment, patterns=patterns).outcome()
         if any(word.text.strip('"') == "$#" for word in raw):
             return Outcome(outcome.holds, outcome.names, (*outcome.absent, "1"))
         return outcome
 
-    def _integer(self, text: str) -> int:
-        number = self.expander.number(text_at(text or "0", Place("")), Place(""))
-        return int(number.text)  # one that is open raises ValueError
-
-    def _is_there(self, name: str) -> bool | None:
-        """Whether a file is there; not known where it lies nowhere near."""
-        if name in self.environment.state.files:
-            return True
-        included = self.asked.include(self.script.source, known(name))
-        return None if included is None else True
-
-    def _simple(self, node: Simple) -> Outcome:
+    def _simple(self, node: syntax.Simple) -> Outcome:
         words = [word for raw in node.words for word in self.expander.words(raw)]
         keep_written(self, node, words)
-        if not words or words[0].text in DECLARES:
-            if words and words[0].text not in ("export", "readonly"):
-                self._keep_local(node, words)
-            if words and words[0].text == "export":
-                names = [item.name.text for item in node.assignments]
-                names += [word.text for word in words[1:] if word.text.isidentifier()]
-                self.script.exported |= dict.fromkeys(names)
-            for assignment in node.assignments:
-                self.environment.perform(assignment)
-            return HOLDS if words else self._assigned(node)
-        return self._command(node, words)
+        first = words[0].text if words else ""
+        if words and first not in DECLARES:
+            return self._command(node, words)
+        bare = [word.text for word in words[1:] if word.text.isidentifier()]
+        names = [*(item.name.text for item in node.assignments), *bare]
+        if first == "export":
+            self.script.exported |= dict.fromkeys(names)
+        elif first not in ("", "readonly") and self._locals:
+            self._keep_local(names, words)
+        for assignment in node.assignments:
+            self.environment.perform(assignment)
+        return HOLDS if words else self._assigned(node)
 
-    def _assigned(self, node: Simple) -> Outcome:
+    def _assigned(self, node: syntax.Simple) -> Outcome:
         """An assignment succeeds if the command does whose output it takes."""
         for assignment in node.assignments:
             value = self.environment.value(assignment.name.text)
@@ -273,18 +221,17 @@ class Shell:
                 return Outcome(False, tuple(part.name for part in opens(value.text)))
         return HOLDS
 
-    def _keep_local(self, node: Simple, words: list[Text]) -> None:
+    def _keep_local(self, names: list[str], words: list[Text]) -> None:
         """Keep the values that variables have outside the function that hides them."""
-        if not self._locals or any(word.text == "-g" for word in words):
+        texts = [word.text for word in words]
+        if "-g" in texts:
             return
-        values, kept = self.environment.state.values, self._locals[-1]
-        bare = [word.text for word in words[1:] if word.text.isidentifier()]
-        for name in (*(item.name.text for item in node.assignments), *bare):
-            kept.setdefault(name, values.get(name))
-        for name in bare:
-            self.environment.assign(name, text_at("", words[0].place))
+        for name in names:
+            self._locals[-1].setdefault(name, self.environment.state.values.get(name))
+            if name in texts:
+                self.environment.assign(name, text_at("", words[0].place))
 
-    def _command(self, node: Simple, words: list[Text]) -> Outcome:
+    def _command(self, node: syntax.Simple, words: list[Text]) -> Outcome:
         first = words[0].text
         if first in ("[", "test"):
             tokens = [word.text for word in words[1:]]
@@ -303,27 +250,18 @@ class Shell:
         }
         return self.start(node, words, environment)
 
-    def _call(self, function: Function, arguments: list[Text]) -> Outcome:
+    def _call(self, function: syntax.Function, arguments: list[Text]) -> Outcome:
         if self._nested >= MOST_NESTED:
             return HOLDS
         before = self.environment.state.given
         self.environment.state.given = arguments
-        self._nested += 1
         self.environment.calls += 1
-        self.ways.returns.append([])
         self._locals.append({})
         try:
-            status = self.ways.branch(HOLDS, partial(self.follow, function.body))
-        except ReturnError as error:
-            status = error.status
+            status = self._deeper("function", partial(self.follow, (function.body,)))
         finally:
-            self._nested -= 1
             self.environment.calls -= 1
-            returned, hidden = self.ways.returns.pop(), self._locals.pop()
-        self.ways.settle(returned)
-        if returned:
-            names = dict.fromkeys(name for _, causes in returned for name in causes)
-            status = Outcome(False, tuple(names))
+            hidden = self._locals.pop()
         state = self.environment.state
         state.given = before
         for name, value in hidden.items():
@@ -332,21 +270,3 @@ class Shell:
             else:
                 state.values[name] = value
         return status
-
-
-_DOES: dict[type, Callable[[Shell, Any], Outcome]] = {
-    Simple: Shell._simple,
-    Chain: lambda shell, node: shell._chain(node.links, HOLDS),
-    Condition: Shell._condition,
-    Arithmetic: lambda shell, node: shell.calculate(node.expression),
-    Group: Shell._group,
-    Choice: lambda shell, node: shell._choice(node.branches),
-    Case: Shell._case,
-    Loop: lambda shell, node: shell.ways.branch(
-        HOLDS, partial(follow_loop, shell, node)
-    ),
-    Count: lambda shell, node: shell.ways.branch(
-        HOLDS, partial(follow_count, shell, node)
-    ),
-    Function: Shell._define,
-}

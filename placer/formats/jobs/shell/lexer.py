@@ -12,11 +12,7 @@ from placer.base.errors import InputError, Problem
 from placer.formats.jobs.shell.text import NOTHING, Text
 
 _PLAIN = re.compile(r"[^\s;&|<>()\"'\\$`]+")
-_IN_QUOTES = re.compile(r"[^\"\\$`]+")
-_IN_PARENS = re.compile(r"[^()\"'\\$`]+")
-_IN_BRACKETS = re.compile(r"[^\]\"'\\$`]+")
-_IN_BRACES = re.compile(r"[^}\"'\\$`]+")
-_IN_QUOTED_BRACES = re.compile(r"[^}\"\\$`]+")
+_SPECIAL = "\"'\\$`"
 _BLANK = re.compile(r"(?:[ \t\r\f\v]+|\\\n)+")
 _BLANK_LINES = re.compile(r"(?:\s+|\\\n)+")
 _COMMENT = re.compile(r"#[^\n]*")
@@ -27,12 +23,17 @@ _OPERATOR = re.compile(
     r"\n|;;&|;;|;&|;|&&|\|\||\|&|\||&>>|&>|&|\(|\)"
     r"|[0-9]*(?:<<<|<<-|<<|<&|<>|<|>>|>&|>\||>)"
 )
-# What ends an expansion, and what is plain in it; and quotations without any inside.
+# What opens and closes what may have others inside, with what is plain there; braces in
+# quotation marks have no quotations of one sign.
 _NESTED = {
-    "$(": (")", _IN_PARENS),
-    "${": ("}", _IN_BRACES),
-    "$[": ("]", _IN_BRACKETS),
+    '"': ('"', re.compile(r"[^\"\\$`]+")),
+    "(": (")", re.compile(r"[^()\"'\\$`]+")),
+    "$(": (")", re.compile(r"[^()\"'\\$`]+")),
+    "${": ("}", re.compile(r"[^}\"'\\$`]+")),
+    "$[": ("]", re.compile(r"[^\]\"'\\$`]+")),
+    '"${': ("}", re.compile(r"[^}\"\\$`]+")),
 }
+# Quotations without any inside.
 _LITERAL = {
     "'": re.compile(r"[^']*+'"),
     "`": re.compile(r"(?:[^`\\]|\\.)*+`", re.DOTALL),
@@ -57,7 +58,20 @@ class Lexer:
         self.text = text
         self.raw = text.text
         self.at = 0
-        self._operator = (-1, "")
+        self._operator = self._peeked = (-1, "")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing comes next."""
+        return self.at >= len(self.raw)
+
+    def peek(self) -> str:
+        """The operator or the word that comes next."""
+        if sign := self.operator():
+            return sign
+        if self._peeked[0] != self.at:
+            self._peeked = (self.at, self.raw[self.at : self.end_of_word(self.at)])
+        return self._peeked[1]
 
     def skip_blanks(self, *, lines: bool = False) -> None:
         """Go over blanks and comments, and over ends of lines where that is said."""
@@ -71,18 +85,15 @@ class Lexer:
     def operator(self) -> str:
         """The operator that comes next; empty when a word does, or nothing."""
         if self._operator[0] != self.at:
-            self._operator = (self.at, self._operator_at(self.at))
+            match = _OPERATOR.match(self.raw, self.at)
+            sign = "" if match is None or self._is_word(self.at) else match[0]
+            self._operator = (self.at, sign)
         return self._operator[1]
 
-    def _operator_at(self, at: int) -> str:
-        match = _OPERATOR.match(self.raw, at)
-        if match is None or self._substitution(at):
-            return ""
-        return "" if _PLACEHOLDER.match(self.raw, at) else match[0]
-
-    def _substitution(self, at: int) -> bool:
-        """Whether a process substitution, ``<( )`` or ``>( )``, begins here."""
-        return self.raw[at : at + 2] in ("<(", ">(")
+    def _is_word(self, at: int) -> bool:
+        """Whether ``<( )``, ``>( )`` or ``<path>``, to be filled in, begins here."""
+        is_command = self.raw[at : at + 2] in ("<(", ">(")
+        return is_command or _PLACEHOLDER.match(self.raw, at) is not None
 
     def word(self) -> Text:
         """The word that comes next, as it is written; empty when there is none."""
@@ -96,67 +107,61 @@ class Lexer:
         while at < len(raw):
             if match := _PLAIN.match(raw, at):
                 at = match.end()
-            elif raw[at] in "\"'\\$`":
+            elif raw[at] in _SPECIAL:
                 at = self._past(at, 0)
             elif match := _PLACEHOLDER.match(raw, at):
                 at = match.end()
-            elif self._substitution(at):
-                at = self._end(at + 2, ")", _IN_PARENS, 1, at)
+            elif raw[at : at + 2] in ("<(", ">("):
+                at = self._end("(", at, at + 2, 1)
             else:
                 break
         return at
 
     def end_of_parentheses(self, at: int) -> int:
         """Offset behind the parenthesis that closes the one at an offset."""
-        return self._end(at + 1, ")", _IN_PARENS, 1, at)
+        return self._end("(", at, at + 1, 1)
 
     def end_of_quote(self, at: int) -> int:
         """Offset behind the quotation, escape or expansion that begins at one."""
-        raw = self.raw
-        if raw[at] == "$" and (match := _PARAMETER.match(raw, at)):
+        if match := _PARAMETER.match(self.raw, at):
             return match.end()
         return self._past(at, 0)
 
     def _past(self, at: int, depth: int) -> int:
         """Offset behind the quotation, escape or expansion that begins at one."""
-        raw, sign = self.raw, self.raw[at]
+        raw = self.raw
         self._check(at, depth)
-        if sign == "\\":
+        if raw[at] == "\\":
             return min(at + 2, len(raw))
-        if sign == '"':
-            return self._end(at + 1, '"', _IN_QUOTES, depth + 1, at)
-        opening = raw[at : at + 2] if sign == "$" else sign
+        opening = raw[at : at + 2] if raw[at] == "$" else raw[at]
         if plain := _LITERAL.get(opening):
             end = plain.match(raw, at + len(opening))
             if end is None:
                 refuse_at(self.text, at, f"{opening[-1]} is not closed")
             return end.end()
         if opening in _NESTED:
-            return self._end(at + 2, *_NESTED[opening], depth + 1, at)
+            return self._end(opening, at, at + len(opening), depth + 1)
         return at + 1
 
     def _check(self, at: int, depth: int) -> None:
         if depth > MOST_DEPTH:
             refuse_at(self.text, at, f"nested more than {MOST_DEPTH} deep")
 
-    def _end(
-        self, at: int, close: str, plain: re.Pattern[str], depth: int, opened: int
-    ) -> int:
-        """Offset behind the sign that closes what was opened."""
-        raw = self.raw
+    def _end(self, opening: str, start: int, at: int, depth: int) -> int:
+        """Offset behind the sign that closes what was opened at ``start``."""
+        raw, (close, plain) = self.raw, _NESTED[opening]
+        self._check(start, depth - 1)
         while at < len(raw):
             if match := plain.match(raw, at):
                 at = match.end()
             elif raw[at] == close:
                 return at + 1
             elif raw[at] == "(" and close == ")":
-                self._check(at, depth)
-                at = self._end(at + 1, ")", _IN_PARENS, depth + 1, at)
-            elif close == '"' and raw.startswith("${", at):  # ' is a plain sign in it
-                self._check(at, depth)
-                at = self._end(at + 2, "}", _IN_QUOTED_BRACES, depth + 1, at)
-            elif raw[at] in "\"'\\$`":
+                at = self._end("(", at, at + 1, depth + 1)
+            elif close == '"' and raw.startswith("${", at):
+                at = self._end('"${', at, at + 2, depth + 1)
+            elif raw[at] in _SPECIAL:
                 at = self._past(at, depth)
             else:
                 at += 1
-        refuse_at(self.text, opened, f"{raw[opened]} is not closed")
+        refuse_at(self.text, start, f"{raw[start]} is not closed")

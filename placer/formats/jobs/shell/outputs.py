@@ -7,7 +7,7 @@ which ``%.0s`` prints nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError
@@ -23,19 +23,18 @@ from placer.formats.jobs.shell.text import (
 
 if TYPE_CHECKING:
     from placer.formats.jobs.findings import Place
-    from placer.formats.jobs.shell.expand import Expander
     from placer.formats.jobs.shell.variables import Environment
 
 _CONVERSION = re.compile(r"%([sd%]|\.0s)")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\\\": "\\"}
-_MOST_TIMES = 10_000
-_MOST_WORDS, _MOST_NUMBERS = 200, 10_000
+_MOST_TIMES, _MOST_WORDS, _MOST_NUMBERS = 10_000, 200, 10_000
 _AWAY = r"(?:\s*(?:&>|[0-9]?>)\s*(?:&[0-9]|/dev/null))*"
 _CD_PWD = re.compile(
     rf"\s*cd\s+(?:-[LPe-]+\s+)*(.*?){_AWAY}\s*(?:&&|;)\s*pwd(?:\s+-[LP])?{_AWAY}\s*",
     re.DOTALL,
 )
 _READ = re.compile(r"\s*(?:cat\s|<)\s*([^\s;|&<>()]+)\s*")
+_SEQUENCE = re.compile(r"(?:-s\0?([^\0]*)\0)?((?:-?[0-9]{1,9}(?:\0|$)){1,3})")
 
 
 def formatted(words: Sequence[Text], place: Place) -> Text | None:
@@ -62,8 +61,7 @@ def formatted(words: Sequence[Text], place: Place) -> Text | None:
             elif kind:
                 empty = text_at("0" if kind == "d" else "", place)
                 value = given.pop(0) if given else empty
-                if kind != ".0s":
-                    found.append(value)
+                found += [value] if kind != ".0s" else []
     return join(found)
 
 
@@ -79,50 +77,57 @@ def _pieces(form: str) -> list[str]:
 
 def printed(command: Text, place: Place, environment: Environment) -> Text:
     """What a command prints; unknown, by its own words, where that is not plain."""
-    expander = environment.expander
     written = f"$({readable(command.text).strip()})"
-    nowhere = unknown(written, place, written)
-    folder = _CD_PWD.fullmatch(command.text)
-    if folder:
-        words = _words(command.part(*folder.span(1)), expander)
-        return words[0] if words and len(words) == 1 else nowhere
+    return _printed(command, place, environment) or unknown(written, place, written)
+
+
+def _printed(command: Text, place: Place, environment: Environment) -> Text | None:
     if file := _READ.fullmatch(command.text):
-        path = expander.text(command.part(*file.span(1)))
-        return _content(path, environment) or nowhere
-    words = _words(command, expander)
-    if not words:
-        return nowhere
+        return _content(command.part(*file.span(1)), environment)
+    if folder := _CD_PWD.fullmatch(command.text):
+        words = _words(command.part(*folder.span(1)), environment)
+        return words[0] if len(words) == 1 else None
+    words = _words(command, environment)
+    return printed_by(words, place, environment) if words else None
+
+
+def printed_by(
+    words: list[Text], place: Place, environment: Environment
+) -> Text | None:
+    """What a command of these words prints; None where that is not plain."""
     name, given = words[0].text, words[1:]
+    if name == "pwd":
+        return text_at(".", place)
+    if name == "echo":
+        plain = [word for word in given if word.text not in ("-n", "-e")]
+        return join(plain, " ")
+    if name == "printf":
+        return formatted(given, place)
     if name == "expr":
-        return expander.number(_spaced(given, place), place)
-    if does := _PRINT.get(name):
-        return does(given, place) or nowhere
-    return _of_path(name, given, place) or nowhere
-
-
-def _of_path(name: str, given: list[Text], place: Place) -> Text | None:
-    """What commands print that take a path apart."""
+        return environment.expander.number(join(given, " "), place)
+    if name == "seq":
+        return _sequence("\0".join(word.text for word in given), place)
     paths = [word for word in given if not word.text.startswith("-")]
-    if len(paths) < 1:
+    if name in ("realpath", "readlink") and paths:
+        return paths[0]
+    if not paths or any(path.is_open for path in paths):
         return None
-    path = paths[0]
-    if name in ("realpath", "readlink"):
-        return path
-    if name == "dirname" and not path.is_open:
-        folder_name, slash, _ = path.text.rpartition("/")
-        return text_at(folder_name or (slash or "."), place)
-    if name == "basename" and not path.is_open:
-        found = path.text.rstrip("/").rpartition("/")[2]
-        end = paths[1].text if len(paths) == 2 and not paths[1].is_open else ""
-        return text_at(found.removesuffix(end) if len(paths) < 3 else found, place)
+    path, end = paths[0].text, "".join(word.text for word in paths[1:2])
+    if name == "dirname":
+        folder, slash, _ = path.rpartition("/")
+        return text_at(folder or slash or ".", place)
+    if name == "basename":
+        found = path.rstrip("/").rpartition("/")[2]
+        return text_at(found.removesuffix(end), place)
     return None
 
 
 def _content(name: Text, environment: Environment) -> Text | None:
     """The text of a file that the script writes, or that lies beside it."""
-    text = environment.state.files.get(name.text)
-    if text is None and not name.is_open:
-        included = environment.asked.include(environment.source, name.text)
+    path = environment.expander.text(name)
+    text = environment.state.files.get(path.text)
+    if text is None and not path.is_open:
+        included = environment.asked.include(environment.source, path.text)
         text = text_of_file(*included) if included else None
     if text is None:
         return None
@@ -130,28 +135,22 @@ def _content(name: Text, environment: Environment) -> Text | None:
     return text.part(0, len(text.text.rstrip("\n")))
 
 
-def _sequence(given: list[Text], place: Place) -> Text | None:
-    """``seq first step last``."""
-    between, numbers = "\n", [word.text for word in given]
-    if numbers and numbers[0] == "-s" and len(numbers) > 2:
-        between, numbers = numbers[1], numbers[2:]
-    elif numbers and numbers[0].startswith("-s"):
-        between, numbers = numbers[0][2:], numbers[1:]
-    if not 1 <= len(numbers) <= 3 or not all(
-        re.fullmatch(r"-?[0-9]{1,9}", number) for number in numbers
-    ):
+def _sequence(given: str, place: Place) -> Text | None:
+    """``seq first step last``, with ``-s`` what stands between."""
+    match = _SEQUENCE.fullmatch(given)
+    if match is None:
         return None
-    first = int(numbers[0]) if len(numbers) > 1 else 1
-    step = int(numbers[1]) if len(numbers) > 2 else 1
-    if not step:
+    numbers = [int(number) for number in match[2].strip("\0").split("\0")]
+    first = numbers[0] if len(numbers) > 1 else 1
+    step = numbers[1] if len(numbers) > 2 else 1
+    found = range(first, numbers[-1] + (1 if step > 0 else -1), step or 1)
+    if not step or len(found) > _MOST_NUMBERS:
         return None
-    found = range(first, int(numbers[-1]) + (1 if step > 0 else -1), step)
-    if len(found) > _MOST_NUMBERS:
-        return None
+    between = "\n" if match[1] is None else match[1]
     return text_at(between.join(map(str, found)), place)
 
 
-def _words(command: Text, expander: Expander) -> list[Text]:
+def _words(command: Text, environment: Environment) -> list[Text]:
     """The words of one plain command; none of anything else."""
     lexer = Lexer(command)
     words: list[Text] = []
@@ -162,24 +161,7 @@ def _words(command: Text, expander: Expander) -> list[Text]:
                 return words
             if lexer.operator():
                 return []
-            words += expander.words(lexer.word())
+            words += environment.expander.words(lexer.word())
     except InputError:
         return []
     return []
-
-
-def _spaced(words: list[Text], place: Place) -> Text:
-    blank = text_at(" ", place)
-    return join([part for word in words for part in (word, blank)][:-1])
-
-
-def _echo(given: list[Text], place: Place) -> Text:
-    return _spaced([word for word in given if word.text not in ("-n", "-e")], place)
-
-
-_PRINT: dict[str, Callable[[list[Text], Place], Text | None]] = {
-    "pwd": lambda _given, place: text_at(".", place),
-    "echo": _echo,
-    "printf": formatted,
-    "seq": _sequence,
-}

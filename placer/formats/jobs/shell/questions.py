@@ -19,18 +19,12 @@ _MOST_NAMES = 4
 
 def question(label: str, text: Text, key: str = "") -> tuple[str, str]:
     """The message and the hint that ask for what a text needs."""
-    parts = opens(text.text)
-    causes = [cause for part in parts for cause in part.causes]
-    hint = setting(causes) or setting([part.name for part in parts])
-    if not hint:
-        hint = (
-            named("settings", {f"job.{key}": "VALUE"})
-            if key
-            else "write its value in the script"
-        )
-    if causes:
-        return depends(causes), hint
-    return f"{label} is {_shown(readable(text.text))}, which nothing sets", hint
+    value = unknown_value(text)
+    usual = "write its value in the script"
+    if key:
+        usual = named("settings", {f"job.{key}": "VALUE"})
+    message = value.message or f"{label} is {value.text}, which nothing sets"
+    return message, value.hint or usual
 
 
 def depends(causes: list[str]) -> str:

@@ -8,18 +8,18 @@ says a command counts; its variables come first, on the first line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from placer.documents import parse_document
 from placer.formats.jobs.findings import Asked, Place, Remark
-from placer.formats.jobs.shell.either import Either
 from placer.formats.jobs.shell.text import Text, text_of_file, unknown
+from placer.formats.jobs.shell.values import Either
 
 if TYPE_CHECKING:
     from placer.documents import Value
-    from placer.formats.jobs.shell.ways import ExitError
+    from placer.formats.jobs.shell.ways import JumpError
 
 _SBATCH = re.compile(r"^#SBATCH[ \t]+([^\n]*)", re.MULTILINE)
 _OPTION = re.compile(r"(--[a-z-]+|-[NnG])(?:=|[ \t]+|(?<=-[NnG]))(\S+)")
@@ -98,51 +98,40 @@ _SPECIAL = re.compile(r'[\\"`]|\$(?!\{\w+\})')
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
-class Manifest(NamedTuple):
-    """A command that pods run."""
+def manifest_of(text: str, source: str) -> tuple[str, str] | None:
+    """Image and command of pods, in a manifest of one or more objects; None in none.
 
-    image: str
-    script: str  # the command on the lines that it has in the manifest
-
-
-def manifest_of(text: str, source: str) -> Manifest | None:
-    """The command in a manifest of one or more objects; None in what is none."""
+    The command stands on the lines that it has in the manifest.
+    """
     if not (_OPENS.match(text) and _VERSION.search(text)):
         return None
-    for above, part in _documents(text):
-        document = parse_document("\n" * above + part, source, aliases=True)
+    ends = [*(m.start() for m in _BETWEEN.finditer(text)), len(text)]
+    starts = [0, *(text.find("\n", end) + 1 or len(text) for end in ends)]
+    for start, end in zip(starts, ends, strict=False):
+        if not text[start:end].strip():
+            continue
+        above = "\n" * text.count("\n", 0, start)
+        document = parse_document(above + text[start:end], source, aliases=True)
         document.fail_if_problems()
         container = _container(document.top)
         if container is not None:
             script = _script(container, text)
             document.fail_if_problems()
-            return Manifest(_text(container.at("image")), script)
+            return _text(container.at("image")), script
     return None
-
-
-def _documents(text: str) -> Iterator[tuple[int, str]]:
-    """Every document of a file, and the lines above it."""
-    start = 0
-    for end in [*(m.start() for m in _BETWEEN.finditer(text)), len(text)]:
-        part = text[start:end]
-        if part.strip():
-            yield text.count("\n", 0, start), part
-        start = text.find("\n", end) + 1 or len(text)
 
 
 def _container(value: Value) -> Value | None:
     """The first container inside that says a command."""
-    if value.kind == "list":
-        inner = value.items()
-    else:
+    inner = value.items() if value.kind == "list" else []
+    if value.kind == "mapping":
         listed = value.at("containers")
         for container in listed.items() if listed and listed.kind == "list" else ():
             said = [container.at(key) for key in ("command", "args")]
-            if any(value is not None and value.content for value in said):
+            if any(one is not None and one.content for one in said):
                 return container
-        keys = value.content if value.kind == "mapping" else ()
-        inner = [one for key in keys if (one := value.at(key)) is not None]
-    nested = (_container(one) for one in inner if one.kind in ("list", "mapping"))
+        inner = [one for key in value.content if (one := value.at(key)) is not None]
+    nested = (_container(one) for one in inner)
     return next((found for found in nested if found is not None), None)
 
 
@@ -151,8 +140,9 @@ def _script(container: Value, text: str) -> str:
     script = ["" for _ in lines]
     words = [*container.listed("command"), *container.listed("args")]
     called = [_text(word) for word in words]
-    inner = _inner(called)
-    if inner:
+    flags = [k for k, word in enumerate(called) if TAKES_SCRIPT.fullmatch(word)]
+    if flags and SHELL.fullmatch(called[0]) and flags[0] + 1 < len(called):
+        inner = flags[0] + 1  # a script for the shell
         at = words[inner].place.line - 1
         at += lines[at].rstrip().endswith(("|", "|-", "|+", ">", ">-"))
         own = _referred(called[inner]).split("\n")
@@ -168,13 +158,6 @@ def _script(container: Value, text: str) -> str:
             script[row] += " \\"
     script[0] = "; ".join([*_exports(container), script[0]])
     return "\n".join(script)
-
-
-def _inner(called: Sequence[str]) -> int:
-    """Which word is a script for the shell that is called; 0 without one."""
-    flags = [k for k, word in enumerate(called) if TAKES_SCRIPT.fullmatch(word)]
-    runs = bool(called) and SHELL.fullmatch(called[0]) and flags
-    return flags[0] + 1 if runs and flags[0] + 1 < len(called) else 0
 
 
 def _exports(container: Value) -> Iterator[str]:
@@ -237,7 +220,7 @@ class Script:
     image: str = ""  # of the container that it runs in; empty where it names none
     is_manifest: bool = False  # whether pods run it, whose manifest it is
     # Where ``exit`` ends it, and the variables that it takes to be empty there.
-    ended: ExitError | None = None
+    ended: JumpError | None = None
 
 
 def read_script(text: str, source: str, asked: Asked) -> Script:
@@ -254,6 +237,6 @@ def read_script(text: str, source: str, asked: Asked) -> Script:
     script = Script(source, image=image_of_batch(text))
     manifest = manifest_of(text, source)
     if manifest is not None:
-        text, script.image, script.is_manifest = manifest.script, manifest.image, True
+        (script.image, text), script.is_manifest = manifest, True
     Shell(script, asked).run(text_of_file(text, source))
     return script

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from placer.formats.jobs.shell.text import Text  # noqa: TC001
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """``NAME=value``, ``NAME+=value``, ``NAME[index]=value`` or ``NAME=(values)``."""
 
     name: Text
     value: Text | tuple[Text, ...]
-    index: Text | None = None
+    key: Text | None = None  # of one element
     append: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class HereDocument:
-    """Lines between the script's own; expanded unless the end mark is quoted."""
-
-    body: Text
-    quoted: bool
 
 
 @dataclass(slots=True)
@@ -31,7 +23,8 @@ class Redirection:
 
     operator: str
     target: Text
-    document: HereDocument | None = None
+    document: Text | None = None
+    is_quoted: bool = False  # the end mark, so that the document is not expanded
 
 
 @dataclass(slots=True)
@@ -43,91 +36,65 @@ class Simple:
     redirections: list[Redirection] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(NamedTuple):
     """``[[ ... ]]``: words, and operators as they are."""
 
     tokens: tuple[Text, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(NamedTuple):
     """``(( ... ))``."""
 
     expression: Text
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(NamedTuple):
     """Commands, and what stands before each: ``&&``, ``||``, ``|``, ``!``, nothing."""
 
     links: tuple[tuple[str, Node], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """``if``: conditions with what is done; the last may have none."""
+class Choice(NamedTuple):
+    """``if``; an ``elif`` is a choice in what is done otherwise."""
 
-    branches: tuple[tuple[tuple[Node, ...] | None, tuple[Node, ...]], ...]
-    head: Text
+    condition: tuple[Node, ...]
+    body: tuple[Node, ...]
+    otherwise: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """``case``: patterns with what is done."""
 
     word: Text
     branches: tuple[tuple[tuple[Text, ...], tuple[Node, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """``for`` over words (None: the arguments), or ``while`` a condition holds.
+class Loop(NamedTuple):
+    """``for`` over words (None: the arguments), or while a condition holds.
 
     ``select`` is a menu: the user takes one of the words.
     """
 
-    name: Text | None
-    words: tuple[Text, ...] | None
-    condition: tuple[Node, ...]
     body: tuple[Node, ...]
-    until: bool = False
+    condition: tuple[Node, ...] = ()
+    step: tuple[Node, ...] = ()  # what ends each pass
+    name: Text | None = None
+    words: tuple[Text, ...] | None = None
     is_menu: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
-    """``for (( first; condition; step ))``."""
-
-    parts: tuple[Text, Text, Text]
-    body: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """``{ ...; }`` or ``( ... )``, which changes no variables outside."""
 
     body: tuple[Node, ...]
     is_inner: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """``name() { ... }``."""
 
     name: str
-    body: tuple[Node, ...]
+    body: Node
 
 
-Node = (
-    Simple
-    | Condition
-    | Arithmetic
-    | Chain
-    | Choice
-    | Case
-    | Loop
-    | Count
-    | Group
-    | Function
-)
+Node = Simple | Condition | Arithmetic | Chain | Choice | Case | Loop | Group | Function

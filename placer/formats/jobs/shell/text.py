@@ -12,13 +12,14 @@ from typing import NamedTuple
 from placer.formats.jobs.findings import Place, refuse_long
 
 # A part that is not known stands in the text as its name between these, with what else
-# is told of it behind.
+# is told of it behind. Signs in it are covered, so that no shell reads them.
 _OPEN, _CLOSE, _BETWEEN = "\ue000", "\ue001", "\ue002"
 _UNKNOWN = re.compile(f"{_OPEN}([^{_CLOSE}]*){_CLOSE}")
+_SIGNS = [code for code in range(128) if not chr(code).isalnum()]
+_COVER = {code: 0xE100 + code for code in _SIGNS}
+_UNCOVER = {covered: code for code, covered in _COVER.items()}
 _WORD = re.compile(r"[^ \t\n]+")
 _LONGEST = 500_000  # characters of a script
-# Blanks in the name of an unknown part must not divide words.
-_BLANK, _NO_BREAK = re.compile(r"\s"), "\N{NO-BREAK SPACE}"
 _MOST_NAME, _MOST_CAUSES = 200, 4
 _SETTABLE = re.compile(r"[A-Za-z_]\w*|[0-9]")
 
@@ -30,7 +31,7 @@ class Open(NamedTuple):
     # What gives it a value, in the words of the script: a command, a calculation. Empty
     # where nothing sets the variable, or others decide.
     origin: str = ""
-    # Of its alternatives in `placer.formats.jobs.shell.either.Either`; -1 without.
+    # Of its alternatives in `placer.formats.jobs.shell.values.Either`; -1 without.
     number: int = -1
     causes: tuple[str, ...] = ()  # what decides its value and is itself not known
 
@@ -38,11 +39,6 @@ class Open(NamedTuple):
     def is_unset(self) -> bool:
         """Whether it is a variable that nothing sets: empty, in a fresh shell."""
         return not (self.origin or self.causes)
-
-    @property
-    def roots(self) -> tuple[str, ...]:
-        """What must be known before it is."""
-        return self.causes or (self.name,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +67,9 @@ class Text:
         """The characters from ``start`` to before ``end``."""
         first = bisect_right(self.starts, start)
         last = bisect_right(self.starts, end - 1, first)
-        source, line, column = self.places[first - 1] if first else Place("")
-        column += start - (self.starts[first - 1] if first else 0)
-        place = Place(source, line, column)
-        if first >= last:
-            return Text(self.text[start:end], (0,), (place,))
         starts = (0, *(at - start for at in self.starts[first:last]))
-        return Text(self.text[start:end], starts, (place, *self.places[first:last]))
+        places = (self.place_at(start), *self.places[first:last])
+        return Text(self.text[start:end], starts, places)
 
     @property
     def is_open(self) -> bool:
@@ -93,19 +85,14 @@ class Text:
         for span in self.spans():
             yield self.part(*span)
 
-    def divided(self, sign: str) -> Iterator[Text]:
-        """What stands between signs of one character."""
-        start = 0
-        for match in re.finditer(re.escape(sign), self.text):
-            yield self.part(start, match.start())
-            start = match.end()
-        yield self.part(start, len(self.text))
+
+NOTHING = Text("", (), ())
 
 
 def text_of_file(text: str, source: str) -> Text:
     """The text of a file, with its lines and columns."""
     refuse_long(text, source, _LONGEST)
-    clean = re.sub(f"[{_OPEN}-{_BETWEEN}]", "?", text)
+    clean = re.sub(f"[{_OPEN}-{_BETWEEN}\ue100-\ue17f]", "?", text)
     lengths = (len(line) + 1 for line in clean.split("\n"))
     starts = (0, *accumulate(lengths))[:-1]
     places = (Place(source, line, 1) for line in range(1, len(starts) + 1))
@@ -115,9 +102,6 @@ def text_of_file(text: str, source: str) -> Text:
 def text_at(text: str, place: Place) -> Text:
     """A text that stands at a place as a whole."""
     return Text(text, (0,), (place,))
-
-
-NOTHING = Text("", (), ())
 
 
 def unknown(
@@ -132,7 +116,11 @@ def unknown(
     parts = [name]
     if origin or told or number >= 0:
         parts += [origin, str(number), *told]
-    return text_at(f"{_OPEN}{_BETWEEN.join(map(_clean, parts))}{_CLOSE}", place)
+    return text_at(f"{_OPEN}{_BETWEEN.join(map(_covered, parts))}{_CLOSE}", place)
+
+
+def _covered(part: str) -> str:
+    return re.sub(r"\s", " ", known(readable(part)))[:_MOST_NAME].translate(_COVER)
 
 
 def renamed(text: Text, name: str) -> Text:
@@ -144,13 +132,13 @@ def renamed(text: Text, name: str) -> Text:
     return unknown(name, text.place, one.origin, one.causes, one.number)
 
 
-def _clean(part: str) -> str:
-    return _BLANK.sub(_NO_BREAK, known(readable(part)))[:_MOST_NAME]
-
-
-def join(parts: Iterable[Text]) -> Text:
-    """The parts one after the other."""
-    listed = [part for part in parts if part.text]
+def join(parts: Iterable[Text], between: str = "") -> Text:
+    """The parts one after the other, with something between them."""
+    listed = list(parts)
+    if between:
+        pairs = [(part, text_at(between, part.place)) for part in listed]
+        listed = [text for pair in pairs for text in pair][:-1]
+    listed = [part for part in listed if part.text]
     if len(listed) < 2:
         return listed[0] if listed else NOTHING
     starts: list[int] = []
@@ -171,10 +159,8 @@ def opens(text: str) -> list[Open]:
 
 
 def _open(inside: str) -> Open:
-    name, *rest = inside.replace(_NO_BREAK, " ").split(_BETWEEN)
-    if len(rest) < 2:
-        return Open(name)
-    return Open(name, rest[0], int(rest[1]), tuple(rest[2:]))
+    name, *rest = inside.translate(_UNCOVER).split(_BETWEEN)
+    return Open(name, rest[0], int(rest[1]), tuple(rest[2:])) if rest else Open(name)
 
 
 def parts_of(text: Text) -> list[Text]:
@@ -190,7 +176,7 @@ def open_names(text: str) -> list[str]:
 
 def roots(text: str) -> tuple[str, ...]:
     """What must be known before the text is."""
-    found = (root for part in opens(text) for root in part.roots)
+    found = (root for part in opens(text) for root in part.causes or (part.name,))
     return tuple(dict.fromkeys(found))
 
 
@@ -201,26 +187,28 @@ def is_settable(name: str) -> bool:
 
 def known(text: str) -> str:
     """The text without what is not known."""
-    return _UNKNOWN.sub("", text) if _OPEN in text else text
+    return filled(text, "")
 
 
 def filled(text: str, instead: str) -> str:
     """The text with something else where it is not known."""
-    return _UNKNOWN.sub(instead, text)
+    return _UNKNOWN.sub(instead, text) if _OPEN in text else text
 
 
 def readable(text: str) -> str:
-    """The text with unknown parts as a user would write them."""
-    return _UNKNOWN.sub(lambda m: _shown(_open(m[1])), text) if _OPEN in text else text
+    """The text with unknown parts as a user would write them.
+
+    A variable is ``${X}``, anything else as it is written.
+    """
+
+    def shown(match: re.Match[str]) -> str:
+        part = _open(match[1])
+        variable = f"${{{part.name}}}" if is_settable(part.name) else part.name
+        return part.origin or variable
+
+    return _UNKNOWN.sub(shown, text) if _OPEN in text else text
 
 
 def named(text: str) -> str:
     """The text with its unknown parts as variables of their names."""
     return _UNKNOWN.sub(lambda m: f"${{{_open(m[1]).name}}}", text)
-
-
-def _shown(part: Open) -> str:
-    """A variable as ``${X}``, anything else as it is written."""
-    if part.origin:
-        return part.origin
-    return f"${{{part.name}}}" if is_settable(part.name) else part.name

@@ -12,9 +12,7 @@ from placer.base.errors import InputError, Problem
 from placer.base.naming import entry
 from placer.formats.jobs.findings import Asked, Place
 from placer.formats.jobs.shell.conditions import HOLDS
-from placer.formats.jobs.shell.either import Either, Value, blurred, is_same, numbered
 from placer.formats.jobs.shell.expand import Expander
-from placer.formats.jobs.shell.outputs import printed
 from placer.formats.jobs.shell.text import (
     Text,
     join,
@@ -24,6 +22,14 @@ from placer.formats.jobs.shell.text import (
     text_at,
     unknown,
 )
+from placer.formats.jobs.shell.values import (
+    Either,
+    Value,
+    blurred,
+    elements,
+    is_same,
+    numbered,
+)
 
 if TYPE_CHECKING:
     from placer.formats.jobs.shell.syntax import Assignment, Function
@@ -31,7 +37,8 @@ if TYPE_CHECKING:
 # Text that a script may make in all, and more for each character that it has.
 MOST_TEXT, MORE_TEXT = 2 * 1024 * 1024, 8
 _KEYED = re.compile(r"\[([^\]]*)\]=")
-_MOST_ARGUMENTS = 9
+_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
+_MOST_ARGUMENTS, _MOST_DIGITS = 9, 10
 # What every shell has, and no script tells.
 _EVERYWHERE = (
     "HOME", "HOSTNAME", "HOSTTYPE", "LINENO", "LOGNAME", "MACHTYPE", "OSTYPE",
@@ -51,16 +58,18 @@ class State:
     files: dict[str, Text] = field(default_factory=dict)
 
     def copy(self) -> State:
-        """Another that changes by itself; arrays are shared."""
-        return State(
-            dict(self.values), list(self.given), dict(self.functions), dict(self.files)
-        )
+        """Another that changes by itself."""
+        values = {
+            name: dict(value) if isinstance(value, dict) else value
+            for name, value in self.values.items()
+        }
+        return State(values, [*self.given], dict(self.functions), dict(self.files))
 
-    def is_same(self, other: State) -> bool:
-        """Whether all variables have the values that they have in another."""
-        return self.values.keys() == other.values.keys() and all(
-            is_same(value, other.values[name]) for name, value in self.values.items()
-        )
+    def changed(self, other: State) -> list[str]:
+        """The variables that do not have the values that they have in another."""
+        one, two = self.values, other.values
+        names = dict.fromkeys([*one, *two])
+        return [name for name in names if not is_same(one.get(name), two.get(name))]
 
 
 class Environment:
@@ -74,18 +83,20 @@ class Environment:
         self.calls = 0  # of functions, one in another
         self.status = HOLDS  # of the last command
         self.expander = Expander(self)
-        self._own: set[str] = set()  # arrays that no other state has
         self._left = MOST_TEXT
+
+    def _given(self, name: str) -> Text | None:
+        """What a setting says of a variable."""
+        text = self.asked.setting(name)
+        return None if text is None else text_at(text, Place(entry("settings", name)))
 
     def value(self, name: str) -> Value | None:
         """The value of a variable; None when neither a setting nor the script says."""
-        given = self.asked.setting(name)
-        if given is not None:
-            return text_at(given, Place(entry("settings", name)))
-        if name in self.state.values:
-            return self.state.values[name]
+        found = self._given(name) or self.state.values.get(name)
+        if found is not None:
+            return found
         here = Place(self.source)
-        number = int(name) if re.fullmatch(r"[1-9][0-9]{0,5}", name) else 0
+        number = int(name) if _NUMBER.fullmatch(name) else 0
         if 0 < number <= len(self.state.given):
             return self.state.given[number - 1]
         if number and self.calls:
@@ -104,42 +115,37 @@ class Environment:
         }.get(name)
         return None if usual is None else text_at(usual, here)
 
-    def assign(self, name: str, value: Text) -> None:
+    def assign(self, name: str, value: Value) -> None:
         """Set a variable, unless a setting does; an unknown value takes its name."""
-        if not self._is_given(name):
-            self.state.values[name] = renamed(value, name)
-
-    def _is_given(self, name: str) -> bool:
-        """Whether a setting says what a variable is, which it has from here on."""
-        given = self.asked.setting(name)
-        if given is not None:
-            self.state.values[name] = text_at(given, Place(entry("settings", name)))
-        return given is not None
+        if isinstance(value, Text):
+            value = renamed(value, name)
+        self.state.values[name] = self._given(name) or value
 
     def default(self, name: str, value: Text) -> None:
         """Set a variable that is not set."""
-        if not self._is_given(name):
-            self.state.values.setdefault(name, value)
+        self.assign(name, self.state.values.get(name, value))
 
     def arguments(self) -> list[Text]:
         """The positional parameters; of the script, those that settings give."""
         if self.calls or self.state.given:
             return self.state.given
-        found = []
+        found: list[Text] = []
         for number in range(1, _MOST_ARGUMENTS + 1):
-            given = self.asked.setting(str(number))
+            given = self._given(str(number))
             if given is None:
                 break
-            found.append(text_at(given, Place(entry("settings", str(number)))))
+            found.append(given)
         return found
 
-    def output(self, command: Text, place: Place) -> Text:
-        """What a command prints, where that is plain."""
-        return printed(command, place, self)
+    def integer(self, text: str) -> int:
+        """The integer that a text means; ValueError where that is not known."""
+        nowhere = Place("")
+        return int(self.expander.number(text_at(text or "0", nowhere), nowhere).text)
 
-    def is_empty(self, text: str) -> bool | None:
-        """Whether a text is empty; None where that is not known."""
-        return self.either.is_empty(text)
+    def is_there(self, name: str) -> bool:
+        """Whether a file is written by the script, or lies near."""
+        is_written = name in self.state.files
+        return is_written or self.asked.include(self.source, known(name)) is not None
 
     def allow(self, length: int) -> None:
         """Let a script of so many characters make its share of text."""
@@ -154,24 +160,18 @@ class Environment:
 
     def texts(self) -> dict[str, Text]:
         """All variables, of an array its elements with blanks between."""
-        blank = text_at(" ", Place(self.source))
-        found = {}
-        for name, value in self.state.values.items():
-            if isinstance(value, dict):
-                parts = [part for item in value.values() for part in (item, blank)]
-                value = join(parts[:-1])
-            found[name] = value
-        return found
+        return {
+            name: join(elements(value).values(), " ")
+            for name, value in self.state.values.items()
+        }
 
     def kept(self) -> State:
         """The state as it is now, which later commands do not change."""
-        self._own.clear()
-        self.spend(len(self.state.values))
+        self.spend(sum(len(elements(value)) for value in self.state.values.values()))
         return self.state.copy()
 
     def restore(self, state: State) -> None:
         """Go back to a state that was kept."""
-        self._own.clear()
         self.state = state.copy()
 
     def merge(self, states: Sequence[State], causes: Iterable[str]) -> None:
@@ -180,20 +180,18 @@ class Environment:
         merged = first.copy()
         names = dict.fromkeys(name for state in states for name in state.values)
         self.spend(len(names) * len(states))
-        for name in names:
+        for name in dict.fromkeys(n for other in others for n in first.changed(other)):
             values = [state.values.get(name) for state in states]
-            if not all(is_same(values[0], value) for value in values[1:]):
-                merged.values[name] = self.either.join(name, values, causes)
+            merged.values[name] = self.either.join(name, values, causes)
         for state in others:
             merged.functions = state.functions | merged.functions
             for name, text in state.files.items():
-                before = merged.files.setdefault(name, text)
-                if before.text != text.text:
+                if merged.files.setdefault(name, text).text != text.text:
                     merged.files[name] = unknown(name, text.place, "", causes)
         if len({tuple(word.text for word in state.given) for state in states}) > 1:
             given = self.either.join("@", [numbered(s.given) for s in states], causes)
-            merged.given = list(given.values()) if isinstance(given, dict) else []
-        self.restore(merged)
+            merged.given = list(elements(given).values())
+        self.state = merged
 
     def blur(self, start: State, before: State, causes: Iterable[str]) -> bool:
         """Take what has changed since ``before`` for unknown; whether anything has.
@@ -201,79 +199,68 @@ class Environment:
         What stays in front of what was there at the ``start`` is kept.
         """
         after, blurry = self.state, before.copy()
-        for name in before.values.keys() | after.values.keys():
-            if not is_same(before.values.get(name), after.values.get(name)):
-                blurry.values[name] = blurred(
-                    name, start.values.get(name), after.values.get(name), causes
-                )
+        for name in before.changed(after):
+            values = start.values.get(name), after.values.get(name)
+            blurry.values[name] = blurred(name, *values, causes)
         blurry.functions = after.functions | blurry.functions
-        blurry.files = after.files | blurry.files
-        changed = not blurry.is_same(before)
-        self.restore(blurry)
-        return changed
+        blurry.files |= after.files
+        self.state = blurry
+        files = [{n: text.text for n, text in s.files.items()} for s in (before, after)]
+        return bool(blurry.changed(before)) or files[0] != files[1]
 
     def perform(self, assignment: Assignment) -> None:
         """Make an assignment of the script."""
-        name = assignment.name.text
+        name, place = assignment.name.text, assignment.name.place
         if isinstance(assignment.value, tuple):
-            self._array(name, assignment.value, append=assignment.append)
+            self._set_array(name, assignment.value, append=assignment.append)
             return
         value = self.expander.text(assignment.value)
         if not value.text:
-            value = text_at("", assignment.name.place)
-        values = self.state.values
-        if assignment.index is not None:
-            index = self.expander.text(assignment.index).text
+            value = text_at("", place)
+        before = self.state.values.get(name)
+        if assignment.key is not None:
+            index = self.expander.text(assignment.key).text
             if causes := roots(index):
-                self.assign(name, unknown(name, assignment.name.place, "", causes))
-            elif not (self._is_given(name) or isinstance(values.get(name), Text)):
-                self._owned(name)[index] = value
-            return
-        before = values.get(name) if assignment.append else None
-        if isinstance(before, dict):
-            array = self._owned(name)
-            array["0"] = join([array["0"], value]) if "0" in array else value
-        elif before is not None:
-            self.spend(len(before.text))
-            self.assign(name, join([before, value]))
-        else:
+                self.assign(name, unknown(name, place, "", causes))
+                return
+            if isinstance(before, Text) and before.is_open:
+                return  # it stays unknown
+            is_empty = isinstance(before, Text) and not before.text
+            array = {} if is_empty else elements(before)
+            array[self.key(index, array)] = value
+            self.assign(name, array)
+        elif before is None or not assignment.append:
             self.assign(name, value)
+        else:
+            array = elements(before)
+            self.spend(len(array.get("0", value).text))
+            value = join([array["0"], value]) if "0" in array else value
+            is_array = isinstance(before, dict)
+            self.assign(name, array | {"0": value} if is_array else value)
 
-    def set_array(self, name: str, words: Iterable[Text]) -> None:
-        """Set an array, unless a setting does."""
-        if not self._is_given(name):
-            self.state.values[name] = numbered(words)
-            self._own.add(name)
+    def key(self, index: str, array: dict[str, Text]) -> str:
+        """The key of an element: the integer that it means, else the text as it is."""
+        nowhere = Place("")
+        number = self.expander.number(text_at(index, nowhere), nowhere).text
+        if index in array or not number.removeprefix("-").isdecimal():
+            return index
+        short = (key for key in array if len(key) < _MOST_DIGITS)
+        keys = [int(key) for key in short if key.isdecimal()]
+        end = 1 + max(keys, default=-1) if number.startswith("-") else 0
+        return str(int(number) + end)
 
-    def _owned(self, name: str) -> dict[str, Text]:
-        """The array of a variable, to be changed."""
-        value = self.state.values.get(name)
-        array = value if isinstance(value, dict) else {}
-        if name not in self._own:
-            array = dict(array)
-            self._own.add(name)
-        self.state.values[name] = array
-        return array
-
-    def _array(self, name: str, raw: tuple[Text, ...], *, append: bool) -> None:
+    def _set_array(self, name: str, raw: tuple[Text, ...], *, append: bool) -> None:
         """Set an array or add to one, which is not copied."""
-        elements: list[tuple[str | None, Text]] = []
+        found: list[tuple[str | None, Text]] = []
         for word in raw:
             if keyed := _KEYED.match(word.text):
                 index = known(self.expander.text(word.part(*keyed.span(1))).text)
                 # Which element it is may not be known; it is none that is read then.
                 rest = word.part(keyed.end(), len(word.text))
-                elements.append((index, self.expander.text(rest)))
+                found.append((index, self.expander.text(rest)))
             else:
-                elements += [(None, found) for found in self.expander.words(word)]
-        if self._is_given(name):
-            return
-        before = self.state.values.get(name) if append else None
-        if isinstance(before, dict):
-            array = self._owned(name)
-        else:
-            array = {} if before is None else {"0": before}
-            self.state.values[name] = array
-            self._own.add(name)
-        for at, element in elements:
+                found += [(None, one) for one in self.expander.words(word)]
+        array = elements(self.state.values.get(name) if append else None)
+        for at, element in found:
             array[str(len(array)) if at is None else at] = element
+        self.assign(name, array)
