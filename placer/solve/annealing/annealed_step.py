@@ -41,7 +41,7 @@ SCALES = {
     "flows": (1.0, 0.1, 0.3, 0.03),  # of the user's own groups, too
 }
 WALKS = 8  # of the first round of a race
-FEW_WALKS = 4  # of large jobs, and of flows, whose races become longer
+FEW_WALKS = 4  # where a large job goes on, and of flows, whose races become longer
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
 BRIEF, COOL = 4, 0.3  # shorter, and cooler, is the first walk of all: for who waits
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
@@ -166,8 +166,10 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
         brief = Walk(next(seeds), min(COOL, _heat(units)[0]), starts[0])
         brief = pool[0].walk(brief, moves // BRIEF, budget)
         _offer(pool[0], brief.slots, incumbent)
-        if moves == MOST_MOVES and not of_flows:
-            starts = [brief.slots, *starts]
+        # Walks of few moves for each unit are far from their ends: go on.
+        gained = brief.cost < pool[0].load(starts[0]) * (1 - SMALL)
+        if moves == MOST_MOVES and gained and not of_flows:
+            starts = [brief.slots]
         most = FEW_WALKS if of_flows else WALKS
         pool += [units.walks() for _ in range(1, min(budget.workers, most))]
         for race in range(units.problem.params.races):
@@ -183,7 +185,6 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
             if not incumbent.elite:  # under rules nothing may be known yet
                 continue
             best = units.slot_of_unit(incumbent.elite[0])
-            # Walks of few moves for each unit are far from their ends: go on.
             if moves == MOST_MOVES and allows(units.gpu_of_rank(best)):
                 starts = [best]
     incumbent.cut_short |= budget.is_over()
@@ -201,7 +202,8 @@ def _one_race(
     units = pool[0].units
     of_flows = units.partners is not None
     heat = _heat(units)
-    walks = FEW_WALKS if of_flows or moves == MOST_MOVES else WALKS
+    goes_on = moves == MOST_MOVES and len(starts) == 1
+    walks = FEW_WALKS if of_flows or goes_on else WALKS
     racing = [
         Walk(
             next(seeds),
