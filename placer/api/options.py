@@ -13,8 +13,9 @@ from placer.solve.problem.effort import EFFORTS, Effort, is_effort
 ObjectiveName = Literal["time", "hop-cost"]
 # Key of each objective in a score.
 OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}
-# Seconds that scores, verdict and check take at the end of the time, and more a rank.
-_ANSWER_S, _RANK_S = 0.3, 6e-5
+# Seconds that scores, verdict and check take at the end of the time, and more a rank:
+# where steps are priced, and where only edges are.
+_ANSWER_S, _RANK_S, _RANK_OF_EDGES_S = 0.3, 6e-5, 1e-5
 
 
 def seconds_of(duration: float | str, key: str = "time_limit") -> float:
@@ -30,9 +31,13 @@ def seconds_of(duration: float | str, key: str = "time_limit") -> float:
         raise InputError(str(error), key=key) from None
 
 
-def search_seconds(time_limit: float, ranks: int) -> float:
-    """Seconds of a time limit that are for the search; at least half of them, s."""
-    return time_limit - min(_ANSWER_S + _RANK_S * ranks, time_limit / 2)
+def search_seconds(time_limit: float, ranks: int, *, has_time: bool = True) -> float:
+    """Seconds of a time limit that are for the search; at least half of them, s.
+
+    ``has_time``: whether the job says what a step takes.
+    """
+    answer_s = _ANSWER_S + (_RANK_S if has_time else _RANK_OF_EDGES_S) * ranks
+    return time_limit - min(answer_s, time_limit / 2)
 
 
 def limit_problems(time_limit: float, seed: int) -> Iterator[Problem]:

@@ -302,6 +302,11 @@ class Job(Shown):
         return self.parallelism.world_size
 
     @property
+    def has_time(self) -> bool:
+        """Whether it says what a step, or traffic of its own, takes."""
+        return bool(self.model or self.groups or self.traffic or self.roles)
+
+    @property
     def expert_copies(self) -> int:
         """Experts of a token that is sent once for several; 0 if once for each."""
         is_once = self.expert_parallel.dispatch == "deduplicated"

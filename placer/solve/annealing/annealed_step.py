@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain, count, zip_longest
+from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,12 +36,12 @@ if TYPE_CHECKING:
 
 # How hot the walks of the first round are, in turn: a sum has no plateaus.
 SCALES = {
-    "time": (2.0, 0.3, 1.0, 0.1),
+    "time": (0.3, 0.1, 1.0, 2.0),
     "hop-cost": (0.01, 1.0, 0.001, 0.1),
     "flows": (1.0, 0.1, 0.3, 0.03),  # of the user's own groups, too
 }
 WALKS = 8  # of the first round of a race
-WALKS_OF_FLOWS = 4  # each race of flows is longer than the one before
+FEW_WALKS = 4  # where a large job goes on, and of flows, whose races become longer
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
 BRIEF, COOL = 4, 0.3  # shorter, and cooler, is the first walk of all: for who waits
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
@@ -164,7 +166,11 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
         brief = Walk(next(seeds), min(COOL, _heat(units)[0]), starts[0])
         brief = pool[0].walk(brief, moves // BRIEF, budget)
         _offer(pool[0], brief.slots, incumbent)
-        most = WALKS_OF_FLOWS if of_flows else WALKS
+        # Walks of few moves for each unit are far from their ends: go on.
+        gained = brief.cost < pool[0].load(starts[0]) * (1 - SMALL)
+        if moves == MOST_MOVES and gained and not of_flows:
+            starts = [brief.slots]
+        most = FEW_WALKS if of_flows else WALKS
         pool += [units.walks() for _ in range(1, min(budget.workers, most))]
         for race in range(units.problem.params.races):
             if not starts or not _is_worth(incumbent):  # none where time is up
@@ -179,7 +185,6 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
             if not incumbent.elite:  # under rules nothing may be known yet
                 continue
             best = units.slot_of_unit(incumbent.elite[0])
-            # Walks of few moves for each unit are far from their ends: go on.
             if moves == MOST_MOVES and allows(units.gpu_of_rank(best)):
                 starts = [best]
     incumbent.cut_short |= budget.is_over()
@@ -197,13 +202,15 @@ def _one_race(
     units = pool[0].units
     of_flows = units.partners is not None
     heat = _heat(units)
+    goes_on = moves == MOST_MOVES and len(starts) == 1
+    walks = FEW_WALKS if of_flows or goes_on else WALKS
     racing = [
         Walk(
             next(seeds),
             heat[number % len(heat)],
             starts[number // len(heat) % len(starts)],
         )
-        for number in range(WALKS_OF_FLOWS if of_flows else WALKS)
+        for number in range(walks)
     ]
     while not budget.is_over():
         racing = in_order(partial(_walked, pool, moves, budget), racing, budget.workers)
@@ -248,7 +255,7 @@ def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArra
     if not isinstance(units, Runs):
         makers = (cut_starts, column_starts, run_starts)
         simple = [slots for maker in makers for slots in maker(units)]
-    sorts = []
+    sorts = list[tuple[float, list[IntArray]]]()
     for some in (given, simple):
         kept, costs = list[IntArray](), list[float]()
         for slots in some:
@@ -256,8 +263,8 @@ def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArra
                 kept.append(slots)
                 costs.append(walks.load(slots))
         order = np.argsort(costs, kind="stable")[: STARTS // 2]
-        sorts.append([kept[number] for number in order])
-    pairs = zip_longest(*sorts)
+        sorts.append((min(costs, default=inf), [kept[number] for number in order]))
+    pairs = zip_longest(*(some for _, some in sorted(sorts, key=itemgetter(0))))
     return [slots for pair in pairs for slots in pair if slots is not None]
 
 

@@ -99,8 +99,7 @@ def objective_of(topology: Domains, job: Job, name: str | None) -> Objective:
 
     Raises `InputError` if the job lacks what the objective needs.
     """
-    has_time = bool(job.model or job.groups or job.traffic or job.roles)
-    chosen = name or ("time" if has_time else "hop-cost")
+    chosen = name or ("time" if job.has_time else "hop-cost")
     if chosen == "hop-cost":
         if not job.weights:
             problem = Problem(
@@ -110,7 +109,7 @@ def objective_of(topology: Domains, job: Job, name: str | None) -> Objective:
             )
             raise InputError([problem])
         return HopCostObjective(HopCost(topology, job), job.weights)
-    if not has_time:
+    if not job.has_time:
         problem = Problem(
             "the time objective needs a model, groups or traffic",
             key="model",
