@@ -1,4 +1,4 @@
-"""The placement as a map: every GPU, or every node, rack or block, with its groups.
+"""The placement as `placer draw` maps it: every GPU, node, rack or block by its groups.
 
 The level of detail follows from the number of ranks: up to `MOST_GPUS` of them each GPU
 is a cell; beyond, the innermost tier with at most `MOST_TILES` domains gives the cells,

@@ -1,4 +1,4 @@
-"""The search over rank orders, for jobs that leave their order open."""
+"""Every search: on the hosts by name, in each rank order that a job leaves open."""
 
 from __future__ import annotations
 

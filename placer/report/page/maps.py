@@ -1,5 +1,7 @@
 """The maps of a report: one machine, laid out once, and where each side's ranks are.
 
+The picture of `placer draw` is made by `placer.draw.placement_map`.
+
 Shapes: N nodes, R ranks of a side.
 """
 

@@ -1,4 +1,8 @@
-"""Sets of units that moves take together: groups of experts, chains, stages, blocks."""
+"""Sets of units that moves take together: groups of experts, chains, stages, blocks.
+
+A *family* is a partition of all units, given as the label of each unit's set. A *block*
+here is a set of replicas that wait for each other: expert groups, or units, join them.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,8 @@ def own_labels(job: Job, ranks: IntArray) -> Iterator[IntArray]:
 def labels_of(axes: Parallelism, ranks: IntArray) -> Iterator[IntArray]:
     """Label of each unit in every family of sets; each shape (U,).
 
-    ``ranks`` ((U, s)): of each unit.
+    By expert groups, by pipelines, by stages of blocks and by blocks. ``ranks`` ((U,
+    s)): of each unit.
     """
     block, stage = blocks_of(axes, ranks), axes.coordinates["pp"][ranks[:, 0]]
     if axes.ep > 1:
@@ -53,7 +58,10 @@ def labels_of(axes: Parallelism, ranks: IntArray) -> Iterator[IntArray]:
 
 
 def shards_of(job: Job) -> IntArray | None:
-    """Ranks that share weights where others hold the same, by group; shape (g, n)."""
+    """Groups that shard what others hold too (hsdp, optimizer instances); (g, n).
+
+    None where one group shards it over all.
+    """
     axes, mode = job.parallelism, job.data_parallel
     members = axes.ranks_of_group["dp_cp"]
     size = mode.shard_members(members.shape[1], axes.dp * axes.cp)

@@ -1,5 +1,8 @@
 """Simple starts of walks: cells filled one after the other.
 
+Walks begin with these beside placements that are known, and so end elsewhere. They are
+legal or not, good or bad: who races them prices all and keeps the cheapest.
+
 Shapes: U units, S slots.
 """
 
@@ -22,7 +25,8 @@ Part = tuple[int, int, int]  # group, cell, units
 TRIES = 40  # random fills for each least part
 FILLS = 400  # and for all
 KEPT = 3
-# What parts are worth, one against the other, when a cell is filled.
+# What parts are worth, one against the other, when a cell is filled: with so much noise
+# added, the one that is worth most is taken.
 ENDS_GROUP, OPENS_WHOLE, FILLS_CELL = 2.0, 1.8, 1.5
 NOISE = 0.9
 MOST_WIDTHS, MOST_RUNS = 40, 200

@@ -154,6 +154,6 @@ class Walks:
 
 
 def _family(label: IntArray, stage: IntArray) -> Rows:
-    """The units of each set, by stage."""
+    """The units of each set, by stage: two sets that swap exchange equal stages."""
     size = np.unique(label, return_counts=True)[1]
     return Rows(np.append(0, np.cumsum(size)), np.lexsort((stage, label)))

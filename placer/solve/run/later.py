@@ -1,4 +1,7 @@
-"""Methods whose modules are loaded when they run: most searches need few of them."""
+"""Methods whose modules are loaded when they run: most searches need few of them.
+
+And the questions about a problem that say whether they do.
+"""
 
 from __future__ import annotations
 

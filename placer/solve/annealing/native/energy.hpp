@@ -28,7 +28,7 @@ struct Energy {
   virtual void take() = 0;       // keep the change
   virtual void note_best() {}    // the placement is the best so far
   virtual void begin_walk(Random&) {}
-  // A unit that is worth moving, the best of some.
+  // A unit that is worth moving, the best of some; with one try, any.
   virtual int waited_for(Random& random, int tries) = 0;
 };
 

@@ -22,6 +22,8 @@
 
 namespace placer {
 
+// What a move needs of a job to be tried: sets of two units or more, asked for only where units
+// have partners; or partners.
 enum class Needs { nothing, sets, partners };
 
 struct Move {

@@ -1,5 +1,8 @@
 // What moves see of a placement: units on slots, domains as ranges of slots, and sets of
-// units that belong together. A change is a list of pairs of slots that swap what they hold.
+// units that belong together. A change is a list of pairs of slots that swap what they hold,
+// one after the other: {a, b} and {b, c} rotate three. Cells are scale-up domains. A family
+// (fence.hpp) has each unit in one of its sets, whose units are its mates; a partner is who a
+// unit sends to where the job has traffic of its own.
 #pragma once
 #include "energy.hpp"
 #include "fence.hpp"
