@@ -8,41 +8,9 @@ import pytest
 
 from placer.base.errors import InputError
 from tests.sources.reading import MODEL, problems_of
+from tests.texts import data, table
 
-HEAD = """import copy
-import os
-import dataclasses
-import own
-from own_site import TP, Own, base, tune
-from torchtitan.config import ParallelismConfig
-
-CLASSES
-class Wider(ParallelismConfig):
-    tensor_parallel_degree: int = 4
-
-
-class Other(Own):
-    tensor_parallel_degree: int = 4
-
-
-class Sizes:
-    tp = 4
-
-
-def pick(x, y=2):
-    if x > 2:
-        return 4
-    return y
-
-
-def llama3_run() -> Trainer.Config:
-    c = Trainer.Config(
-        model_spec=model_registry("8B"),
-        training=TrainingConfig(local_batch_size=2, seq_len=1024),
-        parallelism=ParallelismConfig(tensor_parallel_degree=2),
-    )
-    p = c.parallelism
-"""
+HEAD = data("jobs/registry-head.txt")
 TP = "p.tensor_parallel_degree"
 FOLLOWED = {
     f"{TP} = 2**2": 4,
@@ -70,45 +38,6 @@ FOLLOWED = {
     f"def inside():\n  {TP} = 4\ninside()": 4,
     "c.parallelism = ParallelismConfig(**{'tensor_parallel_degree': 4})": 4,
 }
-ASKED = [
-    f"{TP} = TP",
-    f"{TP} = own.sizes.tp",
-    f"{TP} = 2 * TP",
-    f"{TP} *= own.times",
-    f"{TP} = 2 if own.wide else 4",
-    f"{TP} = int(os.environ['SIZE'])",
-    f"{TP} = own.size()",
-    f"{TP} = min(TP, 4)",
-    f"{TP} = TP or 4",
-    f"{TP} = f'{{TP}}'",
-    f"{TP} = pick(TP)",
-    f"{TP} = {{'a': 4}}[own.name]",
-    f"a, b = own.sizes()\n{TP} = a",
-    f"if own.wide:\n  {TP} = 4",
-    f"if own.wide:\n  {TP} = 4\n  return c",
-    "if own.wide:\n  return base()",
-    f"for size in own.sizes:\n  {TP} = size",
-    f"for size in (2, 4):\n  {TP} = size\n  if own.wide:\n    break",
-    f"while own.more:\n  {TP} *= 2",
-    f"try:\n  {TP} = 4\n  own.check()\nexcept ValueError:\n  {TP} = 2",
-    f"match own.kind:\n  case 1:\n    {TP} = 4",
-    f"del {TP}",
-    "tune(c)",
-    "tune(p)",
-    "own.tune(c.parallelism)",
-    "p.widen(2)",
-    "vars(p)[own.name] = 4",
-    "setattr(p, own.name, 4)",
-    "c = base(c)",
-    "c.parallelism = own.parallelism",
-    "c.parallelism = Own()",
-    "c.parallelism = Other()",
-    "c.parallelism = ParallelismConfig(4)",
-    "c.parallelism = ParallelismConfig(*own.sizes)",
-    "c.parallelism = ParallelismConfig(**own.sizes)",
-]
-
-
 ANSWERS = {"parallelism.tensor_parallel_degree": 4, "training.seq_len": 1024}
 
 
@@ -139,7 +68,9 @@ def test_what_is_followed(job_of, lines, tp):
     assert job.parallelism.tp == tp
 
 
-@pytest.mark.parametrize("lines", ASKED, ids=range(len(ASKED)))
+@pytest.mark.parametrize(
+    *table("sources/python.yaml", "what_is_not_followed_is_asked_for")
+)
 def test_what_is_not_followed_is_asked_for(job_of, lines):
     """It is neither a default nor one of the branches; the option answers."""
     problems = problems_of(job_of, "torchtitan", registry(lines), gpus=16)
