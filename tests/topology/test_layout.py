@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,12 +93,3 @@ def test_synthetic_mistakes(text, message):
 def test_synthetic_strings_are_told_from_names(text, answer):
     """Only tier:count opens a synthetic string."""
     assert is_synthetic(text) is answer
-
-
-def test_a_million_gpus():
-    """A machine of a million GPUs compiles, with every tier's domains in place."""
-    machine = read_synthetic("pod:16 block:16 rack:64 node:16 gpu:4")
-    assert machine.num_gpus == 1_048_576
-    assert [len(names) for names in machine.domain_names] == [262144, 16384, 256, 16, 1]
-    nodes = np.arange(machine.num_nodes)
-    assert np.array_equal(machine.domain_of_node[2], nodes // (64 * 16))
