@@ -129,21 +129,7 @@ LABELS = data("machines/kubernetes-labels.json")
 def fabric_query(*cliques: str, uuid: str = "50000000-0000-0000-0000-000000000005"):
     """What nvidia-smi -q prints of GPUs of these cliques, shortened."""
     gpus = "".join(
-        f"""GPU 0000000{i}:25:00.0
-    Product Name                          : NVIDIA GB200
-    Clocks Event Reasons
-        State                             : Idle
-    Fabric
-        State                             : Completed
-        Status                            : Success
-        CliqueId                          : {clique}
-        ClusterUUID                       : {uuid}
-        Health
-            Bandwidth                     : Full
-            State                         : Healthy
-    Temperature
-        State                             : 30 C
-"""
+        data("machines/fabric-gpu.txt").format(i=i, clique=clique, uuid=uuid)
         for i, clique in enumerate(cliques)
     )
     head = "==============NVSMI LOG==============\n\nTimestamp : now\n"

@@ -12,32 +12,6 @@ from tests.texts import data, table
 
 HEAD = data("jobs/registry-head.txt")
 TP = "p.tensor_parallel_degree"
-FOLLOWED = {
-    f"{TP} = 2**2": 4,
-    f"{TP} = 1 << 2": 4,
-    f"{TP} *= 2": 4,
-    f"{TP} = 4 if 3 > 2 else 8": 4,
-    f"{TP} = 2 if own.wide else 2": 2,
-    f"if 1 > 2:\n  {TP} = 4": 2,
-    f"if own.wide:\n  {TP} = 4\nelse:\n  {TP} = 4": 4,
-    "if own.wide:\n  raise ValueError": 2,
-    f"for size in (2, 8, 4):\n  {TP} = size": 4,
-    f"for name, size in [('x', 4)]:\n  {TP} = size": 4,
-    f"{TP} = {{'a': 4}}['a']": 4,
-    f"{TP} = [2, own.other][0]": 2,
-    f"sizes = [2]\nsizes.append(4)\n{TP} = sizes[-1]": 4,
-    f"a, b = 4, 8\n{TP} = a": 4,
-    "setattr(p, 'tensor_parallel_degree', 4)": 4,
-    "c = dataclasses.replace(c, parallelism=ParallelismConfig())": 1,
-    f"other = copy.deepcopy(c)\nother.parallelism.{TP[2:]} = 4": 2,
-    f"{TP} = pick(4)": 4,
-    f"{TP} = pick(1)": 2,
-    f"{TP} = int(os.environ.get('SIZE', '4'))": 4,
-    f"{TP} = Sizes.tp": 4,
-    "c.parallelism = Wider()": 4,
-    f"def inside():\n  {TP} = 4\ninside()": 4,
-    "c.parallelism = ParallelismConfig(**{'tensor_parallel_degree': 4})": 4,
-}
 ANSWERS = {"parallelism.tensor_parallel_degree": 4, "training.seq_len": 1024}
 
 
@@ -61,7 +35,7 @@ def answered(job_of, text, problems):
     raise AssertionError(problems)
 
 
-@pytest.mark.parametrize(("lines", "tp"), FOLLOWED.items(), ids=range(len(FOLLOWED)))
+@pytest.mark.parametrize(*table("sources/python.yaml", "what_is_followed"))
 def test_what_is_followed(job_of, lines, tp):
     """Where all that decides is in the file, the value is known."""
     job = job_of("torchtitan", registry(lines), gpus=16)
