@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+import yaml
 
 from placer.base.errors import InputError
 from placer.documents.recognise import recognise
@@ -28,26 +29,7 @@ SMALL = [
     ("nemo", BRIDGE_PYTHON),
 ]
 # Captured files and the format that each is read as.
-SAMPLES = {
-    "accelerate/*.yaml": "accelerate",
-    "axolotl/*.yaml": "axolotl",
-    "deepspeed/*.json": "deepspeed",
-    "deepspeed/*.sh": "megatron",
-    "gpt-neox/*.yml": "neox",
-    "hf/*.json": "hf",
-    "logs/megatron-deepspeed-arguments.log": "megatron",
-    "maxtext/**/*.yml": "maxtext",
-    "megatron-bridge/*.yaml": "nemo",
-    "megatron/*.sh": "megatron",
-    "megatron/*.yaml": "megatron",
-    "megatron/sc21/*.sh": "megatron",
-    "mlperf/tyche_ngpu512/config_*.sh": "mlperf",
-    "ms-swift/*.sh": "swift",
-    "nanotron/*.yaml": "nanotron",
-    "nemo-rl/*.yaml": "nemo-rl",
-    "torchtitan/*.*": "torchtitan",
-    "verl/*.sh": "verl",
-}
+SAMPLES = yaml.safe_load(data("sources/damaged.yaml"))
 SETTINGS = {"job.sequence": "1024", "job.micro_batch": "1", "job.micro_batches": "2"}
 
 
