@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
-from click.testing import CliRunner
 
 from placer.base.errors import InputError
 from placer.calibrate.hardware import fit_hardware
-from placer.cli.main import main
 from placer.logs.nccl_tests import Row, Table
 from placer.topology.read import read_topology
+from tests.commands import data, refusal, run
 
 NODE, NIC, EIGHT = 450e9, 50e9, 8
 SIZES = (1024, 8192, 2**28, 2**29, 2**30)
@@ -128,15 +126,12 @@ def test_the_command(tmp_path):
     ranks = "".join(f"# Rank {r} Pid {r} on host device {r} [0] X\n" for r in range(8))
     log, out = tmp_path / "x.log", tmp_path / "machine.json"
     log.write_text(ranks + HEADER + rows)
-    words = ["calibrate", str(log), "-t", "azure-ndh100-v5", "-o", str(out)]
-    result = CliRunner().invoke(main, words)
-    assert result.exit_code == 0, result.output
-    assert "node" in result.output
-    assert "fitted" in result.output
+    words = ["calibrate", log, "-t", "azure-ndh100-v5", "-o", out]
+    told = run(*words).output
+    assert "node" in told
+    assert "fitted" in told
     assert read_topology(out).tiers[0].efficiency == pytest.approx(350 / 450)
-    data = json.loads(CliRunner().invoke(main, [*words, "--format", "json"]).stdout)
-    assert data["tables"][0]["gpus"] == 8
-    assert CliRunner().invoke(main, words[:2]).exit_code == 2
-    result = CliRunner().invoke(main, [*words, "--test", "all_reduc"])
-    assert result.exit_code == 2
-    assert 'did you mean "all_reduce"' in result.output
+    assert data(*words)["tables"][0]["gpus"] == 8
+    refusal(*words[:2])
+    told = refusal(*words, "--test", "all_reduc")
+    assert 'did you mean "all_reduce"' in told

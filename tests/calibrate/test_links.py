@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from placer.base.errors import InputError
 from placer.calibrate.fit import calibrate
 from placer.calibrate.links import LinkFit, fit_links, with_efficiencies
 from placer.calibrate.measurements import Measurements, decode_measurements, timed
-from placer.cli.main import main
 from placer.cost.step import StepModel
 from placer.documents import parse_document
 from placer.job.pace import compute_at
 from placer.placement.baselines import baseline
 from placer.topology.read import read_topology
+from tests.commands import data, refusal, run
 
 HEAD = """\
 format: placer/measurements
@@ -125,24 +123,20 @@ def test_the_command_writes_the_machine(tmp_path: Path) -> None:
     """A compute line, tiers, points; ``-o`` serves as ``-t``, JSON has the same."""
     source, machine = tmp_path / "m.yaml", tmp_path / "machine.json"
     source.write_text(file_of(steps(40e-3, cluster=0.2)))
-    command = ["calibrate", "--links", str(source)]
-    text = CliRunner().invoke(main, [*command, "-o", str(machine)])
-    assert text.exit_code == 0, text.output
+    text = run("calibrate", "--links", source, "-o", machine)
     assert text.stdout.startswith("compute: {tflops_per_gpu: ")
     assert "efficiency of cluster" in text.stdout
     assert "each point from the others: rms error" in text.stdout
-    data = json.loads(CliRunner().invoke(main, [*command, "--format", "json"]).stdout)
-    after = {one["tier"]: one["efficiency"] for one in data["tiers"]}
+    found = data("calibrate", "--links", source)
+    after = {one["tier"]: one["efficiency"] for one in found["tiers"]}
     tiers = {one.name: one.efficiency for one in read_topology(str(machine)).tiers}
     assert tiers == pytest.approx(after)
-    assert len(data["points"]) == len(LAYOUTS)
+    assert len(found["points"]) == len(LAYOUTS)
 
 
 def test_links_are_of_points(tmp_path: Path) -> None:
     """A log is of one layout and tells nothing of links."""
     log = tmp_path / "run.out"
     log.write_text(" iteration  2/ 9 | elapsed time per iteration (ms): 1311.0 |\n")
-    command = ["calibrate", "--links", f"megatron-log:{log}"]
-    done = CliRunner().invoke(main, [*command, "-t", "nvl72", "-j", "quickstart"])
-    assert done.exit_code == 2
-    assert "--links needs a file of points" in done.output
+    words = ("--links", f"megatron-log:{log}", "-t", "nvl72", "-j", "quickstart")
+    assert "--links needs a file of points" in refusal("calibrate", *words)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from click.testing import CliRunner
 
 from placer.base.errors import InputError
 from placer.calibrate.measurements import read_measurements
-from placer.cli.main import main
 from placer.job.read import read_job
+from tests.commands import data, refusal, run
 
+MACHINE = ("-t", "node:1 gpu:8")
 JOB = """format: placer/job
 version: 1
 name: small
@@ -45,55 +43,45 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run(*words):
-    return CliRunner().invoke(main, ["calibrate", *map(str, words)])
-
-
 def test_a_log_gives_compute_times(folder):
     """5 micro-batch times and the bubble's are 1 s, less what is exposed or fixed."""
-    machine = ("-t", "node:1 gpu:8")
-    result = run(folder / "run.out", "-j", folder / "job.yaml", *machine)
-    assert result.exit_code == 0, result.output
-    assert "median of 5 steps" in result.output
-    words = (folder / "run.out", "-j", folder / "job.yaml", *machine, "-q")
-    data = json.loads(run(*words, "--format", "json").stdout)
-    assert data["compute"]["micro_batch_time_s"] == pytest.approx(
-        0.2 - 0.06 / 5, rel=0.02
-    )
+    words = ("calibrate", folder / "run.out", "-j", folder / "job.yaml", *MACHINE)
+    assert "median of 5 steps" in run(*words).output
+    found = data(*words, "-q")["compute"]["micro_batch_time_s"]
+    assert found == pytest.approx(0.2 - 0.06 / 5, rel=0.02)
 
 
 def test_a_logged_rate_is_told_beside_ours(folder):
     """Frameworks count attention otherwise: the step is taken, the rate only shown."""
     text = log().replace("global batch", "TFLOPs: 12.50 | global batch")
     (folder / "run.out").write_text(text)
-    result = run(folder / "run.out", "-j", folder / "job.yaml", "-t", "node:1 gpu:8")
-    assert "12.5 TFLOP/s a GPU logged, " in result.output
-    assert "with full attention" in result.output
+    words = (folder / "run.out", "-j", folder / "job.yaml", *MACHINE)
+    told = run("calibrate", *words).output
+    assert "12.5 TFLOP/s a GPU logged, " in told
+    assert "with full attention" in told
 
 
 def test_the_job_may_be_a_script(folder):
     """Its compute time is what is asked for, so nobody need give one."""
     script = folder / "pretrain.sh"
     script.write_text(ARGUMENTS)
-    result = run(folder / "run.out", "-j", script, "-t", "node:1 gpu:8")
-    assert result.exit_code == 0, result.output
+    result = run("calibrate", folder / "run.out", "-j", script, *MACHINE)
     assert result.stdout.startswith("compute: {micro_batch_time:")
 
 
 def test_a_log_of_another_batch_is_refused(folder):
     """With both numbers."""
     (folder / "run.out").write_text(log(batch=16))
-    result = run(folder / "run.out", "-j", folder / "job.yaml", "-t", "node:1 gpu:8")
-    assert result.exit_code == 2
-    assert "the log has 16 sequences of a step, the job 8" in result.output
+    words = (folder / "run.out", "-j", folder / "job.yaml", *MACHINE)
+    told = refusal("calibrate", *words)
+    assert "the log has 16 sequences of a step, the job 8" in told
 
 
 def test_logs_need_what_ran(folder):
     """The machine and the job, by their options."""
-    result = run(folder / "run.out")
-    assert result.exit_code == 2
-    assert "-t" in result.output
-    assert "-j" in result.output
+    told = refusal("calibrate", folder / "run.out")
+    assert "-t" in told
+    assert "-j" in told
 
 
 def test_a_point_may_be_a_log(folder):

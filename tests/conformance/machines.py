@@ -91,7 +91,10 @@ def varied(hosts: list[Host], seed: int) -> list[Host]:
 
 
 def job(
-    require: dict[str, str] | None = None, launcher: str = "free", **sizes: object
+    require: dict[str, str] | None = None,
+    launcher: str = "free",
+    weights: dict[str, float] | None = None,
+    **sizes: object,
 ) -> Job:
     """A job with weights; ``sizes`` are those of `Parallelism`."""
     sizes.setdefault("etp", sizes.get("tp", 1))
@@ -100,7 +103,7 @@ def job(
         Parallelism(**sizes),
         require=require or {},
         launcher=launcher,
-        weights=WEIGHTS,
+        weights=weights or WEIGHTS,
     )
 
 

@@ -14,6 +14,7 @@ from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.documents.scalars import kind_of, raw
 from placer.documents.tree import MAX_TEXT
+from tests.texts import table
 
 
 def written(value):
@@ -112,66 +113,18 @@ def test_places_are_one_based_lines_and_columns():
         assert place(("bc", 9, "x")) == place(("bc",)) == (2, 9)
 
 
-HOSTILE = [
-    ("x.yaml", "a: ^&x 1", "anchors"),
-    ("x.yaml", "a: ^&x [1]\nb: *x", "anchors"),
-    ("x.yaml", "a: ^&x {b: 1}", "anchors"),
-    ("x.yaml", "a: ^*x", "aliases"),
-    ("x.yaml", "b:\n  ^<<: {a: 1}", "merge keys"),
-    ("x.yaml", "a: ^!!python/object/apply:os.system [ls]", "!!python/object/apply"),
-    ("x.yaml", "a: ^!!python/name:os.system", "the tag !!python/name"),
-    ("x.yaml", "a: ^!!binary aGk=", "the tag !!binary"),
-    ("x.yaml", "a: ^!!set {b, c}", "the tag !!set"),
-    ("x.yaml", "a: ^!mine b", "the tag !mine"),
-    ("x.yaml", "a: !!int 5\nb: !!str 5\n^b: 1", "duplicate key"),
-    ("x.yaml", "a: ! no\nb: |\n  x\n^a: 1", "duplicate key"),
-    ("x.yaml", "a: ^!!seq {b: c}", "the tag !!seq"),
-    ("x.yaml", "? ^[a, b]\n: c", "list cannot be a key"),
-    ("x.yaml", "? ^{a: b}\n: c", "mapping cannot be a key"),
-    ("x.yaml", "a: 1\n^---\nb: 2", "more than one YAML document"),
-    ("x.yaml", "a: 1\nb: x^\x07y", "control character U+0007"),
-    ("x.yaml", "a: ^\u202eb", "control character U+202E"),
-    ("x.yaml", "a: b: c", "not YAML: mapping values are not allowed"),
-    ("x.yaml", "a: [1, 2", "not YAML"),
-    ("x.yaml", "a:\n\t- b", "not YAML"),
-    ("x.yaml", "a: ^@b", "not YAML: found character that cannot start"),
-    ("x.yaml", "^", "the file is empty"),
-    ("x.yaml", "# nothing\n", "the file is empty"),
-    ("x.yaml", "^- a\n", "expected a mapping (key: value), got a list"),
-    ("x.yaml", "^text", 'expected a mapping (key: value), got "text"'),
-    ("x.yaml", "a: 1\n^a: 2", 'duplicate key "a"'),
-    ("x.yaml", "{a: 1, ^a: {b: 2}}", 'duplicate key "a"'),
-    ("x.yaml", "^1: a", "the key 1 is read as a number"),
-    ("x.yaml", "^no: a", "the key no is read as a boolean"),
-    ("x.yaml", "^~: a", "the key ~ is read as a null"),
-    ("x.yaml", '^"a\\eb": 1', "control character in the key"),
+# Texts that are long.
+LONG = [
     ("x.yaml", "a: ^" + "b" * (MAX_TEXT + 1), "text longer than"),
     ("x.yaml", "[" * 32 + "^" + "[" * 900, "nested deeper than 32 levels"),
     ("x.yaml", "[" * 10_000, "nested deeper than 32 levels"),
     ("x.yaml", "- " * 32 + "^- " + "- " * 10_000, "nested deeper than 32 levels"),
     ("x.json", "[" * 32 + "^" + "[" * 10_000, "nested deeper than 32 levels"),
-    ("x.json", '{"a":1,\n^"a":2}', 'duplicate key "a"'),
-    ("x.json", '{"a":^NaN}', 'expected a value, got "N"'),
-    ("x.json", '{"a":^Infinity}', "expected a value"),
-    ("x.json", '{"a":^01}', "expected a value"),
-    ("x.json", '{"a":1,^}', 'expected a key, got "}"'),
-    ("x.json", '{"a":[1,^]}', 'expected a value, got "]"'),
-    ("x.json", '{"a":[1^}', 'expected a comma or "]"'),
-    ("x.json", '{"a" ^1}', "expected a colon"),
-    ("x.json", "{^a: 1}", 'expected a key or "}"'),
-    ("x.json", "{^1: 1}", 'expected a key or "}"'),
-    ("x.json", '{"a":1} ^x', "expected the end of the file"),
-    ("x.json", '{"a":1}\n^{}', "expected the end of the file"),
-    ("x.json", '{"a":1^', 'expected a comma or "}", got the end of the file'),
-    ("x.json", '{"a": ^"b\nc"}', "expected a value"),
-    ("x.json", '{"a": ^"\\q"}', "invalid escape"),
-    ("x.json", '{"a":^\x00}', "got a control character"),
-    ("x.json", "^// no\n{}", "expected a value"),
-    ("x.json", "^", "expected a value, got the end of the file"),
 ]
+COLUMNS, TEXTS = table("document/hostile.yaml", "texts")
 
 
-@pytest.mark.parametrize(("source", "marked", "fragment"), HOSTILE)
+@pytest.mark.parametrize(COLUMNS, [*TEXTS, *LONG])
 def test_hostile_text_is_refused_in_its_place(source, marked, fragment):
     """Each trick of the notation is an InputError with line and column."""
     with pytest.raises(InputError) as caught:

@@ -17,6 +17,7 @@ from placer.emit import emit
 from placer.job.axes import Parallelism
 from placer.job.read_axes import pipeline_groups_agree
 from tests.emit.readback import CONTIGUOUS, FREE, array_of, plan_of
+from tests.texts import table
 
 Groups = set[tuple[int, ...]]
 
@@ -125,17 +126,7 @@ def test_groups_are_the_plan_s(
         assert found[kind] == set(map(tuple, axes.ranks_of_group[kind].tolist())), kind
 
 
-@pytest.mark.parametrize(
-    ("order", "ranks", "sizes", "reason"),
-    [
-        ("tp-cp-ep-dp-pp", 2, {}, "needs the sizes of the axes"),
-        ("dp-tp-cp-ep-pp", 4, {"tp": 2, "dp": 2}, "place the job in one of the two"),
-        ("tp-cp-ep-pp-dp", 4, {"pp": 2, "dp": 2, "ep": 2}, "other pipeline groups"),
-        ("tp-cp-ep-dp-pp", 2, {"dp": 2, "vp": 2}, "virtual stages with pp > 1 only"),
-        ("tp-cp-ep-dp-pp", 2, {"dp": 2, "ep": 3}, "does not divide"),
-        ("tp-cp-ep-dp-pp", 2, {"dp": 3}, "is 3, the plan has 2 ranks"),
-    ],
-)
+@pytest.mark.parametrize(*table("emit/frameworks.yaml", "megatron_refuses"))
 def test_refusals(order: str, ranks: int, sizes: dict[str, int], reason: str) -> None:
     """What Megatron-LM cannot be told is refused, with the reason."""
     plan = plan_of([(f"n{rank}", 0) for rank in range(ranks)], **sizes)

@@ -1,8 +1,8 @@
 """Requests for a next allocation, by hand and against what the schedulers know.
 
 An API server drops fields that a definition lacks in silence, and no scheduler says
-that it does not know an annotation. So the names that requests use are written down
-here, each list from the file beside it.
+that it does not know an annotation. So the names that requests use are in a table, each
+list with the file that it is from.
 """
 
 import json
@@ -23,64 +23,11 @@ from placer.emit.nodes import nodes_of
 from placer.placement.plan import Plan
 from tests.emit.readback import plan_of
 from tests.emit.tiered import tiered, tiered_plans
+from tests.texts import data
 
-HEAD = {"apiVersion": str, "kind": str, "metadata": {"name": str}}
-# https://github.com/volcano-sh/volcano/blob/ed72c7c8/config/crd/volcano/bases/
-# batch.volcano.sh_jobs.yaml and topology.volcano.sh_hypernodes.yaml
-WITHIN = {"mode": str, "highestTierAllowed": int, "highestTierName": str}
-PARTITIONS = {
-    "totalPartitions": int,
-    "partitionSize": int,
-    "minPartitions": int,
-    "networkTopology": WITHIN,
-}
-TASK = {"name": str, "replicas": int, "minAvailable": int, "template": dict}
-JOB = {
-    "schedulerName": str,
-    "minAvailable": int,
-    "queue": str,
-    "networkTopology": WITHIN,
-    "tasks": [{**TASK, "partitionPolicy": PARTITIONS}],
-}
-MEMBER = {"type": str, "selector": {"exactMatch": {"name": str}}}
-HYPER_NODE = {"tier": int, "tierName": str, "members": [MEMBER]}
-# https://github.com/ai-dynamo/grove/blob/fcc3b3bb/operator/api/core/v1alpha1/crds/
-# grove.io_podcliquesets.yaml
-PACKED = {"topologyName": str, "pack": {"required": str, "preferred": str}}
-CLIQUE = {"roleName": str, "replicas": int, "minAvailable": int, "podSpec": dict}
-GROUP = {"name": str, "cliqueNames": [str], "replicas": int, "minAvailable": int}
-CLIQUE_SET = {
-    "replicas": int,
-    "template": {
-        "topologyConstraint": PACKED,
-        "cliques": [{"name": str, "spec": CLIQUE, "topologyConstraint": PACKED}],
-        "podCliqueScalingGroups": [{**GROUP, "topologyConstraint": PACKED}],
-    },
-}
-KINDS: dict[tuple[str, str], Any] = {
-    ("batch.volcano.sh/v1alpha1", "Job"): JOB,
-    ("topology.volcano.sh/v1alpha1", "HyperNode"): HYPER_NODE,
-    ("grove.io/v1alpha1", "PodCliqueSet"): CLIQUE_SET,
-}
-ANNOTATIONS = {
-    # https://github.com/kubernetes-sigs/kueue/blob/ff69552e/apis/kueue/v1beta2/
-    # topology_types.go
-    "kueue-request": {
-        "kueue.x-k8s.io/podset-required-topology",
-        "kueue.x-k8s.io/podset-unconstrained-topology",
-        "kueue.x-k8s.io/podset-slice-required-topology",
-        "kueue.x-k8s.io/podset-slice-size",
-        "kueue.x-k8s.io/podset-slice-required-topology-constraints",
-    },
-    # https://github.com/kai-scheduler/KAI-Scheduler/blob/d5bc503a/pkg/podgrouper/
-    # podgrouper/plugins/constants/constants.go
-    "kai-request": {
-        "kai.scheduler/topology",
-        "kai.scheduler/topology-required-placement",
-        "kai.scheduler/segment-size",
-        "kai.scheduler/segment-topology-required-placement",
-    },
-}
+KNOWN: dict[str, Any] = yaml.safe_load(data("emit/schedulers.yaml"))
+HEAD = {"apiVersion": "text", "kind": "text", "metadata": {"name": "text"}}
+KINDS = {str: "text", int: "integer", dict: "mapping"}
 
 
 def strangers(known: Any, value: Any, at: str = "") -> list[str]:
@@ -97,7 +44,7 @@ def strangers(known: Any, value: Any, at: str = "") -> list[str]:
         ]
     if isinstance(known, list) and isinstance(value, list):
         return [path for v in value for path in strangers(known[0], v, f"{at}[]")]
-    return [] if isinstance(known, type) and type(value) is known else [at]
+    return [] if KINDS.get(type(value)) == known else [at]
 
 
 def options(plan: Plan) -> dict[str, str]:
@@ -119,7 +66,7 @@ def annotations(plan: Plan, format: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in yaml.safe_load(emit(plan, format)).values():
         found |= part["metadata"]["annotations"]
-    assert set(found) <= ANNOTATIONS[format]
+    assert set(found) <= {*KNOWN[format]}
     assert all(isinstance(value, str) for value in found.values())
     return {re.sub("^.*/(podset-)?", "", key): value for key, value in found.items()}
 
@@ -128,7 +75,7 @@ def objects(plan: Plan, format: str) -> list[Any]:
     """What an API server is given, of which its definitions know every field."""
     found = list(yaml.safe_load_all(emit(plan, format)))
     for item in found:
-        spec = KINDS[item["apiVersion"], item["kind"]]
+        spec = KNOWN[f"{item['apiVersion']} {item['kind']}"]
         assert strangers({**HEAD, "spec": spec}, item) == []
     return found
 

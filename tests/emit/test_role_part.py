@@ -15,20 +15,12 @@ from placer.base.errors import InputError
 from placer.emit.role_part import role_part
 from tests.commands import run
 from tests.emit.readback import OF_PLANS
+from tests.texts import data
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
-WORKLOAD = """
-format: placer/workload
-version: 1
-name: rl
-roles:
-  - {name: trainer, job: {parallelism: {tp: 2, pp: 2, order: tp-pp-dp}}}
-  - {name: rollout, instances: 2, job: {parallelism: {tp: 4}}}
-transfers:
-  - {from: trainer, to: rollout, bytes: 1GB, every: 2}
-"""
+WORKLOAD = data("jobs/workload-roles.yaml")
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from placer.emit import emit
 from placer.job.axes import Parallelism
 from placer.placement.plan import Plan
 from tests.emit.readback import CONTIGUOUS, FREE, array_of, plan_of
+from tests.texts import table
 
 DEGREES = {
     "data_parallel_replicate_degree": "replicate",
@@ -90,22 +91,13 @@ def test_meshes(sizes: dict[str, int], ep: int) -> None:
         assert along(sparse, 1, 2) == groups(axes, "edp")
 
 
-@pytest.mark.parametrize(
-    ("mode", "degrees", "said"),
-    [
-        ({"sharding": "hsdp", "shard_size": 2}, ("2", "2"), ""),
-        ({"sharding": "zero3"}, ("1", "4"), ""),
-        ({"sharding": "ddp"}, ("4", "1"), ""),
-        ({"sharding": "zero1"}, ("1", "4"), "sharding is zero1"),
-        (None, ("1", "4"), "sharding is not in it"),
-    ],
-)
-def test_sharding(mode: object, degrees: tuple[str, str], said: str) -> None:
+@pytest.mark.parametrize(*table("emit/frameworks.yaml", "torchtitan_shards"))
+def test_sharding(mode: object, degrees: list[str], said: str) -> None:
     """Replicas and shards are the job's; what torchtitan lacks is said."""
     text = emit(plan_with(mode=mode, tp=2, dp=4), "torchtitan")
     found = flags(text)
     names = ("data_parallel_replicate_degree", "data_parallel_shard_degree")
-    assert tuple(found[name] for name in names) == degrees
+    assert [found[name] for name in names] == degrees
     assert (said in text) if said else ("# The plan's" not in text)
     assert "fsdp_reshard_after_forward" not in found
 

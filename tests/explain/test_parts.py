@@ -14,29 +14,10 @@ from placer.explain.group_cost import GroupCosts
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import inputs_of
 from placer.report.subject_text import subjects_text
+from tests.texts import data
 
 MACHINE = "rack:2 node:3 gpu:4"
-WORKLOAD = """
-format: placer/workload
-version: 1
-name: rl
-roles:
-  - name: trainer
-    job:
-      parallelism: {tp: 2, pp: 2, dp: 2}
-      model: {layers: 4, hidden: 64, ffn: 128, heads: 4, kv_heads: 4, vocab: 512}
-      sequence: 128
-      micro_batches: 4
-      compute: {micro_batch_time: 10ms}
-  - name: rollout
-    instances: 3
-    job:
-      parallelism: {tp: 4}
-      groups:
-        - {name: talk, collective: all_reduce, bytes: 1MB, ranks: [[0, 1, 2, 3]]}
-transfers:
-  - {from: trainer, to: rollout, bytes: 8GB}
-"""
+WORKLOAD = data("jobs/workload.yaml")
 
 
 @pytest.fixture(scope="module")

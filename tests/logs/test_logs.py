@@ -23,6 +23,7 @@ from placer.logs.training import (
     read_torchtitan,
 )
 from tests.readers.test_fuzz import mutated
+from tests.texts import data
 
 
 def iteration(number, ms, batch=64, skipped=0, prefix=" "):
@@ -33,22 +34,7 @@ def iteration(number, ms, batch=64, skipped=0, prefix=" "):
     )
 
 
-MEGATRON = "\n".join(
-    [
-        iteration(1, 9000.0),
-        iteration(2, 1000.0),
-        iteration(3, 1010.0, prefix="vm-7: \x1b[32m"),
-        iteration(3, 1010.0),
-        " validation loss at iteration 3 | lm loss value: 1.0 |",
-        iteration(4, 5000.0),
-        iteration(5, 7000.0, skipped=1),
-        iteration(6, 1020.0),
-        "saving checkpoint at iteration 6 to x",
-        iteration(7, 2000.0),
-        iteration(8, 990.0),
-        iteration(9, 1000.0),
-    ]
-)
+MEGATRON = data("logs/megatron.log")
 
 
 def event(key, value, **metadata):
@@ -56,53 +42,10 @@ def event(key, value, **metadata):
     return f"0: :::MLLOG {json.dumps(body)}"
 
 
-MLPERF = "\n".join(
-    [
-        event("global_batch_size", 64),
-        event("gradient_accumulation_steps", 8.0),
-        event("max_sequence_length", 2048),
-        event("tracked_stats", {"train_step_time": 9.0}, step=64),
-        event("tracked_stats", {"train_step_time": 2.0}, step=128),
-        event("tracked_stats", {"train_step_time": 2.0}, step=128),
-        event("tracked_stats", {"train_step_time": 2.2}, step=192),
-        event("tracked_stats", {"train_step_time": 4.0}),
-        event("eval_start", None),
-        event("tracked_stats", {"validation_step_time": 1.0}, step=64),
-        event("tracked_stats", {"train_step_time": 8.0}, step=256),
-        event("tracked_stats", {"train_step_time": 2.1}, step=320),
-        ":::MLLOG {cut",
-    ]
-)
-AMD = "\n".join(
-    [event("global_batch_size", 32)]
-    + [
-        event("tracked_stats", {"throughput": x}, step=i + 1)
-        for i, x in enumerate((9, 16, 16))
-    ]
-)
-TORCHTITAN = "\n".join(
-    f"[rank0]:2026-01-01 - root - INFO - \x1b[31mstep: {n:2d}  \x1b[32mloss: 8.1  "
-    f"memory: 40.1GiB(50%)  tps: {tps:,}  tflops: 41.2  mfu: 4.1%\x1b[39m"
-    for n, tps in ((1, 100), (10, 2_048), (20, 2_000), (30, 2_100))
-)
-NCCL = """# nccl-tests version 2.13.9
-# Collective test starting: all_gather_perf
-# Using devices
-# Rank  0 Group  0 Pid  1 on  node1 device  0 [0000:07:00] H100
-# Rank  1 Group  0 Pid  2 on  node1 device  1 [0000:0b:00] H100
-# Rank  2 Group  0 Pid  3 on  node2 device  0 [0000:07:00] H100
-# Rank  3 Group  0 Pid  4 on  node2 device  1 [0000:0b:00] H100
-#
-#                       out-of-place            in-place
-#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong
-#   (B) (elements)            (us) (GB/s) (GB/s)       (us) (GB/s) (GB/s)
-   0       0 float    none    -1   9.0   0.00   0.00     0   9.0  0.00  0.00   0
-node1:12:12 [0] NCCL INFO Launch mode
-   1024   64  float    none    -1  20.0   0.05   0.04    0  21.0  0.05   0.04  0
- 268435456 16777216 float none -1 6711 40.00 30.00   0   6700 40.07  30.05   0
- 536870912 33554432 float        13422 40.00 30.00   0   6700 40.07  30.05   0
-# Avg bus bandwidth    : 12.3
-"""
+MLPERF = data("logs/mlperf.log")
+AMD = data("logs/amd.log")
+TORCHTITAN = data("logs/torchtitan.log")
+NCCL = data("logs/nccl-tests.log")
 
 
 def test_steps_that_count():

@@ -26,16 +26,7 @@ if TYPE_CHECKING:
 H100 = "dgx-h100-4x8"
 GB200 = "azure-gb200-mlperf-v6"
 # Two islands of four GPUs a node.
-HIVES = """\
-format: placer/topology
-version: 1
-name: xgmi
-tiers:
-  - {name: hive, size: 4, bandwidth: 150GB/s, latency: 1us, scale_up: true}
-  - {name: node, size: 2, bandwidth: 20GB/s, latency: 3us}
-  - {name: cluster, bandwidth: 25GB/s, latency: 5us}
-layout: "cluster:1 node:1"
-"""
+HIVES = data("machines/hives.yaml")
 
 TREE = data("machines/tree.conf")
 TWO_SPINES = data("machines/two-spines.conf")
@@ -138,21 +129,7 @@ LABELS = data("machines/kubernetes-labels.json")
 def fabric_query(*cliques: str, uuid: str = "50000000-0000-0000-0000-000000000005"):
     """What nvidia-smi -q prints of GPUs of these cliques, shortened."""
     gpus = "".join(
-        f"""GPU 0000000{i}:25:00.0
-    Product Name                          : NVIDIA GB200
-    Clocks Event Reasons
-        State                             : Idle
-    Fabric
-        State                             : Completed
-        Status                            : Success
-        CliqueId                          : {clique}
-        ClusterUUID                       : {uuid}
-        Health
-            Bandwidth                     : Full
-            State                         : Healthy
-    Temperature
-        State                             : 30 C
-"""
+        data("machines/fabric-gpu.txt").format(i=i, clique=clique, uuid=uuid)
         for i, clique in enumerate(cliques)
     )
     head = "==============NVSMI LOG==============\n\nTimestamp : now\n"
@@ -173,13 +150,7 @@ MATRIX = data("machines/topo-m.txt")
 GLUED = data("machines/topo-m-glued.txt")
 MATRICES = labelled({"n1": MATRIX, "n2": MATRIX})
 # GPUs whose NUMA nodes stand in a column of their own.
-NEAR = (
-    "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
-    "GPU0\t X \tNV18\tPIX\tSYS\t0-7\t0\t\tN/A\n"
-    "GPU1\tNV18\t X \tSYS\tPIX\t8-15\t1\t\tN/A\n"
-    "NIC0\tPIX\tSYS\t X \tSYS\t\t\t\t\nNIC1\tSYS\tPIX\tSYS\t X \t\t\t\t\n"
-    "\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n"
-)
+NEAR = data("machines/topo-m-near.txt")
 
 
 def matrix(*rows: str) -> str:
@@ -227,17 +198,7 @@ def halves(a: int, b: int) -> bool:
 
 
 LINK_TYPES = labelled({f"n{i}": link_types(4, all_joined) for i in (1, 2)})
-LINK_TYPES_JSON = json.dumps(
-    {
-        **{f"card{i}": {"(Topology) Numa Node": "0"} for i in range(3)},
-        "system": {
-            f"(Topology) {what} between DRM devices {pair}": value
-            for what, value in (("Hops", "1"), ("Link type", "XGMI"))
-            for pair in ("0 and 1", "0 and 2", "1 and 2")
-        },
-    },
-    indent=1,
-)
+LINK_TYPES_JSON = data("machines/rocm-smi.json")
 LINK_TYPES_OF_AMD_SMI = data("machines/amd-smi.txt")
 XML = data("machines/nccl.xml")
 
@@ -340,15 +301,8 @@ def rail_fabric(
     return fabric
 
 
-SLURM_CONF = """\
-ClusterName=c1
-NodeName=DEFAULT State=UNKNOWN Gres=gpu:nvidia_h200:8 CPUs=112
-NodeName=n[1-8] \\
-RealMemory=2000000   # all of them
-NodeName=cpu1 Gres=(null)
-PartitionName=batch Nodes=ALL Default=YES
-"""
-SLURM_NODES = "NodeName=n1 Gres=gpu:h100:8\nNodeName=n2 Gres=gpu:h100:8\n"
+SLURM_CONF = data("machines/slurm.conf")
+SLURM_NODES = data("machines/slurm-nodes.conf")
 TEXTS = {
     "slurm-nodes": SLURM_NODES,
     "probe": PROBES,

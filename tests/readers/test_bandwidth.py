@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from placer.formats.machines.clusters import clusters_of
 from placer.formats.machines.registry import read
-from tests.readers import cases
-from tests.readers.cases import machine_of, nodes_of_domains, refusal
+from tests.readers.cases import refusal
 
 
 def matrix(unit, names, speed):
@@ -21,25 +20,6 @@ def matrix(unit, names, speed):
         for i, a in enumerate(names)
     ]
     return "\n".join([",".join([unit, *names]), *rows]) + "\n"
-
-
-def test_matrix_of_gpus(tmp_path):
-    """Names host:GPU give GPUs a node and the bandwidth inside the node.
-
-    Three hosts of two GPUs; 450 inside, 100 between the first two, 25 to the third.
-    """
-    names = [f"h{i}:{g}" for i in range(3) for g in range(2)]
-
-    def speed(a, b):
-        if a // 2 == b // 2:
-            return 450
-        return 25 if 2 in (a // 2, b // 2) else 100
-
-    text = matrix("GB/s per GPU", names, speed)
-    machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
-    assert machine.gpus_of_node.tolist() == [2, 2, 2]
-    assert [tier.bandwidth for tier in machine.tiers] == [450e9, 100e9, 25e9]
-    assert nodes_of_domains(machine, "group-1") == {"g1": ["h0", "h1"], "g2": ["h2"]}
 
 
 def test_bits_and_noise():

@@ -51,20 +51,6 @@ def test_round_trip(tmp_path, name):
     assert again.scheduler == machine.scheduler == FORMATS[name].scheduler
 
 
-def test_without_hardware_the_usual_hosts_are_assumed(tmp_path):
-    """Figures are those of H100 hosts, and what is assumed names its options."""
-    machine = placer.read_topology(written(tmp_path, cases.TREE))
-    kind = placer.read_topology("dgx-h100-32x8")
-    assert machine.num_gpus == 8 * 8
-    assert [t.bandwidth for t in machine.tiers[:2]] == [t.bandwidth for t in kind.tiers]
-    told = {each.key: (each.value, each.option) for each in machine.assumed}
-    assert told == {
-        "hardware": ("H100", "--gpu NAME"),
-        "gpus_per_node": (8, "--gpus-per-node N"),
-        "oversubscription": (1, "--oversubscription spine=N"),
-    }
-
-
 def test_hardware_by_place_in_the_tree(tmp_path):
     """Leaves take the innermost scale-out tier, the whole machine the outermost.
 
@@ -86,13 +72,6 @@ def test_hardware_by_place_in_the_tree(tmp_path):
     assert two_levels.tiers[2].oversubscription == 7
 
 
-@pytest.mark.parametrize(*table("readers/machine.yaml", "hardware_that_does_not_fit"))
-def test_hardware_that_does_not_fit(tmp_path, hardware, message):
-    """Hardware without the links that the sources need is refused."""
-    problem = problem_of(machine_of, tmp_path, cases.TREE, hardware=hardware)
-    assert message in problem.message
-
-
 def test_uplinks_of_the_user(tmp_path):
     """A ratio replaces the hardware's at one tier, and the sources say so."""
     given = {"hardware": "dgx-h100-32x8", "oversubscription": {"spine": 3}}
@@ -100,29 +79,6 @@ def test_uplinks_of_the_user(tmp_path):
     assert {t.name: t.oversubscription for t in machine.tiers}["spine"] == 3
     assert {t.oversubscription for t in machine.tiers if t.name != "spine"} == {1}
     assert "tier spine: oversubscription 3, as given" in machine.sources
-
-
-@pytest.mark.parametrize(
-    ("ratios", "message"),
-    [
-        ({"spin": 2}, "there is no tier spin above node"),
-        ({"node": 2}, "there is no tier node above node"),
-        ({"spine": 0}, "spine: expected more than 0, got 0"),
-        ({"spine": float("nan")}, "spine: expected more than 0, got nan"),
-    ],
-)
-def test_uplinks_that_cannot_be(tmp_path, ratios, message):
-    """A tier that is not there, and a ratio that is none, are refused."""
-    given = {"hardware": "dgx-h100-32x8", "oversubscription": ratios}
-    assert problem_of(machine_of, tmp_path, cases.TREE, **given).message == message
-
-
-@pytest.mark.parametrize("name", ["nvl72", "rack:2 node:3 gpu:4"])
-def test_old_sources_read_as_before(name):
-    """Presets and synthetic strings need nothing new."""
-    from placer.topology.read import read_topology
-
-    assert placer.read_topology(name).sha256 == read_topology(name).sha256
 
 
 @pytest.mark.parametrize(*table("readers/machine.yaml", "sources_that_are_refused"))
@@ -140,14 +96,6 @@ def test_problems_of_all_sources_at_once(tmp_path):
     with pytest.raises(InputError) as caught:
         machine_of(tmp_path, "SwitchName=a Foo=1\n", cases.AWS.replace("]", "", 1))
     assert len({problem.source for problem in caught.value.problems}) == 2
-
-
-@pytest.mark.parametrize("name", ["", "a\nb", "\x1b[4m"])
-def test_bad_machine_names(tmp_path, name):
-    """A name that a topology file could not hold is refused."""
-    source = written(tmp_path, cases.TREE)
-    options = {"hardware": cases.H100, "name": name}
-    assert problem_of(placer.read_topology, source, **options).key == "name"
 
 
 def test_warnings_in_the_library(tmp_path):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import yaml
 
 from placer.api.explain import explain as explain_plan
 from placer.base.units import format_seconds
@@ -22,6 +23,7 @@ from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import random_case
 from tests.explain.test_facts import JOB, swapped
 from tests.marks import slow
+from tests.texts import data, table
 
 # Each stage has GPUs of its own, one after another.
 BY_STAGE = np.argsort(np.argsort(JOB.parallelism.coordinates["pp"], kind="stable"))
@@ -186,37 +188,7 @@ def test_everything_is_said(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"{worst['axis']} adds {format_seconds(worst['exposed_s'])}" in words
 
 
-GROUP = {
-    "axis": "tp",
-    "group": 0,
-    "groups": 4,
-    "ranks": [0, 1],
-    "common_tier": "node",
-    "members": {"n0": 2},
-    "nics": 2,
-    "slowest_node": "n0",
-    "bandwidth_factor": 1.0,
-    "bandwidth": {"node": 400e9},
-    "operation": "one collective",
-    "seconds": 2e-3,
-    "fastest_s": 1e-3,
-    "slowest_s": 2e-3,
-    "as_slow": 1,
-    "exposed_axis": "tp",
-    "exposed_s": 8e-3,
-    "alone_s": 4e-3,
-    "bytes_by_tier": {"node": 5e6},
-    "links": [],
-}
-LINK = {
-    "tier": "rack",
-    "domain": "r1",
-    "direction": "up",
-    "bandwidth": 50e9,
-    "bytes": 2e6,
-    "busy_s": 3e-3,
-    "share": 0.25,
-}
+KNOWN = yaml.safe_load(data("report/explain.yaml"))
 
 
 def of_group(
@@ -231,7 +203,7 @@ def of_group(
         "objective": "time",
         "value": 1.0,
         "proved": proved,
-        "subjects": [{"facts": GROUP | changed, "exchanges": kinds}],
+        "subjects": [{"facts": KNOWN["group"] | changed, "exchanges": kinds}],
     }
     return words(subjects_text(explained, ["node", "rack"], 1, period=period))
 
@@ -239,7 +211,7 @@ def of_group(
 @pytest.mark.parametrize("period", ["step", "cycle"])
 def test_what_is_sent(period: str) -> None:
     """Bytes by tier with the rate there, and of each tier's links the busiest."""
-    text = of_group(links=[LINK], period=period)
+    text = of_group(links=[KNOWN["link"]], period=period)
     assert f"sends a {period}: 5 MB at the node tier (400 GB/s a GPU)" in text
     assert (
         "1 links into the rack tier, r1 up the busiest (50 GB/s): 2 MB of this group, "
@@ -247,62 +219,13 @@ def test_what_is_sent(period: str) -> None:
     ) in text
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({}, "2 ms for one collective: the slowest; 1 ms for the fastest"),
-        ({}, "if it did not wait for this group it would be 4 ms shorter"),
-        ({"as_slow": 3}, "the slowest, as 2 others; 1 ms"),
-        (
-            {"slowest_s": 3e-3, "as_slow": 2},
-            "2 ms for one collective; 3 ms for the slowest group",
-        ),
-        (
-            {"fastest_s": 2e-3, "as_slow": 4},
-            "2 ms for one collective, as for all 4 groups",
-        ),
-        (
-            {"alone_s": 0.0},
-            "without this group it would be as long, as others take as long",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("report/explain.yaml", "speed_beside_others"))
 def test_speed_beside_others(changed: dict, said: str) -> None:
     """Alone the slowest, among the slowest, not the slowest, and all alike."""
     assert said in of_group(**changed)
 
 
-def best(change: float) -> dict:
-    return {"with": [5], "change": change, "hosts": ["n4"]}
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({}, "7 of 7 tried, none is better (proved optimal)"),
-        ({}, "rank: the best costs +2 ms with rank 5 on n4; refused by tp=node 5"),
-        ({"best": best(0.0), "same": 2}, "2 of 2 legal cost the same"),
-        ({"best": best(-2e-3)}, "one is better than the plan"),
-        ({"best": best(-2e-3)}, "the best costs -2 ms"),
-        ({"best": None, "legal": 0}, "none of 7 tried is legal"),
-        (
-            {"best": None, "legal": 0, "best_illegal": best(-2e-3)},
-            "the best of these would cost -2 ms with rank 5 on n4",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("report/explain.yaml", "verdict_on_exchanges"))
 def test_verdict_on_exchanges(changed: dict, said: str) -> None:
     """Worse, the same, better, none legal: each is said as it is."""
-    kind = {
-        "unit": "rank",
-        "ranks": [3],
-        "others": 7,
-        "tried": 7,
-        "legal": 2,
-        "same": 0,
-        "best": best(2e-3),
-        "next": None,
-        "breaks": {"tp=node": 5},
-        "best_illegal": None,
-    }
-    assert said in of_group((kind | changed,), proved=True)
+    assert said in of_group((KNOWN["exchanges"] | changed,), proved=True)

@@ -7,19 +7,10 @@ import pytest
 
 from placer.report.machine_text import draw
 from placer.topology.read import read_topology
+from tests.texts import table
 
 
-@pytest.mark.parametrize(
-    ("text", "tree"),
-    [
-        (
-            "block:16 rack:8 node:18 gpu:4",
-            "cluster: 16 blocks x 8 racks x 18 nodes x 4 GPUs",
-        ),
-        ("node:1 gpu:1", "cluster: 1 node x 1 GPU"),
-        ("switch:2 box:3 gpu:8", "cluster: 2 switches x 3 boxes x 8 GPUs"),
-    ],
-)
+@pytest.mark.parametrize(*table("report/machine.yaml", "regular_machine_is_one_line"))
 def test_regular_machine_is_one_line(text, tree):
     """A regular machine's tree is folded into one line."""
     assert tree in draw(read_topology(text)).splitlines()

@@ -20,20 +20,10 @@ from placer.report.page.side import Side
 from placer.report.score_text import score_text
 from placer.report.summary import summarise
 from placer.report.verdict import sentence
+from tests.texts import data
 
 MODEL = "{layers: 8, hidden: 4096, ffn: 16384, heads: 32, vocab: 32000}"
-WORKLOAD = f"""
-format: placer/workload
-version: 1
-name: rl
-roles:
-  - name: trainer
-    job: {{parallelism: {{tp: 2, dp: 4}}, model: {MODEL}, sequence: 8192,
-      micro_batch: 1, micro_batches: 2, compute: {{tflops_per_gpu: 400}}}}
-  - {{name: rollout, instances: 2, job: {{parallelism: {{tp: 4}}}}}}
-transfers:
-  - {{from: trainer, to: rollout, bytes: 8GB}}
-"""
+WORKLOAD = data("jobs/workload-memory.yaml")
 
 
 @pytest.fixture(scope="module")

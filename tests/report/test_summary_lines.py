@@ -13,6 +13,7 @@ from placer.report.score_text import misfit
 from placer.report.summary import advice_lines, summarise
 from placer.testing.strategies import tiny_plan
 from placer.topology.gpu_kinds import Gpu
+from tests.texts import table
 
 FLAG = "Megatron-LM: --use-tp-pp-dp-mapping"
 
@@ -22,17 +23,7 @@ def text_of(objective: str = "time", **advice: Any) -> str:
     return " ".join(line.strip() for line in advice_lines(plan))
 
 
-@pytest.mark.parametrize(
-    ("advice", "expected"),
-    [
-        ({"status": "proved", "lower_bound": 1.0}, "no other rank order and no free"),
-        ({"status": "not-computed", "most_ranks": 131072}, "more than 131,072 ranks"),
-        (
-            {"status": "searched", "tried": ["tp-cp-ep-dp-pp", "free"], "savings": []},
-            "no better rank order or launcher found (tried tp-cp-ep-dp-pp, free)",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("report/summary.yaml", "what_is_known"))
 def test_what_is_known(advice: dict[str, Any], expected: str) -> None:
     """Proof, silence and vain attempts are told apart."""
     assert expected in text_of(**advice)

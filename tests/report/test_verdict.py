@@ -122,16 +122,7 @@ def test_broken_rules_are_named(count: int, said: str) -> None:
     assert said in told
 
 
-@pytest.mark.parametrize(
-    ("theirs", "mine", "said"),
-    [
-        ((7, 1), (8, 0), "1 of 8 tp groups crosses racks, and all wait for it"),
-        ((6, 2), (8, 0), "2 of 8 tp groups cross racks, and all wait for them"),
-        ((0, 8), (8, 0), "all 8 tp groups cross racks"),
-        ((0, 1), (1, 0), "the tp group crosses racks"),
-        ((8, 0), (8, 0), "tp waits 500 ms a step longer"),
-    ],
-)
+@pytest.mark.parametrize(*table("report/verdict.yaml", "reasons"))
 def test_reasons(theirs: tuple[int, int], mine: tuple[int, int], said: str) -> None:
     """The groups of the axis that waits longest, so far as they lie otherwise."""
 

@@ -27,6 +27,7 @@ from placer.placement.plan_consistency import ContradictionError
 from placer.placement.plan_file import decode_plan
 from placer.placement.plan_keys import BOUND
 from placer.topology.read import decode_topology
+from tests import texts
 from tests.commands import refusal, run
 from tests.doc_blocks import ROOT, fences
 
@@ -304,22 +305,7 @@ def test_damaged_files_are_refused_by_both(path: Path) -> None:
     assert by_shape > (10 if name in SHORT else 100)
 
 
-PROBE = {
-    "format": "placer/probe",
-    "version": 1,
-    "host": "n1",
-    "gpus": 4,
-    "gpu": "NVIDIA GB200",
-    "memory": 189471,
-    "nvlink_domain": "u.1",
-    "topology_addr": "s1.n1",
-    "topology_pattern": "switch.node",
-    "labels": {},
-    "cloud": {},
-    "nics": 4,
-    "rails": ["mlx5_0"],
-    "problems": [],
-}
+PROBE = json.loads(texts.data("machines/probe.json"))
 
 
 def without(schema: dict[str, Any], data: Any) -> Iterator[Any]:

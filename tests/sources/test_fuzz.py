@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+import yaml
 
 from placer.base.errors import InputError
 from placer.documents.recognise import recognise
@@ -14,23 +15,9 @@ from tests.marks import slow
 from tests.readers.test_fuzz import TOKENS, mutated
 from tests.sources.reading import with_neighbours
 from tests.sources.texts import BRIDGE_PYTHON, SHAPE, TEXTS, TORCHTITAN_PYTHON
+from tests.texts import data
 
-SCRIPT = r"""#!/bin/bash
-#SBATCH --nodes=2
-GPUS=8  # of a node
-MODE=${1:-dense}
-ARGS=(--num-layers 8 --hidden-size 1024 --num-attention-heads 16
-  # --swiglu
-  "--seq-length 2048" --micro-batch-size 1)
-if [[ "$MODE" == "moe" && -n "$EP" ]]; then ARGS+=(--num-experts 8); fi
-case $MODE in dense|small) TP=2 ;; *) TP=$((GPUS / 2)) ;; esac
-cat <<EOT > ds.json
-{"zero_optimization": {"stage": 1}, "train_batch_size": $(( 2 * GPUS ))}
-EOT
-run() { torchrun --nproc_per_node $GPUS --nnodes ${SLURM_NNODES} "$@"; }
-run pretrain_gpt.py ${ARGS[@]} --tensor-model-parallel-size $TP --vocab-size 50257 \
-  --moe-layer-freq "([0]*1+[1]*7)" --bf16 | tee log.txt
-"""
+SCRIPT = data("jobs/script.sh")
 JUNK = (
     *"'\"`()[]{}\\\n\t<>|&;#$=*!", "$(", "${", "$((", "[[", "<<E\n", "fi\n", "é", "if ",
     "case x in ", "0", "-1", "9" * 30, "1e9", "null", ": ", "+=(", "\x01",
@@ -42,26 +29,7 @@ SMALL = [
     ("nemo", BRIDGE_PYTHON),
 ]
 # Captured files and the format that each is read as.
-SAMPLES = {
-    "accelerate/*.yaml": "accelerate",
-    "axolotl/*.yaml": "axolotl",
-    "deepspeed/*.json": "deepspeed",
-    "deepspeed/*.sh": "megatron",
-    "gpt-neox/*.yml": "neox",
-    "hf/*.json": "hf",
-    "logs/megatron-deepspeed-arguments.log": "megatron",
-    "maxtext/**/*.yml": "maxtext",
-    "megatron-bridge/*.yaml": "nemo",
-    "megatron/*.sh": "megatron",
-    "megatron/*.yaml": "megatron",
-    "megatron/sc21/*.sh": "megatron",
-    "mlperf/tyche_ngpu512/config_*.sh": "mlperf",
-    "ms-swift/*.sh": "swift",
-    "nanotron/*.yaml": "nanotron",
-    "nemo-rl/*.yaml": "nemo-rl",
-    "torchtitan/*.*": "torchtitan",
-    "verl/*.sh": "verl",
-}
+SAMPLES = yaml.safe_load(data("sources/damaged.yaml"))
 SETTINGS = {"job.sequence": "1024", "job.micro_batch": "1", "job.micro_batches": "2"}
 
 

@@ -10,7 +10,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.formats.jobs.job import read_job
 from placer.job.started import Started
-from tests.texts import table
+from tests.texts import data, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,17 +22,7 @@ OPTIONS = (
     "--num-attention-heads=16 --seq-length=1024 --micro-batch-size=1 "
     "--global-batch-size=16 --vocab-size=32000"
 )
-POD = """\
-spec:
-  containers:
-  - name: main
-    image: nvcr.io/x/y:1
-    env:
-    - {name: CUDA_DEVICE_MAX_CONNECTIONS, value: "1"}
-    - {name: NODES, value: "4"}
-    - name: MASTER_ADDR
-      value: gpt-0.gpt
-"""
+POD = data("jobs/pod.yaml")
 LISTED = """\
     command: [torchrun]
     args:
@@ -42,16 +32,7 @@ LISTED = """\
     - --node-rank=$(JOB_COMPLETION_INDEX)
     - pretrain_gpt.py
 """
-SHELL = """\
-    command:
-    - bash
-    - -c
-    - |
-      set -e
-      cd /work
-      torchrun --nnodes=$(NODES) --nproc-per-node=2 \\
-        pretrain_gpt.py --save $CKPT OPTIONS
-"""
+SHELL = data("jobs/pod-shell.txt")
 KINDS = {
     "Job": ("batch/v1", "spec:\n  template:\n", 4),
     "JobSet": (

@@ -35,29 +35,7 @@ def asked(tmp_path, text, kind="megatron", **options):
 
 
 @pytest.mark.parametrize(
-    ("flag", "others"),
-    [
-        ("--moe-layer-freq", EXPERTS),
-        (
-            "--moe-token-dispatcher-type",
-            "--num-experts 8 --expert-model-parallel-size 2",
-        ),
-        ("--pipeline-model-parallel-layout", "--pipeline-model-parallel-size 2"),
-        ("--data-parallel-sharding-strategy", "--use-megatron-fsdp"),
-        ("--recompute-granularity", ""),
-        ("--recompute-method", "--recompute-granularity full"),
-        ("--recompute-modules", "--recompute-granularity selective"),
-        ("--cp-comm-type", "--context-parallel-size 2"),
-        ("--fp8-format", ""),
-        ("--fp8-recipe", "--fp8-format hybrid"),
-        ("--bf16", ""),
-        ("--sequence-parallel", "--tensor-model-parallel-size 2"),
-        ("--use-distributed-optimizer", ""),
-        ("--swiglu", ""),
-        ("--num-experts", ""),
-        ("--step-batch-size-schedule", ""),
-        ("--hybrid-layer-pattern", ""),
-    ],
+    *table("sources/open_scripts.yaml", "an_open_value_of_any_argument_is_asked_for")
 )
 def test_an_open_value_of_any_argument_is_asked_for(tmp_path, flag, others):
     """No default, and no choice of a text, stands in for it."""

@@ -8,107 +8,10 @@ import pytest
 
 from placer.base.errors import InputError
 from tests.sources.reading import MODEL, problems_of
+from tests.texts import data, table
 
-HEAD = """import copy
-import os
-import dataclasses
-import own
-from own_site import TP, Own, base, tune
-from torchtitan.config import ParallelismConfig
-
-CLASSES
-class Wider(ParallelismConfig):
-    tensor_parallel_degree: int = 4
-
-
-class Other(Own):
-    tensor_parallel_degree: int = 4
-
-
-class Sizes:
-    tp = 4
-
-
-def pick(x, y=2):
-    if x > 2:
-        return 4
-    return y
-
-
-def llama3_run() -> Trainer.Config:
-    c = Trainer.Config(
-        model_spec=model_registry("8B"),
-        training=TrainingConfig(local_batch_size=2, seq_len=1024),
-        parallelism=ParallelismConfig(tensor_parallel_degree=2),
-    )
-    p = c.parallelism
-"""
+HEAD = data("jobs/registry-head.txt")
 TP = "p.tensor_parallel_degree"
-FOLLOWED = {
-    f"{TP} = 2**2": 4,
-    f"{TP} = 1 << 2": 4,
-    f"{TP} *= 2": 4,
-    f"{TP} = 4 if 3 > 2 else 8": 4,
-    f"{TP} = 2 if own.wide else 2": 2,
-    f"if 1 > 2:\n  {TP} = 4": 2,
-    f"if own.wide:\n  {TP} = 4\nelse:\n  {TP} = 4": 4,
-    "if own.wide:\n  raise ValueError": 2,
-    f"for size in (2, 8, 4):\n  {TP} = size": 4,
-    f"for name, size in [('x', 4)]:\n  {TP} = size": 4,
-    f"{TP} = {{'a': 4}}['a']": 4,
-    f"{TP} = [2, own.other][0]": 2,
-    f"sizes = [2]\nsizes.append(4)\n{TP} = sizes[-1]": 4,
-    f"a, b = 4, 8\n{TP} = a": 4,
-    "setattr(p, 'tensor_parallel_degree', 4)": 4,
-    "c = dataclasses.replace(c, parallelism=ParallelismConfig())": 1,
-    f"other = copy.deepcopy(c)\nother.parallelism.{TP[2:]} = 4": 2,
-    f"{TP} = pick(4)": 4,
-    f"{TP} = pick(1)": 2,
-    f"{TP} = int(os.environ.get('SIZE', '4'))": 4,
-    f"{TP} = Sizes.tp": 4,
-    "c.parallelism = Wider()": 4,
-    f"def inside():\n  {TP} = 4\ninside()": 4,
-    "c.parallelism = ParallelismConfig(**{'tensor_parallel_degree': 4})": 4,
-}
-ASKED = [
-    f"{TP} = TP",
-    f"{TP} = own.sizes.tp",
-    f"{TP} = 2 * TP",
-    f"{TP} *= own.times",
-    f"{TP} = 2 if own.wide else 4",
-    f"{TP} = int(os.environ['SIZE'])",
-    f"{TP} = own.size()",
-    f"{TP} = min(TP, 4)",
-    f"{TP} = TP or 4",
-    f"{TP} = f'{{TP}}'",
-    f"{TP} = pick(TP)",
-    f"{TP} = {{'a': 4}}[own.name]",
-    f"a, b = own.sizes()\n{TP} = a",
-    f"if own.wide:\n  {TP} = 4",
-    f"if own.wide:\n  {TP} = 4\n  return c",
-    "if own.wide:\n  return base()",
-    f"for size in own.sizes:\n  {TP} = size",
-    f"for size in (2, 4):\n  {TP} = size\n  if own.wide:\n    break",
-    f"while own.more:\n  {TP} *= 2",
-    f"try:\n  {TP} = 4\n  own.check()\nexcept ValueError:\n  {TP} = 2",
-    f"match own.kind:\n  case 1:\n    {TP} = 4",
-    f"del {TP}",
-    "tune(c)",
-    "tune(p)",
-    "own.tune(c.parallelism)",
-    "p.widen(2)",
-    "vars(p)[own.name] = 4",
-    "setattr(p, own.name, 4)",
-    "c = base(c)",
-    "c.parallelism = own.parallelism",
-    "c.parallelism = Own()",
-    "c.parallelism = Other()",
-    "c.parallelism = ParallelismConfig(4)",
-    "c.parallelism = ParallelismConfig(*own.sizes)",
-    "c.parallelism = ParallelismConfig(**own.sizes)",
-]
-
-
 ANSWERS = {"parallelism.tensor_parallel_degree": 4, "training.seq_len": 1024}
 
 
@@ -132,14 +35,16 @@ def answered(job_of, text, problems):
     raise AssertionError(problems)
 
 
-@pytest.mark.parametrize(("lines", "tp"), FOLLOWED.items(), ids=range(len(FOLLOWED)))
+@pytest.mark.parametrize(*table("sources/python.yaml", "what_is_followed"))
 def test_what_is_followed(job_of, lines, tp):
     """Where all that decides is in the file, the value is known."""
     job = job_of("torchtitan", registry(lines), gpus=16)
     assert job.parallelism.tp == tp
 
 
-@pytest.mark.parametrize("lines", ASKED, ids=range(len(ASKED)))
+@pytest.mark.parametrize(
+    *table("sources/python.yaml", "what_is_not_followed_is_asked_for")
+)
 def test_what_is_not_followed_is_asked_for(job_of, lines):
     """It is neither a default nor one of the branches; the option answers."""
     problems = problems_of(job_of, "torchtitan", registry(lines), gpus=16)

@@ -15,20 +15,7 @@ REST = given("sequence", "micro_batch", "micro_batches")
 
 
 @pytest.mark.parametrize(
-    "zero",
-    [
-        {"num_nextn_predict_layers": 0},
-        {"n_shared_experts": 0},
-        {"sliding_window": 0},
-        {"head_dim": 0},
-        {"num_key_value_heads": 0},
-        {"q_lora_rank": 0, "kv_lora_rank": 0},
-        {"n_routed_experts": 0, "num_experts_per_tok": 0, "moe_intermediate_size": 0},
-        {"num_experts": 0, "decoder_sparse_step": 0},
-        {"num_local_experts": 0, "interleave_moe_layer_step": 0},
-        {"shared_expert_intermediate_size": 0},
-    ],
-    ids=lambda zero: next(iter(zero)),
+    *table("sources/shapes.yaml", "zero_is_as_if_a_key_were_missing")
 )
 @pytest.mark.parametrize("kind", ["llama", "deepseek_v3", "qwen2_moe", "mixtral"])
 def test_zero_is_as_if_a_key_were_missing(job_of, kind, zero):

@@ -12,7 +12,7 @@ from placer.formats.jobs.job import read_job
 from placer.job.started import STARTERS, Started
 from placer.placement.launcher_orders import LAUNCHERS, launcher_called
 from placer.placement.started import order_in_use
-from tests.texts import table
+from tests.texts import data, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,25 +51,9 @@ def test_what_starts_the_job(
         assert told == value, key
 
 
-SWIFT = """\
-NPROC_PER_NODE=2 NNODES=4 NODE_RANK=$R srun megatron sft --num_layers 8 \\
-  --hidden_size 1024 --num_attention_heads 16 --seq_length 1024 --vocab_size 32000 \\
-  --ffn_hidden_size 4096 --tensor_model_parallel_size 2 --global_batch_size 16
-"""
-VERL = """\
-ray start --head
-ray job submit --address x -- \\
-  python3 -m verl.trainer.main_ppo actor_rollout_ref.actor.strategy=fsdp \\
-  trainer.nnodes=4 trainer.n_gpus_per_node=2 data.train_batch_size=64 \\
-  actor_rollout_ref.actor.ppo_mini_batch_size=64 \\
-  actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 data.max_prompt_length=512 \\
-  data.max_response_length=512
-"""
-SHAPE = """\
-{"model_type": "llama", "num_hidden_layers": 8, "hidden_size": 1024,
- "vocab_size": 32000, "num_attention_heads": 16, "num_key_value_heads": 16,
- "intermediate_size": 4096, "architectures": ["LlamaForCausalLM"]}
-"""
+SWIFT = data("jobs/swift.sh")
+VERL = data("jobs/verl-job.sh")
+SHAPE = data("jobs/shape-of-starters.json")
 
 
 @pytest.mark.parametrize(

@@ -8,90 +8,21 @@ import random
 import re
 
 import pytest
+import yaml
 
 from placer.base.errors import InputError
 from placer.formats.jobs.job import Options, open_job
 from tests.marks import slow
+from tests.sources import texts
 from tests.sources.reading import with_neighbours
-from tests.sources.texts import (
-    BRIDGE_PYTHON,
-    HF,
-    NEMO_ONE,
-    SHAPE,
-    TEXTS,
-    TORCHTITAN_PYTHON,
-)
+from tests.texts import data
 
-REST = {"job.sequence": "4096", "job.micro_batch": "1", "job.micro_batches": "8"}
-VOCABULARY = {"job.model.vocab": "1000"}
-WIDE = json.dumps(
-    {
-        "model_type": "llama",
-        "num_hidden_layers": 94,
-        "hidden_size": 4096,
-        "intermediate_size": 8192,
-        "num_attention_heads": 64,
-        "num_key_value_heads": 4,
-        "vocab_size": 151936,
-    }
-)
-EXPERTS = {
-    f"job.model.{key}": value
-    for key, value in zip(
-        ("experts", "top_k", "expert_ffn", "moe_layers"),
-        ("128", "8", "1536", "94"),
-        strict=True,
-    )
-}
-BATCH = {"job.micro_batch": "1", "job.micro_batches": "16"}
-MLPERF = "mlperf/tyche_ngpu512/config_GB200_128x4x112xtp4pp8cp2_cg_dplast.sh"
-# Captured scripts: format, GPUs, what else a job needs, the shape that is joined.
-SCRIPTS = {
-    "megatron/train_gpt3_175b_distributed.sh": ("megatron", 1024, {}, ""),
-    "megatron/train_llama3_8b_h100_fp8.sh": ("megatron", None, {}, ""),
-    "megatron/train_mixtral_8x7b_distributed.sh": ("megatron", 64, {}, ""),
-    "megatron/sc21/run_table_1.sh": ("megatron", 32, {}, ""),
-    "deepspeed/run-175b.sh": ("megatron", None, {}, ""),
-    "verl/run_qwen3-235b_megatron_96gb.sh": ("verl", 64, BATCH | EXPERTS, WIDE),
-    "ms-swift/deepseek_v3.sh": ("swift", None, EXPERTS, WIDE),
-    MLPERF: ("mlperf", None, {}, ""),
-}
-# The same of configurations.
-SAMPLES = {
-    "accelerate/*.yaml": ("accelerate", None, REST, HF),
-    "axolotl/llama*.yaml": ("axolotl", 16, {}, HF),
-    "axolotl/qwen*.yaml": ("axolotl", None, {}, HF),
-    "deepspeed/ds_z3_config.json": ("deepspeed", 16, REST, HF),
-    "gpt-neox/*.yml": ("neox", 96, VOCABULARY, ""),
-    "hf/*.json": ("hf", 16, REST, ""),
-    "maxtext/*.yml": ("maxtext", 64, {}, ""),
-    "maxtext/models/*.yml": ("maxtext", 16, REST, ""),
-    "megatron-bridge/*.yaml": ("nemo", 8, {}, HF),
-    "nanotron/*.yaml": ("nanotron", None, {}, ""),
-    "nemo-rl/grpo_math_[1q]*.yaml": ("nemo-rl", None, {}, HF),
-    "torchtitan/*.toml": ("torchtitan", 512, {}, ""),
-    "torchtitan/*.py": ("torchtitan", 64, {}, ""),
-}
+KNOWN = yaml.safe_load(data("sources/unknown.yaml"))
+
 FUNCTIONS = (
     *("deepseek_v3_16b", "deepseek_v3_16b_hybridep", "deepseek_v3_671b"),
     "deepseek_v3_671b_float8",
 )
-# Small texts: format, GPUs, what else a job needs, the shape that is joined.
-SMALL = {
-    "hf": (TEXTS["hf"], 64, REST, ""),
-    "torchtitan": (TEXTS["torchtitan"], 64, {}, ""),
-    "deepspeed": (TEXTS["deepspeed"], 8, {"job.sequence": "4096"}, SHAPE),
-    "accelerate": (TEXTS["accelerate"], None, REST, SHAPE),
-    "axolotl": (TEXTS["axolotl"], None, {"job.adapters.rank": "8"}, HF),
-    "nemo": (TEXTS["nemo"], 16, {}, SHAPE),
-    "nemo-rl": (TEXTS["nemo-rl"], None, {}, SHAPE),
-    "maxtext": (TEXTS["maxtext"], 32, {}, ""),
-    "nanotron": (TEXTS["nanotron"], None, {}, ""),
-    "neox": (TEXTS["neox"], 16, {}, ""),
-    "nemo 1": (NEMO_ONE, None, VOCABULARY, ""),
-    "torchtitan python": (TORCHTITAN_PYTHON, 64, {}, ""),
-    "nemo python": (BRIDGE_PYTHON, 64, {}, SHAPE),
-}
 # A value behind its key, in YAML, JSON and TOML.
 SCALAR = re.compile(
     r"""(?:^|[,{])[ \t{-]*["'\w.-]+["']?[ ]*[:=][ ]+"""
@@ -219,14 +150,15 @@ def specs_of(name, path, shape):
     if not shape:
         return [f"{name}:{path}"]
     beside = path.parent / "shape-beside.json"
-    beside.write_text(shape)
+    beside.write_text(getattr(texts, shape))
     return [f"{name}:{path}", f"hf:{beside}"]
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", KNOWN["small"])
 def test_unknown_values(tmp_path, name):
     """Of a small text of each format, some values."""
-    text, gpus, rest, shape = SMALL[name]
+    named, gpus, rest, shape = KNOWN["small"][name]
+    text = getattr(texts, named)
     functions = re.findall(r"^def (\w+)\(.*->", text, re.MULTILINE)
     path = tmp_path / "source"
     path.write_text(text)
@@ -238,10 +170,10 @@ def test_unknown_values(tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pattern", SAMPLES)
+@pytest.mark.parametrize("pattern", KNOWN["samples"])
 def test_unknown_values_of_samples(tmp_path, samples, pattern):
     """Of captured files, every value."""
-    name, gpus, rest, shape = SAMPLES[pattern]
+    name, gpus, rest, shape = KNOWN["samples"][pattern]
     for path in sorted((samples / "jobs").glob(pattern)):
         own = with_neighbours(path, tmp_path)
         python = path.suffix == ".py"
@@ -252,10 +184,10 @@ def test_unknown_values_of_samples(tmp_path, samples, pattern):
 
 
 @pytest.mark.parametrize("share", [23, *slow([1])])
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", KNOWN["scripts"])
 def test_unknown_variables_of_scripts(samples, tmp_path, name, share):
     """No job is claimed that would be another one with a value of the variable."""
-    kind, gpus, rest, shape = SCRIPTS[name]
+    kind, gpus, rest, shape = KNOWN["scripts"][name]
     own = with_neighbours(samples / "jobs" / name, tmp_path)
     # Megatron refuses this one beside a schedule of batches.
     own.write_text(own.read_text().replace("--global-batch-size 1536", ""))

@@ -31,16 +31,7 @@ def assumed(job):
 
 
 @pytest.mark.parametrize(
-    ("machine", "more", "rate", "interval"),
-    [
-        ("dgx-h100-4x8", "", 396, (297, 544)),
-        ("dgx-h100-4x8", "--fp8-format hybrid", 752, (495, 1030)),
-        ("gb200-nvl72-8x72", "--fp8-format hybrid", 1900, (1250, 2600)),
-        ("dgx-a100-20x8", "--fp8-format hybrid", 125, (93.6, 172)),
-        ("mi300x-16x8", "", 523, (392, 719)),
-        ("leaf:2 node:2 gpu:8", "", 396, (297, 544)),
-        ("leaf:2 node:4 gpu:4", "", 396, (297, 544)),
-    ],
+    *table("sources/usual.yaml", "the_rate_is_a_share_of_the_peak")
 )
 def test_the_rate_is_a_share_of_the_peak(script, machine, more, rate, interval):
     """Of the peak of the job's precision, or of bf16's where the GPU has none."""
@@ -48,7 +39,7 @@ def test_the_rate_is_a_share_of_the_peak(script, machine, more, rate, interval):
     job = placer.read_job(script(more), machine=topology, note=lambda _: None)
     found = assumed(job)["compute.tflops_per_gpu"]
     assert found.value == job.compute.tflops_per_gpu == rate
-    assert found.interval == interval
+    assert found.interval == tuple(interval)
     assert found.option == "--tflops RATE"
 
 

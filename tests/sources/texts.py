@@ -4,6 +4,7 @@ from tests.texts import data
 
 HF = data("jobs/mixture.json")
 SHAPE = data("jobs/shape.json")
+WIDE = data("jobs/wide.json")
 TORCHTITAN = data("jobs/torchtitan.toml")
 TORCHTITAN_PYTHON = data("jobs/torchtitan-registry.txt")
 DEEPSPEED = data("jobs/deepspeed.json")

@@ -10,44 +10,16 @@ from placer.sweep.grid import (
     parse_rates,
     parse_sizes,
 )
+from tests.texts import table
 
 
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("112", (112,)),
-        ("112,128", (112, 128)),
-        ("128, 112", (128, 112)),
-        ("1-4", (1, 2, 3, 4)),
-        ("8:32:8", (8, 16, 24, 32)),
-        ("8:31:8", (8, 16, 24)),
-        ("1-2,8:16:4,64", (1, 2, 8, 12, 16, 64)),
-    ],
-)
-def test_sizes(text: str, values: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(*table("sweep/grid.yaml", "sizes"))
+def test_sizes(text: str, values: list[int]) -> None:
     """Lists and ranges keep their order; both ends of a range count."""
-    assert parse_sizes(text) == values
+    assert parse_sizes(text) == tuple(values)
 
 
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("", "empty item"),
-        ("1,,2", "empty item"),
-        ("eight", "eight"),
-        ("-1", "-1"),
-        ("1.5", "1.5"),
-        ("0", "from 1"),
-        ("0-4", "from 1"),
-        ("8-4", "empty"),
-        ("1:8:0", "empty"),
-        ("1:8", "1:8"),
-        ("4,4", "twice"),
-        ("1-4,3", "twice"),
-        ("1-1000000", "more than"),
-        ("99999999", "from 1"),
-    ],
-)
+@pytest.mark.parametrize(*table("sweep/grid.yaml", "bad_sizes"))
 def test_bad_sizes(text: str, what: str) -> None:
     """A list that cannot be used says which part of it."""
     with pytest.raises(ValueError, match=what):

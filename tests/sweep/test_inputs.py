@@ -17,6 +17,7 @@ from tests.degrees.cases import job as random_job
 from tests.degrees.cases import machine as small_machine
 from tests.degrees.legal_by_hand import legal
 from tests.sweep.cases import job, machine
+from tests.texts import table
 
 
 def test_the_job_is_that_of_a_file_with_the_sizes(tmp_path: Path) -> None:
@@ -45,20 +46,7 @@ def test_oversubscription_of_one_tier() -> None:
     assert set(named.values()) == {1.0}
 
 
-@pytest.mark.parametrize(
-    ("topology", "axes", "what"),
-    [
-        ("block:2 node:2 gpu:4", ["oversubscription_rack"], 'no tier "rack"'),
-        ("nvl72", ["oversubscription_rack"], "above NVLink"),
-        ("nvl72", [NIC_RATE], "above NVLink"),
-        ("azure-gb200-mlperf-v6", ["oversubscription_rack"], "NVLink"),
-        (
-            "azure-gb200-mlperf-v6",
-            ["oversubscription", "oversubscription_cluster"],
-            "twice",
-        ),
-    ],
-)
+@pytest.mark.parametrize(*table("sweep/inputs.yaml", "axes_that_the_machine_lacks"))
 def test_axes_that_the_machine_lacks(topology: str, axes: list[str], what: str) -> None:
     """What no point could have is refused before the first."""
     with pytest.raises(InputError, match=what):

@@ -143,26 +143,9 @@ def test_hosts_from_a_file(tmp_path):
     assert parse_hosts(f"@{path}") == ["n3", "n4", "n1", "n2"]
 
 
-TABLES = [
-    "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
-    "gpu*         up   infinite      2   idle n[3-4]\n"
-    "long         up   infinite      1   idle n1\nold up 1:00 0 n/a n/a\n",
-    "Sat Nov 28 21:41:43 2026\nNODELIST   NODES PARTITION STATE CPUS\n"
-    "n3             1      gpu* idle    64\nn4 1 gpu* idle 64\nn1 1 gpu* idle 64\n",
-    "             JOBID PARTITION     NAME     USER ST       TIME  NODES "
-    "NODELIST(REASON)\n"
-    "               123       gpu llm 70 b  someone  R       0:42      3 n[3-4],n1\n"
-    "               124       gpu     next  someone PD       0:00      8 (Priority)\n",
-    "NODELIST STATE\nn[3-4] idle\nn1 idle\n",
-    "NODELIST NAME\nn[3-4] llm 70 b\nn1 next\n",
-    "JOBID NODELIST ST USER\n11\n12 PD\n13 n[3-4],n1 R someone\n",
-    "REASON               USER      TIMESTAMP           NODELIST\n"
-    "Xid 79               root      2026-11-28T21:00:00 n[3-4]\n"
-    "Not responding       slurm     2026-11-28T21:30:00 n1\n",
-]
-
-
-@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize(
+    *table("topology/allocation.yaml", "hosts_from_a_table_of_slurm")
+)
 def test_hosts_from_a_table_of_slurm(tmp_path: Path, table: str) -> None:
     """What sinfo and squeue print gives its nodes."""
     path = tmp_path / "table"

@@ -16,38 +16,19 @@ from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.topology.read import parse_topology
-from tests.texts import table
+from tests.texts import data, table
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.topology.model import Topology
 
-MACHINE = """\
-format: placer/topology
-version: 1
-name: two islands
-tiers:
-  - {name: island, size: 4, bandwidth: 150GB/s, latency: 1us, scale_up: true}
-  - {name: node, size: 2, bandwidth: 25GB/s, latency: 3us}
-  - {name: cluster, bandwidth: 25GB/s, latency: 5us}
-layout: "cluster:1 node:4"
-"""
+MACHINE = data("topology/islands-machine.yaml")
 MIXED = MACHINE.replace("size: 4,", "size: 4, members: [[0, 2, 3, 5], [1, 4, 6, 7]],")
 WOUNDED = MIXED.replace(
     'layout: "cluster:1 node:4"',
     'nodes: [{names: "a[1-2]"}, {names: b, gpus: [3, 4]}, {names: c, gpus: [0, 2]}]',
 )
-JOB = """\
-format: placer/job
-version: 1
-name: j
-parallelism: {tp: 4, dp: 8}
-model: {layers: 8, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 128256}
-sequence: 8192
-micro_batch: 1
-micro_batches: 8
-compute: {micro_batch_time: 120ms, fixed_time: 20ms}
-"""
+JOB = data("topology/islands-job.yaml")
 
 
 def machine(text: str) -> Topology:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from placer.base.hostlist import name_problem
 from placer.topology.layout import Level, lay_out, parse_levels
 from placer.topology.read import read_topology
 from placer.topology.synthetic import ASSUMED, is_synthetic, read_synthetic
+from tests.texts import table
 
 
 def test_names_of_a_small_machine():
@@ -30,15 +30,7 @@ def test_names_of_a_small_machine():
     assert domains[3].tolist() == [0] * 20
 
 
-@pytest.mark.parametrize(
-    ("text", "first_node"),
-    [
-        ("cluster:1 node:3", "n1"),
-        ("cluster:1 row:2 rack:2 node:2", "ro1-ra1-no1"),
-        ("site:1 pod:2 podset:2 node:2", "pod1-pods1-node1"),
-        ("Cluster:1 Rack:12 Node:1", "r01-n1"),
-    ],
-)
+@pytest.mark.parametrize(*table("topology/layout.yaml", "starts_of_names_differ"))
 def test_starts_of_names_differ(text, first_node):
     """Tiers that begin alike get longer starts; the outermost tier does not count."""
     _, names = lay_out(parse_levels(text))
@@ -79,40 +71,13 @@ def test_synthetic_machine_gets_a_cluster_tier():
     assert {(t.bandwidth, t.latency, t.distance) for t in outer} == {(50e9, 5e-6, 9.0)}
 
 
-@pytest.mark.parametrize(
-    ("text", "tiers"),
-    [
-        ("node:4 gpu:8", "node cluster"),
-        ("node:1 gpu:8", "node cluster"),
-        ("cluster:1 node:4 gpu:8", "node cluster"),
-        ("site:1 rack:2 node:4 gpu:8", "node rack site"),
-        ("rack:2 tray:4 gpu:8", "tray rack cluster"),
-        ("a:2 b:2 c:2 d:2 e:2 f:2 host:2 gpu:1", "host f e d c b a cluster"),
-    ],
-)
+@pytest.mark.parametrize(*table("topology/layout.yaml", "synthetic_tiers"))
 def test_synthetic_tiers(text, tiers):
     """An outermost count of 1 is the cluster; any other machine gets one on top."""
     assert [tier.name for tier in read_synthetic(text).tiers] == tiers.split()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("gpu:8", "no node tier"),
-        ("node:4", "the last item is node:4"),
-        ("gpu:8 node:4", "the last item is node:4"),
-        ("node:0 gpu:8", "node:0 has no members"),
-        ("node:4 gpu:0", "gpu:0 has no members"),
-        ("node:4 gpu:eight", "'gpu:eight' is not tier:count"),
-        ("node:4, gpu:8", "'node:4,' is not tier:count"),
-        ("node:4 node:2 gpu:8", "'node' comes twice"),
-        ("cluster:2 node:4 gpu:8", "its count is 1"),
-        ("node:999999999 gpu:8", "the most is 1048576"),
-        ("node:4 gpu:2000", "the most is 1024"),
-        ("node:1000000 gpu:1000", "1000000000 GPUs, the most is"),
-        ("", "no tier:count"),
-    ],
-)
+@pytest.mark.parametrize(*table("topology/layout.yaml", "synthetic_mistakes"))
 def test_synthetic_mistakes(text, message):
     """A malformed string is refused with the reason and an example."""
     with pytest.raises(InputError) as caught:
@@ -123,25 +88,8 @@ def test_synthetic_mistakes(text, message):
 
 
 @pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("node:4 gpu:8", True),
-        ("node:4", True),
-        ("nvl72", False),
-        ("machines/node:4.yaml", False),
-        ("cluster.yaml", False),
-        ("-", False),
-    ],
+    *table("topology/layout.yaml", "synthetic_strings_are_told_from_names")
 )
 def test_synthetic_strings_are_told_from_names(text, answer):
     """Only tier:count opens a synthetic string."""
     assert is_synthetic(text) is answer
-
-
-def test_a_million_gpus():
-    """A machine of a million GPUs compiles, with every tier's domains in place."""
-    machine = read_synthetic("pod:16 block:16 rack:64 node:16 gpu:4")
-    assert machine.num_gpus == 1_048_576
-    assert [len(names) for names in machine.domain_names] == [262144, 16384, 256, 16, 1]
-    nodes = np.arange(machine.num_nodes)
-    assert np.array_equal(machine.domain_of_node[2], nodes // (64 * 16))

@@ -13,27 +13,12 @@ from placer.report.machine_text import draw
 from placer.topology.compact import compact_document
 from placer.topology.links import Link
 from placer.topology.read import parse_topology, read_topology
-from tests.texts import table
+from tests.texts import data, table
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
 
-BASE = """\
-format: placer/topology
-version: 1
-name: regions
-tiers:
-  - {name: node, size: 2, bandwidth: 100GB/s, scale_up: true}
-  - {name: region, bandwidth: 10GB/s, latency: 10us}
-  - {name: cluster, bandwidth: 1GB/s, latency: 1ms}
-nodes:
-  - {names: "u[1-2]", region: us}
-  - {names: "e[1-2]", region: eu, compute_factor: 0.5}
-  - {names: "a[1-2]", region: asia}
-links:
-  - {between: [us, eu], bandwidth: 0.4Gb/s, latency: 30ms}
-  - {between: [us, asia], bandwidth: 1Gb/s}
-"""
+BASE = data("topology/regions.yaml")
 LAST = "  - {between: [us, asia], bandwidth: 1Gb/s}\n"
 
 

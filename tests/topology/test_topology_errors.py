@@ -10,23 +10,9 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.topology.read import parse_topology, read_topology
-from tests.texts import table
+from tests.texts import data, table
 
-BASE = """\
-format: placer/topology
-version: 1
-name: small
-tiers:
-  - {name: node, size: 4, bandwidth: 900GB/s, latency: 1us, scale_up: true}
-  - {name: rack, bandwidth: 100GB/s, latency: 5us}
-  - {name: block, bandwidth: 100GB/s, latency: 5us}
-  - {name: cluster, bandwidth: 50GB/s, latency: 8us}
-nodes:
-  - {names: "a[1-2]", rack: r1, block: b1}
-  - {names: "a[3-4]", rack: r2, block: b1}
-  - {names: "c[1-2]", rack: r3, block: b2}
-unavailable: {"a2": broken}
-"""
+BASE = data("topology/small.yaml")
 NODES = BASE[BASE.index("nodes:") : BASE.index("unavailable:")]
 UNAVAILABLE = 'unavailable: {"a2": broken}\n'
 LAYOUT_BASE = BASE.replace(NODES, 'layout: "cluster:1 block:2 rack:2 node:2"\n')
