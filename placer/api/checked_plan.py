@@ -21,7 +21,7 @@ from placer.placement.placement import Placement
 from placer.placement.robust import needless_hosts
 from placer.placement.seats import seats_of_placement
 from placer.placement.started import order_in_use
-from placer.solve.run.solution import EXACT, held_bound
+from placer.solve.run.solution import EXACT, checked_bound
 from placer.topology.uplinks import oversubscribed
 from placer.version import __version__
 
@@ -245,7 +245,9 @@ def checked_plan(
 def _bound(solution: Solution, found: Mapping[str, Any]) -> dict[str, Any]:
     """What is proved, about the value as scored again."""
     value = found[OBJECTIVES[solution.objective]]
-    lower_bound, argument = held_bound(value, solution.lower_bound, solution.argument)
+    lower_bound, argument = checked_bound(
+        value, solution.lower_bound, solution.argument
+    )
     gap = (value - lower_bound) / value if value > 0 else 0.0
     return {
         "objective": solution.objective,

@@ -21,7 +21,7 @@ from placer.solve.construct.fills.fills import nested_fills, uneven_fills
 from placer.solve.orders import Listed, launch_bound
 from placer.solve.problem.rules import obeys
 from placer.solve.problem.starts import starts
-from placer.solve.run.solution import EXACT, held_bound
+from placer.solve.run.solution import EXACT, checked_bound
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -57,7 +57,7 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
             *(lower_bound(other, 1, solution.value, budget).value for other in unlike),
             inf,
         )
-        bound, _ = held_bound(solution.value, bound, "")
+        bound, _ = checked_bound(solution.value, bound, "")
         if bound == solution.value:
             return {"status": "proved", "lower_bound": bound}
     if job.world_size > MOST_RANKS:

@@ -115,11 +115,11 @@ def cp_sat(limits: Limits) -> cp_model.CpSolver:
 def solved(
     solver: cp_model.CpSolver, model: cp_model.CpModel, stop: Callable[[], bool]
 ) -> object:
-    """The status after a search by CP-SAT that ends when asked to."""
+    """The status after a search by CP-SAT that ends when ``stop`` is true."""
     ended = Event()
 
     def watch() -> None:
-        # Asked again until the solver has heard.
+        # Called again until the solver has stopped.
         while not ended.wait(ASK_AFTER):
             if stop():
                 solver.stop_search()
@@ -166,14 +166,14 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
 
 def _by_tree(program: Program, limits: Limits) -> Answer:
     mathopt = load(MATH_OPT)
-    asked = mathopt.SolveParameters(random_seed=SEED)
+    parameters = mathopt.SolveParameters(random_seed=SEED)
     if not limits.is_relaxed:
-        asked.node_limit = int(limits.work)
-        asked.relative_gap_tolerance = 0.0
+        parameters.node_limit = int(limits.work)
+        parameters.relative_gap_tolerance = 0.0
     if limits.seconds < inf:
-        asked.time_limit = timedelta(seconds=max(limits.seconds, 0.0))
+        parameters.time_limit = timedelta(seconds=max(limits.seconds, 0.0))
     model = mathopt.Model.from_model_proto(_as_proto(program, limits.is_relaxed))
-    found = mathopt.solve(model, mathopt.SolverType.HIGHS, params=asked)
+    found = mathopt.solve(model, mathopt.SolverType.HIGHS, params=parameters)
     counts = None
     if found.has_primal_feasible_solution():
         values = found.variable_values()

@@ -21,7 +21,7 @@ from placer.solve.run.solution import (
     Improvement,
     Progress,
     Solution,
-    held_bound,
+    checked_bound,
     is_reached,
 )
 from placer.solve.run.workers import in_order as side_by_side
@@ -51,7 +51,7 @@ def solve_orders(
     """
     listed = Listed(problem)
     if progress is not None:
-        progress = listed.told(progress)
+        progress = listed.progress(progress)
     if previous is not None:
         previous = listed.earlier(previous)
     chosen, best = _solved(listed.by_name, budget, progress, previous)
@@ -69,9 +69,9 @@ class _Start(NamedTuple):
 class Listed:
     """A problem as its hosts are listed.
 
-    A search takes the hosts in the order of their names, and what it finds is told in
-    the order listed. Only baselines of the listed order may depend on it: they hold
-    where they are better than all that was found.
+    A search takes the hosts in the order of their names, and what it finds is
+    reported in the order listed. Only baselines of the listed order may depend on it:
+    they hold where they are better than all that was found.
 
     ``by_name``: the same with its hosts by name; the problem itself where it has them
     so.
@@ -122,8 +122,8 @@ class Listed:
                 return solution.instead(placement, start.value, start.method)
         return solution
 
-    def told(self, tell: Progress) -> Progress:
-        """Progress that is told in the order listed."""
+    def progress(self, tell: Progress) -> Progress:
+        """Progress that gets placements in the order listed."""
 
         def listed(incumbent: Improvement) -> None:
             solution = incumbent.solution
@@ -256,7 +256,7 @@ def _of_all(
     if left_out:
         # Past the time limit it is worth the wait.
         bound = min(bound, launch_bound(problem, best, budget.anew(inf)))
-    bound, argument = held_bound(best.value, bound, argument)
+    bound, argument = checked_bound(best.value, bound, argument)
     reasons = [solution.stop_reason for solution in found]
     ended = next((r for r in ("interrupted", "time-limit") if r in reasons), "searched")
     return replace(
@@ -269,18 +269,18 @@ def _of_all(
 
 
 def _better(progress: Progress) -> Progress:
-    """Progress that is told of placements better than those of all orders before.
+    """Progress that gets only what is better than in all orders before.
 
     What is proved for one order may not hold for all.
     """
-    told = inf
+    best = inf
     telling = Lock()
 
     def tell(incumbent: Improvement) -> None:
-        nonlocal told
+        nonlocal best
         with telling:
-            is_better = incumbent.value < told
-            told = min(told, incumbent.value)
+            is_better = incumbent.value < best
+            best = min(best, incumbent.value)
         if is_better:
             solution = incumbent.solution and replace(
                 incumbent.solution, lower_bound=0.0, argument="none", launch_bound=0.0

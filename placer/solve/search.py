@@ -1,8 +1,8 @@
 """The search: method after method, until one proves the best placement optimal.
 
-A method is a function of the problem, the incumbent and the budget: it offers
-placements to the incumbent, and bounds where it has a proof. The incumbent starts from
-the best baseline that obeys the job's rules, so a result is never worse than those and
+A method is a function of the problem, the incumbent and the budget: it gives
+the incumbent placements, and bounds where it has a proof. The incumbent starts from the
+best baseline that obeys the job's rules, so a result is never worse than those and
 never lost to a limit.
 """
 
@@ -50,7 +50,7 @@ again = later("annealing.again")
 
 
 def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """The end, where no more is asked for or constructions are near the bound."""
+    """The end, where no more is wanted or constructions are near the bound."""
     if not incumbent.is_worth_searching:
         incumbent.is_enough = True
 
@@ -98,7 +98,7 @@ def solve(
     Parameters
     ----------
     progress : Progress, optional
-        Told every better placement.
+        Gets every better placement.
 
     Raises
     ------
@@ -129,17 +129,19 @@ def _solved(problem: Problem, budget: Budget, progress: Progress | None) -> Solu
     raise broken_rules(problem, Tools(_within_terms, budget, progress))
 
 
-def _tried(problem: Problem, budget: Budget, told: Progress | None) -> Solution | None:
+def _tried(
+    problem: Problem, budget: Budget, progress: Progress | None
+) -> Solution | None:
     """The best placement, or None where nothing fits or is found in time."""
     if not problem.job.rules:
-        return _within_terms(problem, budget, told, None)
+        return _within_terms(problem, budget, progress, None)
     from placer.solve.diagnose.counts import broken_counts
     from placer.solve.rules.search import Tools, search_under_rules
 
     # Counts that nothing can meet need no search, which may seat ranks for seconds.
     if any(broken_counts(problem.machine, problem.job)):
         return None
-    return search_under_rules(problem, Tools(_within_terms, budget, told))
+    return search_under_rules(problem, Tools(_within_terms, budget, progress))
 
 
 def plain_search(

@@ -143,8 +143,8 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
     others = job
     while True:
         blamed, smallest = _smallest_conflict(topology, others, trials)
-        told, sure = _told(topology, blamed, smallest, trials)
-        lines += told
+        reasons, sure = _reasons(topology, blamed, smallest, trials)
+        lines += reasons
         is_proved |= sure
         fits = [hint for rule in blamed if (hint := _relaxation(rule, job, trials))]
         if fits:
@@ -159,7 +159,7 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
     return InfeasibleError("\n".join(lines), hints=hints, is_proved=is_proved)
 
 
-def _told(
+def _reasons(
     topology: Machine, blamed: list[Blamed], smallest: Job, trials: _Trials
 ) -> tuple[list[str], bool]:
     """Rules in conflict, the counts of a job with only these; whether it is proved."""

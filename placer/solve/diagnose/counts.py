@@ -252,27 +252,27 @@ def _too_little_room(limits: Limits) -> Iterator[str]:
     """Ranks without a place when no rule is broken, and the roomiest domains."""
     topology, world = limits.topology, limits.job.world_size
     sizes = colocation_of(topology, limits.job, 1).uniform_sizes()
-    rooms, told, held = [], "", world
+    rooms, notes, placed = [], "", world
     for count in limits.counts:
         room, most = _room(limits, count)
         for tier in reversed(range(len(topology.tiers) - 1)):
             if np.array_equal(count.box, topology.domain_of_node[tier]):
                 unit = sizes[tier] if sizes is not None else 1
                 room = room // unit * unit
-                told += f"; a {topology.tiers[tier].name} may hold {room.max():,}"
-                told += f", in sets of {unit:,}" * (unit > 1)
+                notes += f"; a {topology.tiers[tier].name} may hold {room.max():,}"
+                notes += f", in sets of {unit:,}" * (unit > 1)
                 break
         rooms.append((count.box, room))
-        held = min(held, most)
+        placed = min(placed, most)
     if rooms:
         most, is_proved = ranks_within(rooms, topology.gpus_of_node)
-        held = min(held, most) if is_proved else held
-    if held < world:
+        placed = min(placed, most) if is_proved else placed
+    if placed < world:
         watts = [b.gpu_watts for b in limits.job.rules.budgets if b.watts is not None]
-        drawn = f", {format_power((world - held) * watts[0])}" if watts else ""
+        drawn = f", {format_power((world - placed) * watts[0])}" if watts else ""
         yield (
-            f"there is room for {held:,} of the {world:,} ranks: {world - held:,} "
-            f"{plural('rank', world - held)} too many{drawn}{told}"
+            f"there is room for {placed:,} of the {world:,} ranks: {world - placed:,} "
+            f"{plural('rank', world - placed)} too many{drawn}{notes}"
         )
 
 

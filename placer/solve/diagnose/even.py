@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def in_parts(problem: Problem) -> Iterator[Problem]:
     """The problem with parts of each size that counts leave possible, largest first.
 
-    The problem itself where no parts are asked for.
+    The problem itself where no parts are required.
     """
     for job in jobs_in_parts(problem.job):
         if job is problem.job or _may_fit(problem, job):
@@ -41,12 +41,12 @@ def in_parts(problem: Problem) -> Iterator[Problem]:
 def uneven(problem: Problem) -> InfeasibleError:
     """That groups cannot lie in equal parts, and the nearest sizes that can."""
     machine = problem.machine
-    asked = {k: t for k, t in problem.job.require.items() if not part_size(k)}
-    job = replace(problem.job, require=asked)
+    given = {k: t for k, t in problem.job.require.items() if not part_size(k)}
+    job = replace(problem.job, require=given)
     lines, hints = [], []
     for key, tier in job.require.items():
         if is_even(key):
-            line, nearest = _told(problem, job, axis_of(key), tier)
+            line, nearest = _reason(problem, job, axis_of(key), tier)
             lines.append(line)
             hints += nearest
     names = [key for key in job.require if is_even(key)]
@@ -79,7 +79,7 @@ def _shares(problem: Problem, job: Job) -> tuple[int, int] | None:
     return bundles_in(shares), bundles.number
 
 
-def _told(problem: Problem, job: Job, axis: str, tier: str) -> tuple[str, list[str]]:
+def _reason(problem: Problem, job: Job, axis: str, tier: str) -> tuple[str, list[str]]:
     """What one rule asks for, what there is, and what could be."""
     machine = problem.machine
     groups = groups_of(job, axis)
@@ -102,17 +102,17 @@ def _told(problem: Problem, job: Job, axis: str, tier: str) -> tuple[str, list[s
         0,
     )
     other = [f"{axis} {smaller}, which fits on all"] if smaller > 1 else []
-    held: dict[int, int] = {}
+    placed: dict[int, int] = {}
     for size in reversed(divisors(length)):
         tied = {**job.require, part_key(axis, size): tier}
         found = _shares(problem, replace(job, require=tied))
         if found is not None and found[0]:
-            held[size] = job.world_size * found[0] // found[1]
-    most = max(held.values(), default=0)
+            placed[size] = job.world_size * found[0] // found[1]
+    most = max(placed.values(), default=0)
     if not most:
         line += f": no group of {axis} {length} has room"
         return line, [f"try {hint}" for hint in other]
-    sizes = [size for size, ranks in held.items() if ranks == most]
+    sizes = [size for size, ranks in placed.items() if ranks == most]
     alone = [size for size in sizes if _alone(gpus // size, length // size)]
     shown = " or ".join(map(str, alone or sizes[:1]))
     line += (

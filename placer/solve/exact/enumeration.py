@@ -164,8 +164,8 @@ class Enumeration:
     ``colocation``: with a block of at least 1: that many consecutive ranks form a unit.
     ``capacity_of_node`` ((N,)): ranks each node may hold. ``most_steps``: units put on
     a node, again and again, after which the walk is given up. ``symmetry``: of the
-    machine: which domains are alike. ``stop``: asked now and then; True gives the walk
-    up.
+    machine: which domains are alike. ``stop``: called now and then; True gives the
+    walk up.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class Enumeration:
         self.num_units = len(first)
         self.node_of_unit = np.zeros(self.num_units, dtype=np.int64)
         self.shape = symmetry.shape
-        self.held = [
+        self.used = [
             np.zeros(int(row.max()) + 1, dtype=np.int64) for row in self.domains
         ]
         self.home: list[dict[int, int]] = [{} for _ in self.domains]
@@ -223,7 +223,7 @@ class Enumeration:
         if first == self.num_units:
             yield self.node_of_unit.copy()
             return
-        pairs = zip(self.held[0], self.room, strict=True)
+        pairs = zip(self.used[0], self.room, strict=True)
         unused = [0 if used else room for used, room in pairs]
         spare = sum(unused) - (self.num_units - first)
         for node in self._different(unused):
@@ -241,7 +241,7 @@ class Enumeration:
                 self._take_back(end, node, settled)
 
     def _different(self, room: list[int]) -> Iterator[int]:
-        """Nodes with room, one of each sort that cannot be told apart."""
+        """Nodes with room; of those that look alike, one."""
         tried = set()
         for node, free in enumerate(room):
             if free and self.steps_left > 0:
@@ -262,7 +262,7 @@ class Enumeration:
         """What tells nodes apart: used domains by number, empty ones by shape."""
         inside = self.domains[:, node].tolist()
         return tuple(
-            domain if self.held[t][domain] else ~self.shape[t][domain]
+            domain if self.used[t][domain] else ~self.shape[t][domain]
             for t, domain in enumerate(inside)
         )
 
@@ -276,7 +276,7 @@ class Enumeration:
         settled = []
         for t, home in enumerate(self.home):
             domain = int(self.domains[t, node])
-            self.held[t][domain] += 1
+            self.used[t][domain] += 1
             part = int(self.label[t, unit])
             if part not in home:
                 home[part] = domain
@@ -286,6 +286,6 @@ class Enumeration:
     def _take_back(self, unit: int, node: int, settled: list[int]) -> None:
         self.room[node] += 1
         for t in range(len(self.home)):
-            self.held[t][self.domains[t, node]] -= 1
+            self.used[t][self.domains[t, node]] -= 1
         for t in settled:
             del self.home[t][int(self.label[t, unit])]

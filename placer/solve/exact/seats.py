@@ -131,8 +131,8 @@ class _Homes:
         for row in at:
             self.model.add_exactly_one(row)
         for i, domain in enumerate(domains):
-            held = sum(size * row[i] for size, row in zip(sizes, at, strict=True))
-            self.model.add(held <= int(room[domain]))
+            inside = sum(size * row[i] for size, row in zip(sizes, at, strict=True))
+            self.model.add(inside <= int(room[domain]))
         return domains, at
 
     def _nest(self, inner: int, outer: int, parent: IntArray) -> None:

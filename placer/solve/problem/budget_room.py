@@ -28,10 +28,10 @@ def ranks_within(
     program = Program()
     columns = [program.column(most=float(most), price=-1) for most in room]
     for (_, most), box in zip(rooms, sorts, strict=True):
-        held: dict[int, list[Term]] = {}
+        inside: dict[int, list[Term]] = {}
         for column, own in zip(columns, box.tolist(), strict=True):
-            held.setdefault(own, []).append(Term(column))
-        for own, terms in held.items():
+            inside.setdefault(own, []).append(Term(column))
+        for own, terms in inside.items():
             if own >= 0:
                 program.row(terms, most=int(most[own]))
     answer = solve(program, EngineLimits(BUDGET_WORK))

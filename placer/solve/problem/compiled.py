@@ -100,7 +100,7 @@ class Problem:
         return found
 
     def once(self, make: Callable[[Problem], T]) -> T:
-        """What is made of this problem, made the first time that it is asked for.
+        """What is made of this problem, made the first time that it is wanted.
 
         For rooms above this one: two bounds may go on from the same cuts.
         """

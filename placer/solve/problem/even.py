@@ -124,8 +124,8 @@ def shares_of(room: IntArray, width: int, most: int) -> dict[int, IntArray]:
     program.row([Term(column) for column in bundles.values()], most=most)
     coming = {k: [program.column(most=most) for _ in room] for k in numbers}
     for domain, free in enumerate(room.tolist()):
-        held = [Term(coming[k][domain], width // k) for k in numbers]
-        program.row(held, most=free)
+        inside = [Term(coming[k][domain], width // k) for k in numbers]
+        program.row(inside, most=free)
     for k in numbers:
         for column in coming[k]:
             program.row([Term(column), Term(bundles[k], -1)], most=0)

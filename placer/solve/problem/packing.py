@@ -57,7 +57,7 @@ class Packing:
     is left to say.
 
     ``kinds`` and ``distinct``: of every set of each tier, and those that occur.
-    ``held``: of each tier: (domain, kind) -> column.
+    ``columns``: of each tier: (domain, kind) -> column.
     """
 
     def __init__(self, topology: Machine, colocation: Colocation) -> None:
@@ -66,36 +66,38 @@ class Packing:
         self.kinds = _kinds(colocation, self.inside)
         self.distinct = [sorted(set(kinds)) for kinds in self.kinds]
         self.node_set_of_rank = colocation.label[0]
-        self.held: list[dict[tuple[int, Kind], int]] = []
+        self.columns: list[dict[tuple[int, Kind], int]] = []
         for row, kinds in zip(topology.domain_of_node, self.kinds, strict=True):
             number = Counter(kinds)
             domains = range(int(row.max()) + 1)
-            held = {
+            columns = {
                 (domain, kind): self.program.column(most=count)
                 for domain in domains
                 for kind, count in number.items()
             }
-            self.held.append(held)
+            self.columns.append(columns)
             for kind, count in number.items():
-                everywhere = [Term(held[domain, kind]) for domain in domains]
+                everywhere = [Term(columns[domain, kind]) for domain in domains]
                 self.program.row(everywhere, least=count, most=count)
 
     def ranks_on(self, node: int) -> list[Term]:
         """Terms that add up to the ranks on a node."""
-        held = self.held[0]
-        return [Term(held[node, kind], kind.size) for kind in self.distinct[0]]
+        columns = self.columns[0]
+        return [Term(columns[node, kind], kind.size) for kind in self.distinct[0]]
 
     def nest(self) -> None:
         """The sets inside a domain's sets are the sets inside its children."""
-        for t in range(1, len(self.held)):
+        for t in range(1, len(self.columns)):
             parent = parent_of_domain(self.topology, t)
             inner, outer = self.distinct[t - 1], self.distinct[t]
             for domain in range(int(parent.max()) + 1):
                 children = np.flatnonzero(parent == domain).tolist()
                 for kind in inner:
-                    there = [Term(self.held[t - 1][child, kind]) for child in children]
+                    there = [
+                        Term(self.columns[t - 1][child, kind]) for child in children
+                    ]
                     wanted = [
-                        Term(self.held[t][domain, whole], -whole.count(kind))
+                        Term(self.columns[t][domain, whole], -whole.count(kind))
                         for whole in outer
                     ]
                     self.program.row([*there, *wanted], least=0, most=0)
@@ -103,10 +105,10 @@ class Packing:
     def deal(self, counts: list[int]) -> IntArray:
         """Node of every rank: sets go to named domains from the outermost tier in."""
         home = [0] * len(self.kinds[-1])
-        for t in range(len(self.held) - 1, 0, -1):
+        for t in range(len(self.columns) - 1, 0, -1):
             parent = parent_of_domain(self.topology, t).tolist()
             places: defaultdict[tuple[int, Kind], list[int]] = defaultdict(list)
-            for (domain, kind), column in reversed(self.held[t - 1].items()):
+            for (domain, kind), column in reversed(self.columns[t - 1].items()):
                 places[parent[domain], kind].extend([domain] * counts[column])
             below = [0] * len(self.kinds[t - 1])
             for number, inside in enumerate(self.inside[t - 1]):

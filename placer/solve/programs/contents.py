@@ -5,7 +5,7 @@ parts they hold, the largest first, and groups by their *way*, the parts they ar
 up of: as many parts of each size in all ways as in all patterns (Gilmore and Gomory
 1961, cutting stock; Valerio de Carvalho 1999, arc flow). A path steps from 0 to its
 end; columns count how many paths take each step, so any whole numbers of them can be
-told apart into paths again.
+split into paths again.
 
 Domains may lie in outer ones, which hold *shares* of groups, made up of their parts.
 """
@@ -39,7 +39,7 @@ class Costs(NamedTuple):
     part: Sequence[float]
     largest: Sequence[float]  # besides, for the largest of them
     # Besides, for 0, 1 .. members that it holds in all.
-    held: Sequence[float]
+    total: Sequence[float]
     bundle: int = 1  # parts that come together, all alike
     alone: float = 0.0  # besides, for a part that comes in no bundle
 
@@ -82,10 +82,10 @@ class Contents:
         """
         program, parts = Program(), defaultdict[int, list[Term]](list)
         for outer, rooms in enumerate(self.rooms):
-            held = fillings(program, rooms, self.costs)
+            placed = fillings(program, rooms, self.costs)
             if self.share:
-                held = self._shares(program, rooms, held, self.share[outer])
-            for size, terms in held.items():
+                placed = self._shares(program, rooms, placed, self.share[outer])
+            for size, terms in placed.items():
                 parts[size] += terms
         made = partitions(program, {self.size: self.number}, self.size)
         _balance(program, parts, made)
@@ -102,7 +102,7 @@ class Contents:
         self,
         program: Program,
         rooms: Mapping[int, int],
-        held: Sizes,
+        placed: Sizes,
         price: Sequence[float],
     ) -> Sizes:
         """Shares of groups in an outer domain, of parts that fit its rooms."""
@@ -111,7 +111,7 @@ class Contents:
             share: Term(program.column(min(self.number, total // share), price[share]))
             for share in range(1, min(self.size, total) + 1)
         }
-        _balance(program, held, partitions(program, made, min(self.size, max(rooms))))
+        _balance(program, placed, partitions(program, made, min(self.size, max(rooms))))
         return {share: [term] for share, term in made.items()}
 
 
@@ -122,7 +122,7 @@ def fillings(program: Program, rooms: Mapping[int, int], costs: Costs) -> Sizes:
 
     ``rooms``: how many there are of each size.
     """
-    part, largest, held, *_ = costs
+    part, largest, total, *_ = costs
     last, number, in_layers = max(rooms), sum(rooms.values()), any(largest)
     into: dict[tuple[int, int], list[Term]] = defaultdict(list)
     parts: Sizes = defaultdict(list)
@@ -148,7 +148,7 @@ def fillings(program: Program, rooms: Mapping[int, int], costs: Costs) -> Sizes:
         for at in range(size, last + 1) if in_layers else ():
             step((at, size), (at, size - 1), 0)
     program.row(begun, number, number)
-    ends = [Term(program.column(number, held[at])) for at in range(last + 1)]
+    ends = [Term(program.column(number, total[at])) for at in range(last + 1)]
     for (at, size), terms in into.items():
         program.row(terms if size else [*terms, *_less([ends[at]])], 0, 0)
     # Larger rooms can take what fits smaller ones, so counts from above suffice.
@@ -181,10 +181,10 @@ def partitions(program: Program, ends: Mapping[int, float | Term], most: int) ->
     return steps
 
 
-def _balance(program: Program, held: Sizes, used: Sizes) -> None:
-    """As many parts of each size are held as are used."""
-    for size in sorted({*held, *used}):
-        program.row([*held.get(size, ()), *_less(used.get(size, ()))], 0, 0)
+def _balance(program: Program, placed: Sizes, used: Sizes) -> None:
+    """As many parts of each size are placed as are used."""
+    for size in sorted({*placed, *used}):
+        program.row([*placed.get(size, ()), *_less(used.get(size, ()))], 0, 0)
 
 
 def _less(terms: Iterable[Term]) -> list[Term]:

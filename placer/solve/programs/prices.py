@@ -178,16 +178,16 @@ def dearest(
 class _Growing:
     """The least number of choices left out, which grows by ways and choices.
 
-    Rows of parts that are held and used, of groups of each level, and of choices.
+    Rows of parts that are placed and used, of groups of each level, and of choices.
     """
 
     def __init__(self, packing: Packing, levels: int, number: float) -> None:
         sizes, last = packing.largest, max(packing.rooms)
         program, free = Program(), [0.0] * (max(sizes, last) + 1)
-        held = fillings(program, packing.rooms, Costs(free[: sizes + 1], free, free))
+        placed = fillings(program, packing.rooms, Costs(free[: sizes + 1], free, free))
         self._first, self._levels = len(program.rows) - 1, levels
         for size in range(1, sizes + 1):
-            program.row(held[size], least=0)
+            program.row(placed[size], least=0)
         for _ in range(levels):
             program.row((), least=0)
         program.row([Term(program.column(price=1))], number, number)

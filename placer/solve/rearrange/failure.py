@@ -111,13 +111,13 @@ class Failure:
         for domain in np.unique(home[is_lost]).tolist():
             ranks = np.flatnonzero(home == domain)
             tied = np.unique(self.sets[tier][ranks], return_inverse=True)[1]
-            held = int(room[domain]) if domain < len(room) else 0
+            places = int(room[domain]) if domain < len(room) else 0
             yield Affected(
                 ranks,
                 tied,
                 np.bincount(tied),
                 np.bincount(tied, ~is_lost[ranks]).astype(np.int64),
-                len(ranks) - held,
+                len(ranks) - places,
             )
 
     @cached_property

@@ -2,7 +2,7 @@
 
 What a placement has in one domain may go to another one as it is: ranks that shared a
 domain of some tier still do, and no others, so no hop changes. A rack that has lost
-nodes may hold what a whole rack held. Whether one domain can take over what another
+nodes may hold what a whole rack had. Whether one domain can take over what another
 has, and what the rest loses by it, is found from the nodes outwards: their children go
 to the cheapest places first. Domains that are alike are one.
 """
@@ -123,7 +123,7 @@ class _Exchange:
         if self.has_uplinks:
             uplink = self.machine.uplinks(tier).tolist()
         row = self.machine.domain_of_node[tier]
-        held = np.bincount(row, self.is_used).astype(np.int64).tolist()
+        taken = np.bincount(row, self.is_used).astype(np.int64).tolist()
         size = np.bincount(row).tolist()
         used = [Counter(k for c in own if (k := below.used[c]) >= 0) for own in inside]
         whole = [Counter(below.whole[c] for c in own) for own in inside]
@@ -147,7 +147,7 @@ class _Exchange:
                     flow = cheapest_first(used[a], whole[b], costs)
                     if flow is not None:
                         cost = sum(costs[pair] * n for pair, n in flow.items())
-                        loss = self._loss(tier, size[b], held[a])
+                        loss = self._loss(tier, size[b], taken[a])
                         moves[i, j] = _Move(cost + loss, flow)
         return _Tier(of_used, of_whole, moves)
 
@@ -170,18 +170,18 @@ class _Exchange:
 
 
 def cheapest_first(
-    held: Mapping[int, int], room: Mapping[int, int], costs: Mapping[Pair, int]
+    number: Mapping[int, int], room: Mapping[int, int], costs: Mapping[Pair, int]
 ) -> dict[Pair, int] | None:
     """How many of each kind go to each kind of place, cheapest pairs first.
 
-    ``held`` and ``room``: how many there are of each kind, and places of each kind.
+    ``number`` and ``room``: how many there are of each kind, and places of each kind.
     ``costs``: of one going to a place, where that is possible. Gives None where some
     have no place left.
     """
     flow: dict[Pair, int] = {}
-    left, free = Counter(held), Counter(room)
+    left, free = Counter(number), Counter(room)
     choices = Counter(i for i, j in costs if j in room)
-    pairs = [(i, j) for i in held for j in room if (i, j) in costs]
+    pairs = [(i, j) for i in number for j in room if (i, j) in costs]
     # Who has the fewest places to go to chooses first.
     for i, j in sorted(pairs, key=lambda pair: (choices[pair[0]], costs[pair])):
         if taken := min(left[i], free[j]):

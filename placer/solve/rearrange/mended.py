@@ -47,9 +47,9 @@ class _Mended:
         self.by_nodes = failure.problem.job.launcher != "free"
         stays = ~failure.must_move & ~self.before.is_lost
         self.gpu_of_rank = np.where(stays, self.before.gpu_of_rank, -1)
-        held = self.gpu_of_rank[stays]
+        kept = self.gpu_of_rank[stays]
         self.free = usable[self.machine.node_of_gpu]
-        self.free[held] = False
+        self.free[kept] = False
         #: Sets of each tier; in a launch by nodes what was on a node is one besides.
         self.sets = failure.sets
         if self.by_nodes:
@@ -59,7 +59,7 @@ class _Mended:
             pairs = np.stack((order[:-1], order[1:]), axis=1)[same]
             self.sets = np.array([join(label, pairs) for label in self.sets])
             node_of_gpu = self.machine.node_of_gpu
-            self.free[np.isin(node_of_gpu, node_of_gpu[held])] = False
+            self.free[np.isin(node_of_gpu, node_of_gpu[kept])] = False
 
     def seated(self) -> IntArray | None:
         """The placement; None where a set finds no room."""

@@ -27,7 +27,7 @@ class PinnedRanks:
 
     ``problem``: without rules. ``limits``: the rules on its machine. ``offered``
     ((N,)): whether a node may be used; the others are cleared of ranks too. ``ends``:
-    asked between two exchanges; True gives up on a placement.
+    called between two exchanges; True gives up on a placement.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ class Seated(Units):
 
     @classmethod
     def around(cls, problem: Problem, seats: IntArray) -> Units | None:
-        """Units on seats and on what is free beside them, without nodes to avoid."""
+        """Units on seats and on free GPUs, without nodes to avoid."""
         found = cls.of(problem, seats) if problem.choices else None
         if found is None:
             return None

@@ -41,7 +41,7 @@ BOTH_ENDS = 2  # walks that find nothing between two points, from either
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What is asked of a new placement."""
+    """What is required of a new placement."""
 
     # Share by which it may cost more than before the failure, or than the cheapest that
     # is known where none costs as little.
@@ -78,10 +78,10 @@ def replaced(
 
     ``problem``: the machine without the nodes that failed; the job's ranks numbered as
     in the plan. ``previous``: where the ranks are, on the same machine. ``budget``:
-    walks end by it, and the fresh placement, where one is needed. ``progress``: told
+    walks end by it, and the fresh placement, where one is needed. ``progress``: gets
     every better fresh placement. Raises `InfeasibleError` if no placement satisfies the
     hard requirements; a `TooFewMovesError` if none is known that moves as few ranks as
-    asked. Raises `StoppedError` if the budget was stopped before there was any
+    required. Raises `StoppedError` if the budget was stopped before there was any
     placement.
     """
     if not any(map(is_even, problem.job.require)):
@@ -98,7 +98,7 @@ def replaced(
 
 
 class TooFewMovesError(InfeasibleError):
-    """There are placements, but none is known that moves as few ranks as asked."""
+    """There are placements, but none is known that moves as few ranks as required."""
 
 
 class _Search:
@@ -119,7 +119,7 @@ class _Search:
         self._mended: IntArray | None = None
 
     def run(self, progress: Progress | None) -> Replaced:
-        """Repairs first; a fresh placement where they are not as cheap as asked."""
+        """Repairs first; a fresh placement where they are not as cheap as required."""
         if self._before.is_lost.any():
             self._repair()
         else:
@@ -148,14 +148,14 @@ class _Search:
         if walks is None:
             return
 
-        def walked(start: Point, price: float) -> Point:
+        def walk_from(start: Point, price: float) -> Point:
             """The best point at a price, after a walk from another."""
             found = walks.walk(start.gpu_of_rank, price, seeds, self._budget)
             front.offer("walked", found)
             front.cut_short |= self._budget.is_over()
             return min(front.points, key=lambda one: one.value + price * one.moves)
 
-        few = cheap = walked(front.points[0], front.points[0].value)
+        few = cheap = walk_from(front.points[0], front.points[0].value)
         allowed = self._allowed(least)
         # What each move must save where a few units are enough; then ever more of them.
         price = (few.value - allowed) / (FEW * walks.unit_size)
@@ -168,7 +168,7 @@ class _Search:
                 if cheap.moves <= few.moves:  # nothing lies between
                     return
                 price = (few.value - cheap.value) / (cheap.moves - few.moves)
-            found = walked(few if number % 2 else cheap, price)
+            found = walk_from(few if number % 2 else cheap, price)
             in_vain = in_vain + 1 if is_bracketed and found in (few, cheap) else 0
             price /= MORE
             if found.value <= allowed or not is_bracketed:
@@ -209,7 +209,7 @@ class _Search:
                 self._front.prove(*found)
 
     def _is_cheap(self, least: float) -> bool:
-        """Whether some repair costs as little as asked; or nothing failed."""
+        """Whether some repair costs as little as required; or nothing failed."""
         if not self._front.points:
             return False
         nothing_failed = not self._before.is_lost.any()

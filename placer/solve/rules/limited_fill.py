@@ -95,8 +95,8 @@ def even_cuts(
             parts = np.array_split(np.arange(members), share)
             part = np.repeat(np.arange(share), [len(one) for one in parts])
             domain_of_rank = domains[piece * share + part[member]]
-            held = np.bincount(domain_of_rank, minlength=len(takes[tier]))
-            if (held > takes[tier]).any():
+            counts = np.bincount(domain_of_rank, minlength=len(takes[tier]))
+            if (counts > takes[tier]).any():
                 continue
             sequence = np.lexsort((np.arange(len(member)), at["pp"], member))
             node = fill_domains(topology, takes, domain_of_rank, sequence)

@@ -185,7 +185,7 @@ class _RuledSearch:
         solution = self.tools.search(
             problem.with_params(local_search=False),
             budget,
-            lambda told: keep(told.solution),
+            lambda better: keep(better.solution),
             terms,
         )
         keep(solution)

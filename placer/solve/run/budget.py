@@ -2,8 +2,8 @@
 
 Methods ask the budget between two steps, but a step can be long: a program that an
 engine solves, the bound of a large job. So a search runs in a thread of its own, and
-who waits for it leaves with the best placement told so far when no answer comes. A
-thread left behind goes on until its step ends and then stops; it holds up the end of
+who waits for it leaves with the best placement reported so far when no answer comes.
+A thread left behind goes on until its step ends and then stops; it holds up the end of
 the process for a few seconds at most.
 """
 
@@ -40,11 +40,11 @@ class Pulse:
 
 
 class Budget:
-    """Time that is left, asked between two steps of a method, and cores to use it on.
+    """Time that is left, read between two steps of a method, and cores to use it on.
 
-    ``seconds`` (s): by the clock, from now on. ``*ends``: each asked as well; True ends
-    the search. ``workers``: threads that may work at a time. No result may depend on
-    it. ``pulse``: where the search says what it is at; budgets that are a part share
+    ``seconds`` (s): by the clock, from now on. ``*ends``: each called as well; True
+    ends the search. ``workers``: threads that may work at a time. No result may depend
+    on it. ``pulse``: where the search says what it is at; budgets that are a part share
     it. ``grace_s`` (s): how long past its end a search without any placement may go on;
     shared out as the time is.
     """
@@ -129,12 +129,12 @@ ENDLESS = Budget(inf)
 class Patience:
     """How long a search is waited for that should have ended."""
 
-    # interrupted and time_limit, s: what it gets to end by itself when asked to stop,
+    # interrupted and time_limit, s: what it gets to end by itself when it is stopped,
     # and past its limit.
     interrupted: float = 0.5
     time_limit: float = 1.0
     look_after: float = 0.05  # s: between two looks at it
-    # Whether one without a placement is waited for even when asked to stop.
+    # Whether one without a placement is waited for even when it is stopped.
     for_any: bool = False
 
 
@@ -146,10 +146,10 @@ class LeftBehind(NamedTuple):
 
 
 class InTime(Generic[Answer]):
-    """A search in a thread, and the best placement it has told.
+    """A search in a thread, and the best placement it has reported.
 
     ``search``: called with what it is to tell of better placements, and with its
-    budget. ``progress``: told every better placement, in the thread of the search.
+    budget. ``progress``: gets every better placement, in the thread of the search.
     """
 
     def __init__(
@@ -174,11 +174,11 @@ class InTime(Generic[Answer]):
         return self._left.is_set()
 
     def run(self) -> Answer | LeftBehind:
-        """What the search returns or raises; the best it told when it does not end.
+        """What the search returns or raises; the best it reported when it does not end.
 
         Past the time limit a search without any placement is waited for.
 
-        Raises `StoppedError` if it was asked to stop before it had a placement, and is
+        Raises `StoppedError` if it was stopped before it had a placement, and is
         not waited for.
         """
         start(self._run, SEARCH_THREAD)
@@ -217,14 +217,16 @@ class InTime(Generic[Answer]):
 
     def _wait(self) -> LeftBehind | None:
         """The best placement when the search is left behind, None when it has ended."""
-        asked: float | None = None
+        stopped_at: float | None = None
         while not self._done.wait(self._patience.look_after):
             now = monotonic()
             late = self._budget.elapsed_s - self._budget.seconds
-            if asked is None and self._budget.is_stopped:
-                asked = now
+            if stopped_at is None and self._budget.is_stopped:
+                stopped_at = now
             has_any = self._best is not None
-            is_deaf = asked is not None and now - asked > self._patience.interrupted
+            is_deaf = (
+                stopped_at is not None and now - stopped_at > self._patience.interrupted
+            )
             if is_deaf and (has_any or not self._patience.for_any):
                 return self._leave("interrupted")
             if has_any and late > self._patience.time_limit:

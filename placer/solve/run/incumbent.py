@@ -17,7 +17,7 @@ from placer.solve.run.solution import (
     EXACT,
     Progress,
     Solution,
-    held_bound,
+    checked_bound,
     improvement_of,
     is_reached,
 )
@@ -86,7 +86,7 @@ class Kept(NamedTuple):
 class Incumbent:
     """Keeps the best legal placement that methods offer, and the best bound.
 
-    ``tell``: told every better placement. ``terms``: of a search that is part of
+    ``tell``: gets every better placement. ``terms``: of a search that is part of
     another one. ``budget``: of the methods: it ends when the placement is proved, too.
     ``gpu_of_rank`` ((R,)): None while no legal placement is known. ``value``: its cost;
     infinite without one. ``bound``: the best lower bound, 0 without one. ``method``:
@@ -135,7 +135,7 @@ class Incumbent:
     def holding(
         cls, problem: Problem, budget: Budget, kept: Kept, terms: Terms | None = None
     ) -> Incumbent:
-        """One that begins with what another has kept; nobody is told of it."""
+        """One that begins with what another has kept; it is not reported."""
         own = cls(problem, budget, terms=terms)
         own.gpu_of_rank, own.value, own.method = kept.best
         own.bound, own._argument = kept.proof
@@ -153,7 +153,7 @@ class Incumbent:
         )
 
     def join(self, kept: Kept) -> None:
-        """Take over what a search beside this one has kept."""
+        """Take over what another search has kept."""
         self.moves.add(kept.moves)
         for value, gpu_of_rank in kept.pool:
             self._pool_in(value, gpu_of_rank)
@@ -296,7 +296,7 @@ class Incumbent:
 
     def _state(self, ended: str) -> Solution:
         value = float(self.value)
-        bound, argument = held_bound(value, float(self.bound), self._argument)
+        bound, argument = checked_bound(value, float(self.bound), self._argument)
         return Solution(
             placement=Placement(self.best),
             objective=self._problem.goal.name,

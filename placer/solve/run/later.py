@@ -26,7 +26,7 @@ def has_own_traffic(problem: Problem) -> bool:
 
 
 def is_of_hops(problem: Problem) -> bool:
-    """Whether the hop cost is asked for."""
+    """Whether the goal is the hop cost."""
     return problem.goal.name == "hop-cost"
 
 

@@ -2,9 +2,9 @@
 
 A job to come wants ``u`` = 16, 8, 4 or 1 nodes of one domain, with the probabilities
 ``p`` of `DEMAND`, if nothing else is known. A domain with ``f`` free nodes is worth the
-nodes that such jobs can fill: ``sum of p * u * floor(f / u)``. Further out the same is
-asked of whole domains of the tier below, and inside a node of GPUs. Of what is worth
-the same, the rest that lies closer together wins: the sum of the squares of what each
+nodes that such jobs can fill: ``sum of p * u * floor(f / u)``. Further out the same
+counts whole domains of the tier below, and inside a node GPUs. Of what is worth the
+same, the rest that lies closer together wins: the sum of the squares of what each
 domain has free.
 """
 

@@ -21,7 +21,7 @@ def is_reached(value: float, bound: float) -> bool:
     return abs(value - bound) <= EXACT * abs(value)
 
 
-def held_bound(value: float, bound: float, argument: str) -> tuple[float, str]:
+def checked_bound(value: float, bound: float, argument: str) -> tuple[float, str]:
     """A lower bound of a known value, and its argument; withdrawn if it is refuted.
 
     A bound above the value of a legal placement is no bound: then it is 0, and the
@@ -41,7 +41,7 @@ def held_bound(value: float, bound: float, argument: str) -> tuple[float, str]:
 
 @dataclass(frozen=True)
 class Improvement:
-    """A better placement, as told to the user.
+    """A better placement, as shown to the user.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Solution:
 
     def instead(self, placement: Placement, value: float, method: str) -> Solution:
         """Another placement of the same problem, under what is proved."""
-        bound, argument = held_bound(value, self.lower_bound, self.argument)
+        bound, argument = checked_bound(value, self.lower_bound, self.argument)
         return replace(
             self,
             placement=placement,
@@ -133,7 +133,7 @@ class Solution:
 
 
 def improvement_of(solution: Solution, order: tuple[str, ...]) -> Improvement:
-    """The solution as progress is told of it; ``order`` is that of its ranks."""
+    """The solution as progress gets it; ``order`` is that of its ranks."""
     return Improvement(
         solution.wall_s,
         solution.method,

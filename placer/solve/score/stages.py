@@ -181,8 +181,8 @@ def _pipeline(model: StepModel) -> dict[str, Any]:
     job = model.job
     stages, chunks = job.parallelism.pp, job.parallelism.vp
     repetitions = max(0, -(-job.micro_batches // stages) - WALKED)
-    walked = blocks(stages, job.micro_batches - repetitions * stages, chunks)
-    flat = [np.array([*block], dtype=np.int64).ravel() for block in walked]
+    ordered = blocks(stages, job.micro_batches - repetitions * stages, chunks)
+    flat = [np.array([*block], dtype=np.int64).ravel() for block in ordered]
     none = np.zeros(0, dtype=np.int64)
     return {
         "stages": stages,
@@ -192,13 +192,13 @@ def _pipeline(model: StepModel) -> dict[str, Any]:
         "head": np.concatenate(flat[:HEAD]),
         "middle": flat[HEAD - 1] if repetitions else none,
         "tail": np.concatenate([none, *flat[HEAD:]]),
-        "open": np.array(_open(walked[:HEAD]), dtype=np.int64),
-        "keys": max(1 + max(one.key for block in walked for one in block), 1),
+        "open": np.array(_open(ordered[:HEAD]), dtype=np.int64),
+        "keys": max(1 + max(one.key for block in ordered for one in block), 1),
     }
 
 
-def _open(walked: tuple[Block, ...]) -> list[int]:
+def _open(ordered: tuple[Block, ...]) -> list[int]:
     """Keys of results that nobody has used when these blocks are done."""
-    done = {one.key for block in walked for one in block if one.key >= 0}
-    used = {one.source for block in walked for one in block if one.source >= 0}
+    done = {one.key for block in ordered for one in block if one.key >= 0}
+    used = {one.source for block in ordered for one in block if one.source >= 0}
     return sorted(done - used)

@@ -55,8 +55,8 @@ def fill_domains(
     domains. ``domain_of_rank``: shape (R,). ``sequence`` ((R,)): ranks in the order in
     which they are laid out along the nodes of a domain.
     """
-    held = np.bincount(domain_of_rank, minlength=len(takes[-1]))
-    amounts = share_down(topology, takes, held)
+    counts = np.bincount(domain_of_rank, minlength=len(takes[-1]))
+    amounts = share_down(topology, takes, counts)
     nodes = np.lexsort(topology.domain_of_node[: len(takes)])
     by_domain = sequence[np.argsort(domain_of_rank[sequence], kind="stable")]
     node_of_rank = np.empty(len(sequence), dtype=np.int64)

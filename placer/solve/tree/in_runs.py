@@ -53,8 +53,8 @@ def fill_in_runs(
                 for _ in range(number)
             ]
             begin, length = begins[stretch], lengths[stretch]
-            held = np.repeat(used, capacity_of_node[used])[:length]
-            node_of_rank[begin : begin + length] = held
+            filled = np.repeat(used, capacity_of_node[used])[:length]
+            node_of_rank[begin : begin + length] = filled
     return node_of_rank
 
 
@@ -64,14 +64,14 @@ def _shared_out(
     """Nodes of each size for each stretch, those that waste the least tried first."""
     if len(lengths) > min(MOST_STRETCHES, sum(free)):
         return None
-    asked = np.cumsum(lengths[::-1])[::-1].tolist()
+    wanted = np.cumsum(lengths[::-1])[::-1].tolist()
     tried = count()
 
     @cache
     def shares(place: int, free: Counts) -> tuple[Counts, ...] | None:
         if place == len(lengths):
             return ()
-        if _room(free, sizes) < asked[place] or next(tried) > MOST_TRIED:
+        if _room(free, sizes) < wanted[place] or next(tried) > MOST_TRIED:
             return None
         for taken in sorted(
             _covers(lengths[place], sizes, free), key=lambda one: _room(one, sizes)

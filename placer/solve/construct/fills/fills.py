@@ -54,12 +54,12 @@ def fullest_fills(problem: Problem) -> Iterator[Candidate]:
     tier, world = base_tier(machine), axes.world_size
     few = _without_smallest(machine, capacity, tier, world)
     orders = list(dict.fromkeys((axes.order, REPLICA_MAJOR_ORDER)))
-    for told, room in (("", capacity), (", the smallest left out", few)):
-        if told and (room == capacity).all():
+    for note, room in (("", capacity), (", the smallest left out", few)):
+        if note and (room == capacity).all():
             continue
         nodes = fullest_first(machine, room)
         for order in orders:
-            yield f"fullest domains first{told}", _laid(problem, room, nodes, order)
+            yield f"fullest domains first{note}", _laid(problem, room, nodes, order)
 
 
 def _laid(

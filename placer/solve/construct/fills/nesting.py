@@ -150,7 +150,7 @@ class _Chains:
 def _largest_capacity(topology: Machine, capacity_of_node: IntArray) -> list[int]:
     """Most ranks that one domain of each tier may hold."""
     single = [1] * len(topology.tiers)
-    return [int(held.max()) for held in whole_sets(topology, capacity_of_node, single)]
+    return [int(room.max()) for room in whole_sets(topology, capacity_of_node, single)]
 
 
 def _boxes(digits: tuple[Digit, ...], base: tuple[int, ...], capacity: int) -> IntArray:

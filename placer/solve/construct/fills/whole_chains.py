@@ -77,9 +77,9 @@ def whole_chain_fills(problem: Problem) -> Iterator[Candidate]:
             tied = problem.colocation.label[:tier]
             cut = number + 1
             sequence = np.lexsort((*along[:cut], *tied, *along[cut:]))
-            if (held := _held(problem, tier, takes[tier], chain)) is not None:
-                domain = np.empty_like(held)
-                domain[sequence] = held
+            if (found := _domains(problem, tier, takes[tier], chain)) is not None:
+                domain = np.empty_like(found)
+                domain[sequence] = found
                 node_of_rank = fill_domains(machine, takes, domain, sequence)
                 yield f"whole {axis} chains", machine.gpus_on(node_of_rank)
             break
@@ -89,7 +89,7 @@ def whole_chain_fills(problem: Problem) -> Iterator[Candidate]:
 _Set = tuple[list[int], int]
 
 
-def _held(
+def _domains(
     problem: Problem, tier: int, takes: IntArray, chain: _Chain
 ) -> IntArray | None:
     """Domain of each rank in turn, None where units do not fit; shape (R,)."""
@@ -108,7 +108,7 @@ def _held(
     # Units of two halves come first.
     in_turn = np.lexsort((place, room % chain.unit == 0)).tolist()
     turn = {d: place for place, d in enumerate(in_turn)}
-    left, held = set(in_turn), list[IntArray]()
+    left, placed = set(in_turn), list[IntArray]()
     wanted = missing = world // chain.ranks
     size = chain.ranks // chain.grain
     for own, chains in _sets(grains, parents, place, size, spare):
@@ -116,9 +116,9 @@ def _held(
             missing -= chains
             left -= {*own}
             ordered = sorted(own, key=turn.__getitem__) if halves > 0 else own
-            held.append(_there_and_back(ordered, room, chain)[:chains])
+            placed.append(_there_and_back(ordered, room, chain)[:chains])
     along = sorted(left, key=lambda d: int(place[d]))
-    rows = np.concatenate([*held, _there_and_back(along, room, chain)])[:wanted]
+    rows = np.concatenate([*placed, _there_and_back(along, room, chain)])[:wanted]
     if len(rows) < wanted:
         return None
     rows = rows[np.argsort(place[rows].min(axis=1), kind="stable")]
@@ -133,9 +133,9 @@ def _there_and_back(domains: Sequence[int], room: IntArray, chain: _Chain) -> In
 
     Two chains that share a domain then have the same stages there.
     """
-    held = np.repeat(np.array(domains, dtype=np.int64), room[domains])
-    many = len(held) // chain.ranks
-    rows = held[: many * chain.ranks]
+    filled = np.repeat(np.array(domains, dtype=np.int64), room[domains])
+    many = len(filled) // chain.ranks
+    rows = filled[: many * chain.ranks]
     rows = rows.reshape(many, chain.ranks // chain.unit, chain.unit)
     rows[1::2] = rows[1::2, ::-1]
     return rows.reshape(many, chain.ranks)

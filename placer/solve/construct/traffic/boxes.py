@@ -113,11 +113,11 @@ def _axis(found: Directions, direction: int, flows: Flows) -> _Axis | None:
     of_rank = found.coordinate[direction]
     length = int(of_rank.max()) + 1
     ends = np.unique(np.sort(of_rank[flows.edges[own]], axis=1), axis=0)
-    beside: list[list[int]] = [[] for _ in range(length)]
+    neighbours: list[list[int]] = [[] for _ in range(length)]
     for one, other in ends.tolist():
-        beside[one].append(other)
-        beside[other].append(one)
-    degree = [len(others) for others in beside]
+        neighbours[one].append(other)
+        neighbours[other].append(one)
+    degree = [len(others) for others in neighbours]
     if max(degree) > 2 or len(ends) < length - 1:
         return None
     place = np.full(length, NOBODY)
@@ -126,7 +126,7 @@ def _axis(found: Directions, direction: int, flows: Flows) -> _Axis | None:
         if at is None:
             return None  # in pieces
         place[at] = number
-        at = next((one for one in beside[at] if place[one] == NOBODY), None)
+        at = next((one for one in neighbours[at] if place[one] == NOBODY), None)
     size = float(flows.weight[own].mean())
     return _Axis(length, len(ends) == length, size, place[of_rank])
 
@@ -165,11 +165,13 @@ def _tiers(problem: Problem) -> list[_Tier]:
     room, number = int(takes[first][used].min()), int(used.sum())
     found = [_Tier(room, number, 0, rate, latency, True)]
     for tier in range(first + 1, last):
-        held = np.bincount(parent_of_domain(machine, tier)[takes[tier - 1] > 0])
-        inside = int(held[held > 0].min())
+        children = np.bincount(parent_of_domain(machine, tier)[takes[tier - 1] > 0])
+        inside = int(children[children > 0].min())
         rate = float(fabric.uplink_capacity[tier + 1].min())
         room = found[-1].room * inside
-        found.append(_Tier(room, int((held > 0).sum()), inside, rate, latency, False))
+        found.append(
+            _Tier(room, int((children > 0).sum()), inside, rate, latency, False)
+        )
     return found
 
 

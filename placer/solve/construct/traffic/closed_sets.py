@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CUTS = 2  # times that a set is cut in two, and its pieces are
 
 
-class _Asked(NamedTuple):
+class _Wanted(NamedTuple):
     """Nodes of other sets, the least share of a piece, and whether nodes are cut."""
 
     others: int
@@ -82,9 +82,9 @@ class ClosedSets:
         others = int(self._node[-1]) + 1
         for ranks in self._sets:
             size = len(self._nodes(ranks))
-            asked = _Asked(others - size, least, parts)
+            wanted = _Wanted(others - size, least, parts)
             tries = range(CUTS + 1) if size != misfit else ()
-            fits = (self._fit(ranks, room, asked, cuts) for cuts in tries)
+            fits = (self._fit(ranks, room, wanted, cuts) for cuts in tries)
             found = next(filter(None, fits), None)
             if found is None:
                 misfit = size
@@ -98,59 +98,59 @@ class ClosedSets:
             left = self._nodes(ranks)
             while len(left):
                 home = int(room.argmax())
-                held, left = left[: room[home]], left[room[home] :]
-                room[home] -= len(held)
-                yield ranks[np.isin(self._node[ranks], held)], home
+                taken, left = left[: room[home]], left[room[home] :]
+                room[home] -= len(taken)
+                yield ranks[np.isin(self._node[ranks], taken)], home
 
     def _fit(
-        self, ranks: IntArray, room: IntArray, asked: _Asked, cuts: int
+        self, ranks: IntArray, room: IntArray, wanted: _Wanted, cuts: int
     ) -> _Fit | None:
         """A set or a piece, cut so often at the most."""
         nodes = len(self._nodes(ranks))
         most = int(room.max())
-        if nodes > room.sum() - asked.others or nodes > most << cuts:
+        if nodes > room.sum() - wanted.others or nodes > most << cuts:
             return None
         if nodes <= most:
             left = room - nodes
-            lost = np.where(left < asked.least * nodes, left, 0)
+            lost = np.where(left < wanted.least * nodes, left, 0)
             home = int(np.lexsort((room, lost, left < 0))[0])
             after = room.copy()
             after[home] -= nodes
             return _Fit([(ranks, home)], after, int(lost[home]))
         if not cuts:
             return None
-        for ways in (self._parted(ranks, asked), self._dealt(ranks, asked)):
-            fits = (self._pieces(way, room, asked, cuts - 1) for way in ways)
+        for ways in (self._parted(ranks, wanted), self._dealt(ranks, wanted)):
+            fits = (self._pieces(way, room, wanted, cuts - 1) for way in ways)
             found = min(filter(None, fits), key=lambda fit: fit.lost, default=None)
             if found is not None:
                 return found
         return None
 
     def _pieces(
-        self, pieces: list[IntArray], room: IntArray, asked: _Asked, cuts: int
+        self, pieces: list[IntArray], room: IntArray, wanted: _Wanted, cuts: int
     ) -> _Fit | None:
         """Where some pieces fit, one after the other."""
         found = _Fit([], room)
         for piece in pieces:
-            own = self._fit(piece, found.room, asked, cuts)
+            own = self._fit(piece, found.room, wanted, cuts)
             if own is None:
                 return None
-            held = found.pieces + own.pieces
-            found = _Fit(held, own.room, found.lost + own.lost)
+            placed = found.pieces + own.pieces
+            found = _Fit(placed, own.room, found.lost + own.lost)
         return found
 
-    def _parted(self, ranks: IntArray, asked: _Asked) -> Iterator[list[IntArray]]:
+    def _parted(self, ranks: IntArray, wanted: _Wanted) -> Iterator[list[IntArray]]:
         """Two pieces of whole components, where halves of nodes have some."""
         part = self._part[ranks]
         own = np.unique(part)
-        if asked.parts and len(own) > 1:
+        if wanted.parts and len(own) > 1:
             is_first = part < own[len(own) // 2]
             yield [ranks[is_first], ranks[~is_first]]
 
-    def _dealt(self, ranks: IntArray, asked: _Asked) -> Iterator[list[IntArray]]:
+    def _dealt(self, ranks: IntArray, wanted: _Wanted) -> Iterator[list[IntArray]]:
         """Two pieces of whole nodes, a fair share of all in each."""
         nodes = self._nodes(ranks)
-        least = max(ceil(asked.least * len(nodes)), 1)
+        least = max(ceil(wanted.least * len(nodes)), 1)
         for size in range(least, len(nodes) // 2 + 1):
             is_first = np.isin(self._node[ranks], nodes[:size])
             yield [ranks[~is_first], ranks[is_first]]

@@ -76,23 +76,23 @@ def _components(edges: IntArray, vertices: int) -> IntArray:
 
 def _classes(edges: IntArray, vertices: int) -> IntArray:
     """Direction of each edge, from 0 up."""
-    beside: list[dict[int, int]] = [{} for _ in range(vertices)]
+    neighbours: list[dict[int, int]] = [{} for _ in range(vertices)]
     for number, (one, other) in enumerate(edges.tolist()):
-        beside[one][other] = beside[other][one] = number
+        neighbours[one][other] = neighbours[other][one] = number
     alike: nx.utils.UnionFind[int] = load(NETWORKX).utils.UnionFind(range(len(edges)))
     bent: list[tuple[int, int]] = []
     square: list[bool] = []
-    for vertex, near in enumerate(beside):
+    for vertex, near in enumerate(neighbours):
         for one, other in combinations(sorted(near), 2):
             at = near[one], near[other]
-            corners = beside[one].keys() & beside[other].keys() - {vertex}
+            corners = neighbours[one].keys() & neighbours[other].keys() - {vertex}
             corners = {corner for corner in corners if corner not in near}
-            if other in beside[one] or len(corners) > 1:
+            if other in neighbours[one] or len(corners) > 1:
                 alike.union(*at)
                 continue
             for corner in corners:
-                alike.union(at[0], beside[other][corner])
-                alike.union(at[1], beside[one][corner])
+                alike.union(at[0], neighbours[other][corner])
+                alike.union(at[1], neighbours[one][corner])
             bent.append(at)
             square.append(bool(corners))
     roots = [alike[number] for number in range(len(edges))]

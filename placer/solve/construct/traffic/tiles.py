@@ -34,7 +34,7 @@ class Sweep(NamedTuple):
     where the busiest come first.
     """
 
-    # Beside the latest tile; otherwise beside the earliest, layer by layer.
+    # Next to the latest tile; otherwise next to the earliest, layer by layer.
     onward: bool
     # The vertices with the most weight come first, and a tile leaves none of its own
     # much that it sends outside, rather than little in sum.
@@ -54,7 +54,7 @@ class _Tile(NamedTuple):
     members: frozenset[int]
     inside: float  # weight between them
     rest: float  # weight from them to vertices of no tile, themselves included
-    beside: dict[int, float]  # weight to every neighbour
+    neighbours: dict[int, float]  # weight to every neighbour
     unevenness: float  # sum of the `POWER` of what leaves the tile, vertex by vertex
 
     @property
@@ -108,17 +108,17 @@ class _Grower:
     def __init__(self, flows: Flows, count: int, tiers: int, sweep: Sweep) -> None:
         self.tile = np.full(count, -1)
         self._sweep = sweep
-        self._beside: list[dict[int, float]] = [{} for _ in range(count)]
+        self._neighbours: list[dict[int, float]] = [{} for _ in range(count)]
         weights = flows.weight / flows.weight.max(initial=1e-300)
         for (one, other), weight in zip(
             flows.edges.tolist(), weights.tolist(), strict=True
         ):
-            self._beside[one][other] = self._beside[other][one] = weight
-        self._total = np.array([sum(row.values()) for row in self._beside])
+            self._neighbours[one][other] = self._neighbours[other][one] = weight
+        self._total = np.array([sum(row.values()) for row in self._neighbours])
         # Weight to vertices that are left, and to the outer domains in the making.
         self._left = self._total.copy()
         self._near = np.zeros((tiers, count))
-        # When a tile came beside each vertex: at first, and last.
+        # When a tile came next to each vertex: at first, and last.
         self._first, self._latest = np.full(count, np.inf), np.full(count, -1.0)
 
     def enter(self, others: BoolArray) -> None:
@@ -134,7 +134,7 @@ class _Grower:
         self._cut(number, sorted(members))
 
     def _seed(self, taken: set[int]) -> int:
-        """The vertex to begin with, beside those that are taken already."""
+        """The vertex to begin with, next to those that are taken already."""
         least = self._left
         if not self._sweep.busiest:
             least = least - self._near.sum(axis=0)
@@ -155,7 +155,7 @@ class _Grower:
                 frozenset((seed,)),
                 0.0,
                 float(self._left[seed]),
-                self._beside[seed],
+                self._neighbours[seed],
                 float(self._total[seed]) ** POWER,
             )
         ]
@@ -179,7 +179,7 @@ class _Grower:
         left = self._left
         free = [
             (-weight, left[vertex], vertex)
-            for vertex, weight in tile.beside.items()
+            for vertex, weight in tile.neighbours.items()
             if self.tile[vertex] < 0
             and vertex not in tile.members
             and vertex not in taken
@@ -188,26 +188,26 @@ class _Grower:
 
     def _with(self, tile: _Tile, members: frozenset[int], vertex: int) -> _Tile:
         """The tile with a vertex more."""
-        beside = dict(tile.beside)
-        near = tile.beside[vertex]
+        neighbours = dict(tile.neighbours)
+        near = tile.neighbours[vertex]
         unevenness = tile.unevenness + (float(self._total[vertex]) - near) ** POWER
-        for other, weight in self._beside[vertex].items():
+        for other, weight in self._neighbours[vertex].items():
             if other in tile.members:
-                leaves = float(self._total[other]) - tile.beside.get(other, 0.0)
+                leaves = float(self._total[other]) - tile.neighbours.get(other, 0.0)
                 unevenness += (leaves - weight) ** POWER - leaves**POWER
-            beside[other] = beside.get(other, 0.0) + weight
+            neighbours[other] = neighbours.get(other, 0.0) + weight
         return _Tile(
             members,
             tile.inside + near,
             tile.rest + float(self._left[vertex]),
-            beside,
+            neighbours,
             unevenness,
         )
 
     def _cut(self, number: int, members: list[int]) -> None:
         self.tile[members] = number
         for vertex in members:
-            for other, weight in self._beside[vertex].items():
+            for other, weight in self._neighbours[vertex].items():
                 self._left[other] -= weight
                 self._near[:, other] += weight
                 self._latest[other] = number

@@ -60,9 +60,9 @@ def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
             continue
         sequences = _sequences(job.parallelism, [*colocation.label[: tier + 1]])
         for (name, sequence, many), at_once in product(sequences, (False, True)):
-            held = _held(machine, tier, takes[-1] // grain, many, at_once=at_once)
+            domains = _domains(machine, tier, takes[-1] // grain, many, at_once=at_once)
             domain_of_rank = np.empty(job.world_size, dtype=np.int64)
-            domain_of_rank[sequence] = np.repeat(held, grain)
+            domain_of_rank[sequence] = np.repeat(domains, grain)
             if in_runs:
                 row = machine.domain_of_node[tier]
                 found = fill_in_runs(row, takes[0], domain_of_rank)
@@ -103,7 +103,7 @@ def _sequences(
             yield name, np.lexsort([*rows, *keys]), many
 
 
-def _held(
+def _domains(
     machine: Machine,
     tier: int,
     room: IntArray,
