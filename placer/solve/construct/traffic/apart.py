@@ -1,4 +1,4 @@
-"""Roles on nodes of their own, in a launch by nodes.
+"""Roles on nodes of their own, which any launcher can start.
 
 Where nodes are spare, stages, instances or roles begin on nodes of their own. Sets of
 nodes that send nothing to others are packed into scale-up domains (`closed_sets`).
@@ -30,7 +30,7 @@ LEAST = (0.5, 0.43, 0.36, 0.25)
 def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Roles begin on nodes of their own, and closed sets of nodes are packed."""
     machine, job = problem.machine, problem.job
-    if problem.goal.name != "time" or job.launcher == "free" or not job.roles:
+    if problem.goal.name != "time" or not job.roles:
         return
     flows = flows_of(problem, np.arange(job.world_size))
     room = machine.gpus_of_node
