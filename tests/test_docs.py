@@ -44,6 +44,9 @@ from tests.marks import slow
 
 TOP = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 DOCUMENTS = [*(ROOT / name for name in TOP), *ROOT.glob("docs/**/*.md")]
+# What users copy first, and what changes of the code make stale first.
+OFTEN = [ROOT / "README.md", ROOT / "docs/architecture.md"]
+OTHERS = [path for path in DOCUMENTS if path not in OFTEN]
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\((?P<target>[^)\s]+)\)|!\[[^\]]*\]\(([^)\s]+)\)")
 INSTALL = "python3 -m venv .venv && .venv/bin/pip install -q ."
 RUN = re.compile(r"^\.venv/bin/(?P<command>placer .*)$")
@@ -90,7 +93,7 @@ def read_format(fence: Fence, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "document", [*DOCUMENTS[:1], *slow(DOCUMENTS[1:])], ids=lambda path: path.name
+    "document", [*OFTEN, *slow(OTHERS)], ids=lambda path: path.name
 )
 def test_document_runs(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -469,7 +469,7 @@ struct StepTime : Cost {
       for (size_t a = 0; a < axes.size(); ++a) {
         const double waits = now[a * stages + p];
         if (axes[a].is_hop) {
-          hop[p] = waits;
+          hop[p] = axes[a].forward.at(waits);
           continue;
         }
         forward += axes[a].forward.at(waits);
