@@ -287,7 +287,7 @@ def link_tables(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
         rows = [
             {
                 "links": one,
-                "bar": f"w{permille(one.busy_s / (most or 1))} {kind.get(one.tier, '')}",
+                "bar": f"w{permille(one.busy_s / (most or 1))} {kind.get(one.tier)}",
                 "busy": format_beside(one.busy_s, most),
             }
             for one in found
