@@ -190,7 +190,7 @@ def _text(options: dict[str, Any], assumed: list[Assumption]) -> str:
 
 _HEAD = "# Commands in this folder read these; -t and -j are not needed."
 _OPEN = "# No file says these, so placer assumes them. Say them here instead:"
-# All but --select, which is of one command.
+# --select, the last of SOURCE_OPTIONS, is no key of the file.
 _ORDER = (
     *("topology", *shared.MACHINE_OPTIONS, "hosts"),
     *("job", *shared.SOURCE_OPTIONS[:-1]),

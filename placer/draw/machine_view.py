@@ -174,19 +174,15 @@ def machine_views(
     if len(tiers) < 2:
         tiers.append("machine")
     inner = [t for t in tiers[1:-1] if all(t in plan.domains for plan in plans)]
-    paths = dict.fromkeys(
-        path
-        for plan in plans
-        for path in zip(
-            *(plan.domains[t] for t in inner[::-1]), plan.nodes, strict=True
-        )
-    )
-    used, nodes = {path[:-1] for path in paths}, {path[-1] for path in paths}
-    free = [path for path in (others(inner) if others else ()) if path[-1] not in nodes]
-    paths |= dict.fromkeys(path for path in free if path[:-1] in used)
+    rows = [[*(plan.domains[t] for t in inner[::-1]), plan.nodes] for plan in plans]
+    # A node that is elsewhere in another plan is where the last plan has it.
+    paths = {path[-1]: path for own in rows for path in zip(*own, strict=True)}
+    used = {path[:-1] for path in paths.values()}
+    free = [path for path in (others(inner) if others else ()) if path[-1] not in paths]
+    paths |= {path[-1]: path for path in free if path[:-1] in used}
     left_out = sum(path[:-1] not in used for path in free)
     levels = (tiers[0], *inner, tiers[-1])
-    names, parents = _tree(list(paths), str(plans[0].topology["name"]))
+    names, parents = _tree([*paths.values()], str(plans[0].topology["name"]))
     at = {name: node for node, name in enumerate(names[0])}
     return [
         MachineView(plan, levels, names, parents, _at(plan, at)) for plan in plans

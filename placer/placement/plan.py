@@ -195,6 +195,12 @@ class Plan(Shown):
         return told | {"domains": domains}
 
 
+# `help` and the reference say what each attribute is, as the schema does.
+Plan.__doc__ = f"{Plan.__doc__}\n\n    Attributes\n    ----------\n" + "\n".join(
+    f"    {each.called}\n        {each.says}" for each in keys_of(Plan)
+)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.tolist()

@@ -18,6 +18,7 @@ from placer import emit, sweep
 from placer.api import explain
 from placer.api.options import OBJECTIVES, ObjectiveName
 from placer.degrees.frameworks import FRAMEWORKS, FrameworkName
+from placer.documents.keys import keys_of
 from placer.draw import picture
 from placer.emit import FormatName
 from placer.emit.registry import FORMATS
@@ -138,3 +139,10 @@ def test_a_type_checker_knows_the_names(tmp_path: Path) -> None:
     )
     for message, expected in zip(told.values(), WRONG.values(), strict=True):
         assert expected in message
+
+
+def test_the_help_of_a_plan_says_what_each_attribute_is() -> None:
+    """Every key of a plan's file is told, with what the schema says of it."""
+    said = placer.Plan.__doc__ or ""
+    for each in keys_of(placer.Plan):
+        assert re.search(rf"^    {each.called}\n +{re.escape(each.says)}$", said, re.M)

@@ -190,3 +190,17 @@ def test_free_nodes_are_drawn_beside_ranks() -> None:
     assert maps.seats(maps.view).tolist() == list(range(40))
     alone = maps_of([Side("", plan, None)])
     assert (len(alone.view.names[0]), alone.left_out) == (5, 0)
+
+
+def test_a_host_that_is_in_another_rack_now_is_drawn_once() -> None:
+    """Each host is on both maps once, in the rack that the last plan has it in."""
+    plan = plan_on(*inputs(), np.arange(48))
+    racks = plan.domains["rack"]
+    moved = replace(plan, domains={**plan.domains, "rack": (racks[-1], *racks[1:])})
+    maps = maps_of([Side("", moved, None), Side("", plan, None)])
+    assert sorted(maps.view.names[0]) == sorted(plan.nodes)
+    assert maps.gpus.tolist() == [4] * 12
+    for view in maps.views:
+        assert sorted(maps.seats(view).tolist()) == list(range(48))
+    around = maps.view.domain_of_node[1][maps.view.names[0].index(plan.nodes[0])]
+    assert maps.view.names[1][around] == racks[0]

@@ -47,6 +47,23 @@ def test_all_gaps_are_asked_for_at_once(config):
     assert len(caught.value.problems) == 5
 
 
+@pytest.mark.parametrize(
+    ("keys", "options"),
+    [
+        ({"job.compute.tflops_per_gpu": "400", "job.gpus": "4"}, {}),
+        ({"job.gpus": "4"}, {"tflops": 400}),
+        ({"job.compute.micro_batch_time": "1s"}, {"gpus": 4}),
+        ({"job.compute.tflops_per_gpu": "1"}, {"tflops": 400, "gpus": 4}),
+    ],
+)
+def test_keys_say_what_an_option_says(config, keys, options):
+    """A key of the job counts where its option is not given, which counts more."""
+    job = placer.read_job(f"hf:{config}", settings=REST | keys, **options)
+    assert job.world_size == 4
+    rate, time = job.compute.tflops_per_gpu, job.compute.micro_batch_time
+    assert (rate, time) in [(400.0, 0.0), (0.0, 1.0)]
+
+
 def test_the_job_file_is_the_job(config, tmp_path):
     """What convert writes reads back as the same job, each value with its origin."""
     opened = open_job(str(config), Options(gpus=4, tflops=400, settings=REST))

@@ -220,17 +220,17 @@ def _settled(texts: Sequence[Text], options: Options) -> Findings:
 
 def _given(options: Options) -> Findings:
     """What the options say of the job, as a source that counts more than any file."""
-    values: dict[str, tuple[Scalar | None, str]] = {
-        key: (value, entry("settings", f"{_JOB_KEY}{key}"))
+    values: list[tuple[str, Scalar | None, str]] = [
+        (key, value, entry("settings", f"{_JOB_KEY}{key}"))
         for key, value in _keys_set(options).items()
-    }
-    values |= {
-        GPUS: (options.gpus, named("gpus")),
-        RATE: (options.tflops, named("tflops")),
-        TIME: (options.micro_batch_time, named("micro_batch_time")),
-    }
+    ]
+    values += [
+        (GPUS, options.gpus, named("gpus")),
+        (RATE, options.tflops, named("tflops")),
+        (TIME, options.micro_batch_time, named("micro_batch_time")),
+    ]
     found = Findings("")
-    for key, (value, origin) in values.items():
+    for key, value, origin in values:
         if value is not None:
             found.facts[key] = Fact(value, "given", origin, Place(origin))
     if options.gpus is not None and options.gpus < 1:
