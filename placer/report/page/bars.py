@@ -287,12 +287,17 @@ def link_tables(sides: Sequence[Side]) -> Iterator[dict[str, Any]]:
         rows = [
             {
                 "links": one,
-                "bar": f"w{permille(one.busy_s / (most or 1))} {kind.get(one.tier)}",
+                "bar": _classes(permille(one.busy_s / (most or 1)), kind.get(one.tier)),
                 "busy": format_beside(one.busy_s, most),
             }
             for one in found
         ]
         yield {"name": side.name, "rows": rows}
+
+
+def _classes(width: int, kind: str | None) -> str:
+    """Of a bar so wide; a tier that the last plan lacks has no colour."""
+    return f"w{width} {kind}" if kind else f"w{width}"
 
 
 def links_heading(sides: Sequence[Side]) -> str:
