@@ -1,1 +1,1 @@
-"""Graphs of what ranks send each other, bisected or cut into tiles."""
+"""Graphs of what ranks send each other, cut into boxes or tiles."""

@@ -41,6 +41,7 @@ NETWORKX = "networkx"
 # Edges of a graph that is cut into tiles, and vertices of all that are cut, sweep
 # after sweep; quick sweeps aside.
 MOST_EDGES, MOST_VERTICES = 1_000_000, 16_000
+PASSES = 10  # of exchanges between two halves, at the most
 
 
 def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -58,8 +59,9 @@ def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             return
         for depth in range(1, len(label) + 1):
             incumbent.offer("tiles", tiling.laid(fill, label[:depth]))
-        if sweep not in QUICK:
-            halved = tiling.halved(fill, label[0])
+        # Without outer domains there is nothing to be halved for.
+        if sweep not in QUICK and len(label) > 1:
+            halved = tiling.halved(fill, label[0], budget.is_over)
             incumbent.offer("tiles, halved", tiling.laid(fill, halved))
         if incumbent.ends():
             return
@@ -145,8 +147,13 @@ class _Tiling(NamedTuple):
             rows.append(at)
         return np.array(rows, dtype=np.int64).reshape(-1, len(domains))
 
-    def halved(self, fill: _Fill, tile: IntArray) -> IntArray:
-        """Tiles in the order in which outer domains send each other little; (1, U)."""
+    def halved(
+        self, fill: _Fill, tile: IntArray, is_over: Callable[[], bool]
+    ) -> IntArray:
+        """Tiles in the order in which outer domains send each other little; (1, U).
+
+        Where time is up, those that are left keep their order.
+        """
         flows = bundled(tile[self.flows.edges], self.flows.weight, len(fill.sizes))
         graph = load(NETWORKX).Graph()
         graph.add_nodes_from(range(len(fill.sizes)))
@@ -154,7 +161,8 @@ class _Tiling(NamedTuple):
         graph.add_weighted_edges_from(
             (*pair, weight) for pair, weight in zip(ends, weights, strict=True)
         )
-        order = _halved(graph, [*graph], self._outside(self.tier, fill.domains))
+        outside = self._outside(self.tier, fill.domains)
+        order = _halved(graph, [*graph], outside, is_over)
         return np.argsort(order)[tile][None]
 
     def laid(self, fill: _Fill, tile: IntArray) -> IntArray:
@@ -168,7 +176,12 @@ class _Tiling(NamedTuple):
         return problem.machine.gpus_on(node)
 
 
-def _halved(graph: nx.Graph[int], tiles: list[int], outside: IntArray) -> list[int]:
+def _halved(
+    graph: nx.Graph[int],
+    tiles: list[int],
+    outside: IntArray,
+    is_over: Callable[[], bool],
+) -> list[int]:
     """Tiles for domains in turn: both halved again and again, side by side.
 
     Domains are halved between outer ones (Pellegrini 1994, dual recursive
@@ -182,16 +195,34 @@ def _halved(graph: nx.Graph[int], tiles: list[int], outside: IntArray) -> list[i
     else:
         return tiles
     cut = int(ends[np.abs(2 * ends - len(tiles)).argmin()])
-    halve = load(NETWORKX).community.kernighan_lin_bisection
-    halves = halve(graph.subgraph(tiles), ({*tiles[:cut]}, {*tiles[cut:]}), seed=0)
-    # They come in any order.
-    part = halves[len(halves[0]) != cut]
+    part = _exchanged(graph.subgraph(tiles).copy(), {*tiles[:cut]}, is_over)
     first = [tile for tile in tiles if tile in part]
     second = [tile for tile in tiles if tile not in part]
     return [
-        *_halved(graph, first, outside[:, :cut]),
-        *_halved(graph, second, outside[:, cut:]),
+        *_halved(graph, first, outside[:, :cut], is_over),
+        *_halved(graph, second, outside[:, cut:], is_over),
     ]
+
+
+def _exchanged(
+    graph: nx.Graph[int], part: set[int], is_over: Callable[[], bool]
+) -> set[int]:
+    """As many tiles as a part has, so that both sides send each other little.
+
+    Pass after pass, since one of a large graph takes seconds.
+    """
+    halve = load(NETWORKX).community.kernighan_lin_bisection
+    for _ in range(PASSES):
+        if is_over():
+            break
+        # The two sides come in any order; of two as large the one most like it counts.
+        sides = halve(graph, (part, {*graph} - part), max_iter=1)
+        as_large = [side for side in sides if len(side) == len(part)]
+        nearest = max(as_large, key=lambda side: len(side & part))
+        if nearest == part:
+            break
+        part = nearest
+    return part
 
 
 def _evenly(machine: Machine, tier: int, room: IntArray) -> IntArray:
