@@ -16,6 +16,7 @@ from placer.job.models import Model
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.network.ideal import fastest_stages
 from placer.solve.problem.compiled import Problem
+from placer.topology.links import Link
 from placer.topology.read import parse_topology
 from tests.allocation.machines import racks, training
 from tests.solve.solving import solve
@@ -63,6 +64,15 @@ def with_speeds(speed: list[float]) -> Topology:
     return replace(machine, links=(), compute_factor=np.array(speed))
 
 
+def test_slow_hosts_stay_idle() -> None:
+    """Four of six hosts are needed: the slow ones, in two regions, are left out."""
+    machine = with_speeds([1, 0.5, 1, 1, 0.9, 1])
+    found = solve(machine, job_of(Parallelism(dp=2, pp=2)))
+    used = set(machine.node_of_gpu[found.placement.gpu_of_rank].tolist())
+    assert used == {0, 2, 3, 5}
+    assert found.status == "optimal"
+
+
 def test_slow_hosts_are_left_idle_before_any_bound() -> None:
     """Whoever waits a moment has no step of slow hosts: walks rarely leave them all."""
     machine = with_speeds([1, 0.5, 1, 1, 0.9, 1])
@@ -101,6 +111,25 @@ def test_the_regions_of_the_fastest_link_are_taken() -> None:
     assert set(region.tolist()) == {0, 2}
     groups = job.parallelism.ranks_of_group["dp"]
     assert (region[groups][:, 0] == region[groups][:, 1]).all()
+
+
+def test_a_pipeline_is_laid_around_the_slow_links() -> None:
+    """Three stages, a region each: the chain is a, then c, or the other way around."""
+    machine = parse_topology(REGIONS, "regions")
+    machine = replace(
+        machine,
+        links=(
+            Link("region", ("a", "b"), 1e8, 0.0),
+            Link("region", ("a", "c"), 1e9, 0.0),
+            Link("region", ("b", "c"), 1e9, 0.0),
+        ),
+    )
+    job = job_of(Parallelism(dp=2, pp=3), sequence=4096)
+    found = solve(machine, job)
+    node = machine.node_of_gpu[found.placement.gpu_of_rank]
+    lanes = job.parallelism.ranks_of_group["pp"]
+    middle = machine.domain_of_node[1][node[lanes[:, 1]]]
+    assert middle.tolist() == [2, 2]
 
 
 def test_what_no_domain_holds_is_infeasible_on_slow_hosts_too() -> None:

@@ -105,6 +105,22 @@ def test_racks_hold_communities(seed: int) -> None:
     assert incumbent.value <= problem.goal.value(np.argsort(who)) * (1 + 1e-9)
 
 
+def test_a_tile_of_another_size_moves_none_of_the_others() -> None:
+    """Of 529 ranks one has a node of its own; all tiles behind it once lay askew."""
+    machine = machine_of([9, 6, 7, 6, 6, 5, 5, 5, 3, 4, 11], 8, 4)
+    senders, receivers, sizes = stencil(23, 23)
+    sent = {
+        "from": senders.tolist(),
+        "to": receivers.tolist(),
+        "bytes": np.asarray(sizes, float).tolist(),
+    }
+    problem = Problem.of(machine, job_of(529, traffic=sent))
+    budget = Budget(60.0)
+    incumbent = Incumbent(problem, budget)
+    tiled(problem, incumbent, budget)
+    assert incumbent.value <= 0.00065
+
+
 def test_halving_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passes over 8,000 tiles and 397,000 edges took 32 s, whatever the limit."""
     asked, halve = [], nx.community.kernighan_lin_bisection

@@ -8,6 +8,7 @@ domains hold all, or all domains are as full, which leaves each uplink less to c
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,7 +27,7 @@ from placer.solve.tree.capacity import (
 from placer.solve.tree.fill import fill_domains, fullest_first, in_tree_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import networkx as nx
 
@@ -152,7 +153,8 @@ class _Tiling(NamedTuple):
     ) -> IntArray:
         """Tiles in the order in which outer domains send each other little; (1, U).
 
-        Where time is up, those that are left keep their order.
+        Those of another size than most stay where they are, and where time is up those
+        that are left.
         """
         flows = bundled(tile[self.flows.edges], self.flows.weight, len(fill.sizes))
         graph = load(NETWORKX).Graph()
@@ -162,7 +164,9 @@ class _Tiling(NamedTuple):
             (*pair, weight) for pair, weight in zip(ends, weights, strict=True)
         )
         outside = self._outside(self.tier, fill.domains)
-        order = _halved(graph, [*graph], outside, is_over)
+        alike = np.flatnonzero(fill.sizes == np.bincount(fill.sizes).argmax())
+        order = np.arange(len(fill.sizes))
+        order[alike] = _halved(graph, alike.tolist(), outside[:, alike], is_over)
         return np.argsort(order)[tile][None]
 
     def laid(self, fill: _Fill, tile: IntArray) -> IntArray:
@@ -195,13 +199,25 @@ def _halved(
     else:
         return tiles
     cut = int(ends[np.abs(2 * ends - len(tiles)).argmin()])
-    part = _exchanged(graph.subgraph(tiles).copy(), {*tiles[:cut]}, is_over)
+    own = graph.subgraph(tiles).copy()
+    halves = (_exchanged(own, half, is_over) for half in _halves(own, tiles, cut))
+    part = min(halves, key=partial(load(NETWORKX).cut_size, own, weight="weight"))
     first = [tile for tile in tiles if tile in part]
     second = [tile for tile in tiles if tile not in part]
     return [
         *_halved(graph, first, outside[:, :cut], is_over),
         *_halved(graph, second, outside[:, cut:], is_over),
     ]
+
+
+def _halves(graph: nx.Graph[int], tiles: list[int], size: int) -> Iterator[set[int]]:
+    """So many tiles to begin with: the first, or the nearest to one at an end."""
+    yield {*tiles[:size]}
+    end = tiles[0]
+    for _ in range(2):
+        *near, end = load(NETWORKX).bfs_tree(graph, end)
+        if len(near) >= size:
+            yield {*near[:size]}
 
 
 def _exchanged(
