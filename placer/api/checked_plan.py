@@ -86,7 +86,6 @@ def _broken(
 _RATIOS = (2, 4)
 # Ranks and members of the job's own groups above which placements are not scored again.
 MOST_RANKS = 1 << 15
-NESTINGS = 4  # that are priced with other links
 
 
 def what_if(
@@ -133,11 +132,12 @@ def _nested(machine: Topology, job: Job) -> list[Placement]:
     # The solver takes half a second to load; who searches has it.
     from placer.solve.construct.fills.fills import nested_fills
     from placer.solve.problem.compiled import Problem
+    from placer.solve.rearrange.settle import TIDY_FILLS
 
     problem = Problem.of(machine, job)
     if not problem.choices:
         return []
-    filled = islice(nested_fills(problem), NESTINGS)
+    filled = islice(nested_fills(problem), TIDY_FILLS)
     return [Placement(gpus) for _, gpus in filled if problem.allows(gpus)]
 
 

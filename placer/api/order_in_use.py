@@ -12,7 +12,7 @@ from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
 from placer.placement.previous import Previous
 from placer.placement.started import order_in_use
-from placer.solve.rearrange.settle import MOST_RANKS, settled
+from placer.solve.rearrange.settle import TIDY_RANKS, settled
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def answer(
         name, used = "previous plan", previous.seats(job).gpu_of_rank
     if (used < 0).any() or np.array_equal(used, found.placement.gpu_of_rank):
         return Answer(found)
-    if previous is None and job.world_size <= MOST_RANKS:
+    if previous is None and job.world_size <= TIDY_RANKS:
         domain = problem.machine.domain_of_gpu[:, used]
         seats = Previous(used, domain, (), np.zeros(len(used), dtype=bool))
         found = settled(problem, found, seats)

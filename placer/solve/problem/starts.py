@@ -29,3 +29,8 @@ def starts(problem: Problem) -> Iterator[tuple[str, IntArray]]:
         if name != "random":
             shown = _BY_NAME.get(name, name) if problem.by_name else name
             yield shown, baseline(name, machine, job, problem.seed).gpu_of_rank
+
+
+def is_start(method: str) -> bool:
+    """Whether a placement found by ``method`` is one of the starts."""
+    return method in BASELINES or method in _BY_NAME.values()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.placement.placement import Placement
+from placer.solve.construct.fills.fills import nested_fills
+from placer.solve.problem.starts import is_start
 from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.failure import Failure
 from placer.solve.rearrange.leftover import with_best_rest
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.solution import Solution
 
-MOST_RANKS = 131_072  # of a job for which the rest is looked at
+# Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
+TIDY_FILLS, TIDY_RANKS = 4, 131_072
 
 
 def settled(
@@ -30,19 +34,20 @@ def settled(
 ) -> Solution:
     """The solution, or one no worse that is to be preferred.
 
-    What it has in some domains goes to others, for the most useful rest. Where there is
-    a previous plan its own placement is tried, mended where nodes were lost, and
-    exchanges of equal domains and replicas. Each is checked and priced. The work is
-    bounded and no clock is looked at, so the result does not depend on one.
+    A baseline that is optimal may scatter ranks over more domains than it need, so
+    nestings are tried beside it. Then what it has in some domains goes to others, for
+    the most useful rest. Beside a previous plan its own placement is tried,
+    mended where nodes were lost, and exchanges of equal domains and replicas. Each is
+    checked and priced. The work is bounded and no clock is looked at, so the result
+    does not depend on one.
     """
     incumbent = Incumbent.resumed(problem, solution, previous)
+    candidates = [("tidied", _tidier(problem, solution))]
     if previous is None:
-        candidates = [("best rest", _with_best_rest(problem, incumbent))]
+        candidates.append(("best rest", _with_best_rest(problem, incumbent)))
     else:
-        candidates = [
-            ("previous plan", _mended(problem, incumbent, previous)),
-            ("fewer ranks moved", _aligned(problem, incumbent, previous)),
-        ]
+        candidates.append(("previous plan", _mended(problem, incumbent, previous)))
+        candidates.append(("fewer ranks moved", _aligned(problem, incumbent, previous)))
     for how, placements in candidates:
         for gpu_of_rank in placements:
             if problem.avoided(gpu_of_rank) <= problem.avoided(incumbent.best):
@@ -97,9 +102,21 @@ def in_order(problem: Problem, gpu_of_rank: IntArray) -> IntArray:
     return on_other_nodes(machine, gpu_of_rank, symmetry.descended(matched))
 
 
+def _tidier(problem: Problem, solution: Solution) -> Iterator[IntArray]:
+    """Nestings, where a baseline was optimal before any was tried."""
+    if (
+        is_start(solution.method)
+        and solution.stop_reason == "proved"
+        and problem.job.world_size <= TIDY_RANKS
+        and problem.choices
+    ):
+        filled = islice(nested_fills(problem), TIDY_FILLS)
+        yield from (gpu_of_rank for _, gpu_of_rank in filled)
+
+
 def _with_best_rest(problem: Problem, incumbent: Incumbent) -> Iterator[IntArray]:
     """The incumbent in other domains, in jobs that are small enough for it."""
-    if problem.job.world_size <= MOST_RANKS:
+    if problem.job.world_size <= TIDY_RANKS:
         found = with_best_rest(problem, incumbent.best)
         if found is not None:
             yield found
