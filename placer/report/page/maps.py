@@ -86,7 +86,7 @@ class Maps:
         view, grid, flow = self.view, self.layout.grid, self.layout.flow
         panel = {own: i for i, own in enumerate(self.layout.panels)}
         short = [list(names) for names in view.short[:-1]]
-        columns = [
+        placed = [
             (round(100 * x), round(100 * y), len(column.nodes), panel[column.panel])
             for column, (x, y) in zip(
                 self.layout.columns, self.layout.places, strict=True
@@ -108,7 +108,7 @@ class Maps:
             "across": grid.across,
             "lines": grid.lines,
             "isLabelled": bool(grid.label or grid.lead),
-            "columns": encoded(columns),
+            "columns": encoded(placed),
             "panels": encoded(np.rint(100 * panels)),
         }
 

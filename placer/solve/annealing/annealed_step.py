@@ -213,7 +213,7 @@ def _one_race(
         for number in range(walks)
     ]
     while not budget.is_over():
-        racing = in_order(partial(_walked, pool, moves, budget), racing, budget.workers)
+        racing = in_order(partial(_walk, pool, moves, budget), racing, budget.workers)
         _count(pool, incumbent)
         racing.sort(key=lambda walk: walk.cost)
         _offer(pool[0], racing[0].slots, incumbent)
@@ -236,12 +236,12 @@ def _seeds(problem: Problem) -> Iterator[int]:
     return count(problem.seed << 32)
 
 
-def _walked(pool: list[Walks], moves: int, budget: Budget, walk: Walk) -> Walk:
+def _walk(pool: list[Walks], moves: int, budget: Budget, walk: Walk) -> Walk:
     """A walk on what no other thread is at."""
     walks = pool.pop()
-    walked = walks.walk(walk, moves, budget)
+    found = walks.walk(walk, moves, budget)
     pool.append(walks)
-    return walked
+    return found
 
 
 def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArray]:

@@ -1,7 +1,7 @@
 """Simple starts of walks: cells filled one after the other.
 
-Walks begin with these beside placements that are known, and so end elsewhere. They are
-legal or not, good or bad: who races them prices all and keeps the cheapest.
+Walks begin with these, and with placements that are known, and so end elsewhere. They
+are legal or not, good or bad: who races them prices all and keeps the cheapest.
 
 Shapes: U units, S slots.
 """

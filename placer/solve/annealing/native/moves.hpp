@@ -22,7 +22,7 @@
 
 namespace placer {
 
-// What a move needs of a job to be tried: sets of two units or more, asked for only where units
+// What a move needs of a job to be tried: sets of two units or more, wanted only where units
 // have partners; or partners.
 enum class Needs { nothing, sets, partners };
 
