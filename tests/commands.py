@@ -1,16 +1,13 @@
 """The command as it is typed, and what it says."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from placer.cli.main import main
 
 
-def run(*words: object, code: int | None = 0, **more: Any) -> Result:
+def run(*words, code=0, **more):
     """The command with these words, which must end with the code unless it is None.
 
     All else is for click, as ``input`` and ``env`` are.
@@ -20,12 +17,12 @@ def run(*words: object, code: int | None = 0, **more: Any) -> Result:
     return found
 
 
-def data(*words: object, **more: Any) -> Any:
+def data(*words, **more):
     """What it prints as JSON."""
     return json.loads(run(*words, "--format", "json", **more).stdout)
 
 
-def refusal(*words: object, code: int = 2, **more: Any) -> str:
+def refusal(*words, code=2, **more):
     """What it says where it refuses: a message, no data and no traceback."""
     found = run(*words, code=code, **more)
     assert found.stdout == ""

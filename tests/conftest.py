@@ -1,5 +1,4 @@
 import os
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -7,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 from tests.marks import runs_on
-from tests.page.browser import Browser, chromium
+from tests.page.browser import chromium
 
 settings.register_profile("default", deadline=None, max_examples=30)
 settings.register_profile(
@@ -16,7 +15,7 @@ settings.register_profile(
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     """The option with which a change runs some of the slow tests, others each day."""
     parser.addoption(
         "--one-of",
@@ -27,9 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
+def pytest_collection_modifyitems(config, items):
     """Leave out slow tests that are not of this day."""
     parts, today = config.getoption("--one-of"), datetime.now(UTC).toordinal()
     left_out = [
@@ -43,7 +40,7 @@ def pytest_collection_modifyitems(
 
 
 @pytest.fixture(scope="session")
-def samples() -> Path:
+def samples():
     """Folder of captured files of the formats placer reads, where there is one."""
     folder = os.environ.get("PLACER_SAMPLES")
     if not folder:
@@ -52,7 +49,7 @@ def samples() -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(tmp_path_factory):
     """A window of headless Chromium."""
     with chromium(tmp_path_factory.mktemp("chromium")) as found:
         yield found

@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,7 +51,7 @@ class Command:
     status: int
 
 
-def fences(document: Path) -> Iterator[Fence]:
+def fences(document):
     """The blocks of a document, in order."""
     text = document.read_text()
     for match in FENCE.finditer(text):
@@ -66,12 +65,12 @@ def fences(document: Path) -> Iterator[Fence]:
         )
 
 
-def commands(transcript: str) -> list[Command]:
+def commands(transcript):
     """The commands of a console block.
 
     ``$ echo $?`` is none of its own: what it prints is the status of the one before.
     """
-    found: list[Command] = []
+    found = []
     for text, output in COMMAND.findall(transcript):
         if text == STATUS:
             found[-1] = replace(found[-1], status=int(output))
@@ -80,7 +79,7 @@ def commands(transcript: str) -> list[Command]:
     return found
 
 
-def with_placer(folder: Path, environ: dict[str, str] | None = None) -> dict[str, str]:
+def with_placer(folder, environ=None):
     """The environment in which ``placer`` is this checkout's, from a file in folder."""
     script = folder / "placer"
     line = shlex.join([sys.executable, str(ROOT / "cli.py")])
@@ -90,7 +89,7 @@ def with_placer(folder: Path, environ: dict[str, str] | None = None) -> dict[str
     return environ | {"PATH": f"{folder}:{environ['PATH']}"}
 
 
-def run(command: Command, folder: Path, environ: dict[str, str], place: str) -> None:
+def run(command, folder, environ, place):
     """Run a command; it must end and print as the document says."""
     status, printed = ended(command.text, folder, environ)
     shown = f"{place}: {command.text}\n{printed}"
@@ -100,7 +99,7 @@ def run(command: Command, folder: Path, environ: dict[str, str], place: str) -> 
         assert prints(command.output, printed), shown
 
 
-def ended(text: str, folder: Path, environ: dict[str, str]) -> tuple[int | None, str]:
+def ended(text, folder, environ):
     """Exit code and output of a command: of bash, where more than words is typed."""
     if text.startswith("placer ") and not SHELL.search(text.replace("\\\n", "")):
         words = shlex.split(text.replace("\\\n", " "))[1:]
@@ -122,7 +121,7 @@ def ended(text: str, folder: Path, environ: dict[str, str]) -> tuple[int | None,
     return done.returncode, done.stdout
 
 
-def prints(shown: list[str], printed: str) -> bool:
+def prints(shown, printed):
     """Whether a document shows what was printed.
 
     A line ``...`` stands for any lines, and ``...`` in a line for any text. Blanks at

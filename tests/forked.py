@@ -3,18 +3,10 @@
 Each is a fork of one process that has loaded them, which takes a fraction of a start.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import signal
-    from collections.abc import Mapping
-    from multiprocessing.context import ForkServerProcess
 
 CONTEXT = get_context("forkserver")
 CONTEXT.set_forkserver_preload(
@@ -29,14 +21,12 @@ sys.exit(run())
 FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC | os.O_NOCTTY
 
 
-def command(*words: str) -> str:
+def command(*words):
     """The script that runs ``placer`` with these words."""
     return COMMAND.format([*words])
 
 
-def _run(
-    script: str, streams: tuple[str, str], cwd: str, env: Mapping[str, str]
-) -> None:
+def _run(script, streams, cwd, env):
     for number, path in enumerate(streams, 1):
         os.dup2(os.open(path, FLAGS, 0o644), number)
     os.environ.clear()
@@ -50,15 +40,15 @@ class Forked:
 
     def __init__(
         self,
-        script: str,
-        streams: Path,  # the folder of its output and error
+        script,
+        streams,  # the folder of its output and error
         *,
-        out: Path | None = None,  # another path of its output, as that of a terminal
-        cwd: Path | None = None,  # else here
-        environ: Mapping[str, str] | None = None,  # else this one
-    ) -> None:
+        out=None,  # another path of its output, as that of a terminal
+        cwd=None,  # else here
+        environ=None,  # else this one
+    ):
         self._out, self._err = out or streams / "out", streams / "err"
-        self._process: ForkServerProcess = CONTEXT.Process(
+        self._process = CONTEXT.Process(
             target=_run,
             args=(
                 *(script, (str(self._out), str(self._err))),
@@ -67,22 +57,22 @@ class Forked:
         )
         self._process.start()
 
-    def wait_for(self, path: Path) -> None:
+    def wait_for(self, path):
         """Wait until it has made the file."""
         while not path.exists():
             assert self.is_running(), self._err.read_text()
             time.sleep(0.002)
 
-    def is_running(self) -> bool:
+    def is_running(self):
         """Whether it has not ended."""
         return self._process.is_alive()
 
-    def send_signal(self, number: signal.Signals) -> None:
+    def send_signal(self, number):
         """Send it a signal."""
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
-    def end(self, timeout: float = 60.0) -> tuple[int | None, str, str]:
+    def end(self, timeout=60.0):
         """Exit code, standard output and error, once it has ended."""
         self._process.join(timeout)
         if self.is_running():

@@ -19,22 +19,22 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 HEAVY = {"matplotlib", "networkx", "numpy", "ortools", "pandas"}
 
 
-def name_of(path: Path) -> str:
+def name_of(path):
     return str(path.relative_to(ROOT))
 
 
-def num_lines(path: Path) -> int:
+def num_lines(path):
     return len(path.read_text().splitlines())
 
 
-def python(*args: str) -> str:
+def python(*args):
     """What Python prints in the checkout."""
     words = [sys.executable, *args]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout
 
 
-def loaded_by(script: str) -> set[str]:
+def loaded_by(script):
     """The modules that a script imports; what it prints is left out."""
     quiet = (
         "import contextlib, io, sys\nwith contextlib.redirect_stdout(io.StringIO()):\n"
@@ -42,7 +42,7 @@ def loaded_by(script: str) -> set[str]:
     return {*python("-c", f"{quiet}    {script}\nprint(*sys.modules)").split()}
 
 
-def test_modules_are_short() -> None:
+def test_modules_are_short():
     """No module is longer than 400 lines, no test module longer than 600."""
     too_long = {name_of(p): num_lines(p) for p in MODULES if num_lines(p) > 400}
     too_long |= {name_of(p): num_lines(p) for p in TESTS if num_lines(p) > 600}
@@ -62,7 +62,7 @@ def test_modules_are_short() -> None:
         [],
     ],
 )
-def test_help_loads_nothing_heavy(words: list[str]) -> None:
+def test_help_loads_nothing_heavy(words):
     """Help, version, usage errors and a bare import load no solver or array library."""
     run = "__import__('placer.cli.main', fromlist=['main']).main()"
     script = (
@@ -101,7 +101,7 @@ CSV = (
         (CSV, {"emit.rank_map"}, {"emit.kubernetes", "emit.nccl"}),
     ],
 )
-def test_formats_load_alone(script: str, own: set[str], others: set[str]) -> None:
+def test_formats_load_alone(script, own, others):
     """To read or write one format loads no other; nor does a search that is short."""
     loaded = {name.removeprefix("placer.") for name in loaded_by(script)}
     assert own <= loaded
@@ -110,7 +110,7 @@ def test_formats_load_alone(script: str, own: set[str], others: set[str]) -> Non
 
 
 @pytest.mark.parametrize("package", ["emit", "formats.machines", "formats.jobs"])
-def test_formats_name_what_is_there(package: str) -> None:
+def test_formats_name_what_is_there(package):
     """Every row of a registry names a module, and a function in it."""
     for row in import_module(f"placer.{package}.registry").FORMATS.values():
         name = row.writer if package == "emit" else row.reader
@@ -118,14 +118,14 @@ def test_formats_name_what_is_there(package: str) -> None:
         assert callable(getattr(import_module(f"placer.{package}.{module}"), function))
 
 
-def test_methods_that_are_loaded_when_they_run_are_there() -> None:
+def test_methods_that_are_loaded_when_they_run_are_there():
     """Each is named as a function of its module."""
     ways = search.METHODS, search.METHODS_OF_UNEVEN_NODES, search.METHODS_OF_RUNS
     for method in chain(search.AT_ONCE, *ways):
         assert callable(getattr(import_module(method.__module__), method.__name__))
 
 
-def test_the_reference_scorer_stands_alone() -> None:
+def test_the_reference_scorer_stands_alone():
     """The scorer that the fast one is tested against takes nothing from the package."""
     loaded = loaded_by("import tests.cost.reference")
     assert "tests.cost.reference.step" in loaded
@@ -133,13 +133,13 @@ def test_the_reference_scorer_stands_alone() -> None:
 
 
 @pytest.mark.parametrize("start", [["cli.py"], ["-m", "placer"]])
-def test_the_command_starts_from_a_checkout(start: list[str]) -> None:
+def test_the_command_starts_from_a_checkout(start):
     """``python cli.py`` and ``python -m placer`` run it, in the project's version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] in python(*start, "--version")
 
 
-def test_every_slow_test_has_its_day() -> None:
+def test_every_slow_test_has_its_day():
     """A change runs a quarter of the slow tests; each runs on one day of four."""
     names = [f"tests/test_{i}.py::test[{i % 7}]" for i in range(400)]
     for name in names:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 from time import process_time
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,14 +16,14 @@ from placer.cli.main import main as program
 ROOT = Path(__file__).resolve().parents[1]
 SECONDS, BYTES = 4, 500 << 20  # of processor, so twice what a quiet machine takes
 LISTS = [f"n{i}-[1-99999]" for i in range(60)]
-JOB: dict[str, Any] = {
+JOB = {
     "format": "placer/job",
     "version": 1,
     "name": "j",
     "parallelism": {"tp": 4, "dp": 1 << 18},
     "weights": {"tp": 1},
 }
-MACHINE: dict[str, Any] = {
+MACHINE = {
     "format": "placer/topology",
     "version": 1,
     "name": "m",
@@ -81,14 +80,14 @@ CASES = {
 }
 
 
-def content(case: Any) -> str:
+def content(case):
     """The text of a case's file."""
     if isinstance(case, str):
         return case
     return json.dumps(case)
 
 
-def main() -> None:
+def main():
     """Run all cases in turn; print seconds, exit code and output, then the memory."""
     found = {}
     for index, ((*command, name), (case, _)) in enumerate(CASES.items()):
@@ -105,7 +104,7 @@ def main() -> None:
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def outcomes(tmp_path_factory):
     done = subprocess.run(
         [sys.executable, "-m", "tests.test_caps"],
         cwd=tmp_path_factory.mktemp("caps"),
@@ -119,7 +118,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[-1]}")
-def test_refused_by_the_sum(case: tuple[str, ...], outcomes: Any) -> None:
+def test_refused_by_the_sum(case, outcomes):
     """Hosts, ranks, values and problems are counted over the whole file."""
     seconds, code, output = outcomes[0][f"{case[0]} {case[-1]}"]
     assert CASES[case][1] in output
@@ -127,7 +126,7 @@ def test_refused_by_the_sum(case: tuple[str, ...], outcomes: Any) -> None:
     assert seconds < SECONDS
 
 
-def test_sum_of_host_lists() -> None:
+def test_sum_of_host_lists():
     """As many names as are allowed, and not one more, whatever comes after."""
     lists = HostLists(5)
     assert lists.expand("n[1-3]") == ["n1", "n2", "n3"]

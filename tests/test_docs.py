@@ -20,8 +20,6 @@ import re
 import runpy
 import subprocess
 import tomllib
-from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -33,7 +31,6 @@ from tests.doc_blocks import (
     FENCE,
     ROOT,
     Command,
-    Fence,
     commands,
     fences,
     prints,
@@ -52,19 +49,19 @@ INSTALL = "python3 -m venv .venv && .venv/bin/pip install -q ."
 RUN = re.compile(r"^\.venv/bin/(?P<command>placer .*)$")
 
 
-def check_bash(text: str, place: str) -> None:
+def check_bash(text, place):
     check = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True)
     assert check.returncode == 0, f"{place}: {check.stderr}"
 
 
-def run_bash(fence: Fence, folder: Path, environ: dict[str, str]) -> None:
+def run_bash(fence, folder, environ):
     check_bash(fence.body, fence.place)
     for line in fence.body.splitlines():
         if match := RUN.match(line):
             run(Command(match["command"], [], 0), folder, environ, fence.place)
 
 
-def run_console(fence: Fence, folder: Path, environ: dict[str, str]) -> None:
+def run_console(fence, folder, environ):
     for command in commands(fence.body):
         if fence.mark == "on the cluster":
             check_bash(command.text, fence.place)
@@ -72,7 +69,7 @@ def run_console(fence: Fence, folder: Path, environ: dict[str, str]) -> None:
             run(command, folder, environ, fence.place)
 
 
-def read_format(fence: Fence, folder: Path) -> None:
+def read_format(fence, folder):
     import placer
     from placer.calibrate.measurements import read_measurements
     from placer.formats.jobs.job_list import read_job_list
@@ -95,15 +92,13 @@ def read_format(fence: Fence, folder: Path) -> None:
 @pytest.mark.parametrize(
     "document", [*OFTEN, *slow(OTHERS)], ids=lambda path: path.name
 )
-def test_document_runs(
-    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_document_runs(document, tmp_path, monkeypatch):
     """Everything a document shows to type works, in the order it is shown."""
     folder = tmp_path / "reader"
     folder.mkdir()
     environ = with_placer(tmp_path)
     monkeypatch.chdir(folder)
-    namespace: dict[str, Any] = {"__name__": "__document__"}
+    namespace = {"__name__": "__document__"}
     for fence in fences(document):
         if fence.mark == "not run":
             continue
@@ -130,12 +125,12 @@ def test_document_runs(
         ("", False),
     ],
 )
-def test_output_is_compared(printed: str, same: bool) -> None:
+def test_output_is_compared(printed, same):
     """A changed, missing or added line is noticed, but for what ``...`` stands for."""
     assert prints(["one", "...", "f... of 5"], printed) == same
 
 
-def headings(document: Path) -> set[str]:
+def headings(document):
     """Anchors that GitHub gives the headings of a document."""
     text = FENCE.sub("", document.read_text())
     titles = re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE)
@@ -143,7 +138,7 @@ def headings(document: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_resolve(document: Path) -> None:
+def test_links_resolve(document):
     """Every relative link of a document leads to a file, and to a heading in it."""
     broken = []
     for match in LINK.finditer(FENCE.sub("", document.read_text())):
@@ -157,7 +152,7 @@ def test_links_resolve(document: Path) -> None:
     assert broken == []
 
 
-def test_readme_is_short() -> None:
+def test_readme_is_short():
     """The README sets up and runs a command within 15 lines and ends within 90."""
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len(lines) <= 90
@@ -165,20 +160,20 @@ def test_readme_is_short() -> None:
     assert any(RUN.match(line) for line in lines[:15])
 
 
-def rows(path: Path) -> list[str]:
+def rows(path):
     """The table of a page that says who reads what."""
     table = path.read_text().partition("| you | read |\n")[2].partition("\n\n")[0]
     return table.splitlines()
 
 
-def test_readme_and_first_page_send_readers_to_the_same_pages() -> None:
+def test_readme_and_first_page_send_readers_to_the_same_pages():
     """Their tables have the same rows."""
     there = [row.replace("](docs/", "](") for row in rows(ROOT / "README.md")]
     assert len(there) > 8
     assert there == rows(ROOT / "docs/index.md")
 
 
-def test_the_sites_list_names_tasks_and_their_commands() -> None:
+def test_the_sites_list_names_tasks_and_their_commands():
     """Each entry of a task names a command that there is; internals stand apart."""
     blocks = (ROOT / "docs/index.md").read_text().split("```{toctree}")[1:]
     entries = {
@@ -193,7 +188,7 @@ def test_the_sites_list_names_tasks_and_their_commands() -> None:
     assert apart <= set(entries["Evidence and internals"])
 
 
-def test_words_of_the_method_are_defined() -> None:
+def test_words_of_the_method_are_defined():
     """Every term in bold in the method page is in the glossary, and there only once."""
     glossary = (ROOT / "docs/glossary.md").read_text()
     words = [word.lower() for word in re.findall(r"^\| ([^|]+?) \|", glossary, re.M)]
@@ -207,7 +202,7 @@ def test_words_of_the_method_are_defined() -> None:
     }
 
 
-def test_modules_the_method_names_exist() -> None:
+def test_modules_the_method_names_exist():
     """Every path of the solver that the method page names is there."""
     method = FENCE.sub("", (ROOT / "docs/method.md").read_text())
     named = re.findall(
@@ -220,7 +215,7 @@ def test_modules_the_method_names_exist() -> None:
     assert [name for name in alone if not [*(ROOT / "placer").rglob(name)]] == []
 
 
-def test_conclusions_quote_the_evidence() -> None:
+def test_conclusions_quote_the_evidence():
     """Each figure of the page of conclusions stands on the page that its row links."""
     page = (ROOT / "docs/validation.md").read_text()
     assert len(page) <= 4096
@@ -233,7 +228,7 @@ def test_conclusions_quote_the_evidence() -> None:
         assert [one for one in figures if one not in evidence] == [], shown
 
 
-def test_the_catalogue_tells_every_bound_and_move() -> None:
+def test_the_catalogue_tells_every_bound_and_move():
     """The page of the site has what each file of a bound, move or construction says."""
     conf = runpy.run_path(str(ROOT / "docs/conf.py"))
     source = [(ROOT / "docs/reference/catalogue.md").read_text()]
@@ -248,7 +243,7 @@ def test_the_catalogue_tells_every_bound_and_move() -> None:
             assert f"### `{name}`\n\n" in source[0]
 
 
-def test_the_page_of_keys_has_every_key() -> None:
+def test_the_page_of_keys_has_every_key():
     """The page of the site has each key of each schema, with what the schema says."""
     conf = runpy.run_path(str(ROOT / "docs/conf.py"))
     source = [(ROOT / "docs/reference/keys.md").read_text()]
@@ -268,7 +263,7 @@ def test_the_page_of_keys_has_every_key() -> None:
     assert "share of the step that exposed_scale_out_s is" in share
 
 
-def test_citation_has_the_version() -> None:
+def test_citation_has_the_version():
     """Who cites the project cites the version that is there."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -276,7 +271,7 @@ def test_citation_has_the_version() -> None:
     assert citation["license"] == project["license"]
 
 
-def test_commits_and_changes_pass_the_same_checks() -> None:
+def test_commits_and_changes_pass_the_same_checks():
     """Every hook before a commit is a check of ``.ci/run``, run by the same tool."""
     hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     checks = (ROOT / ".ci/run").read_text().replace('"$venv/bin/', ".venv/bin/")

@@ -82,7 +82,7 @@ SERIES = {
 }
 
 
-def mutant(text: str, chance: random.Random) -> str:
+def mutant(text, chance):
     """The text after random edits, or with other numbers, or a part many times over."""
     kind = chance.randrange(4)
     if kind == 0:
@@ -101,7 +101,7 @@ def mutant(text: str, chance: random.Random) -> str:
     return mutated(text, chance)
 
 
-def run(name: str, text: str) -> tuple[int, float, str]:
+def run(name, text):
     """Exit code, seconds of processor and output of the command on this content."""
     command, _ = SERIES[name]
     Path(name).write_bytes(text.encode("utf-8", "surrogatepass"))
@@ -110,7 +110,7 @@ def run(name: str, text: str) -> tuple[int, float, str]:
     return done.exit_code, process_time() - start, done.output
 
 
-def seeds() -> dict[str, str]:
+def seeds():
     """The good content of every file; the machine of the others is beside them."""
     Path("good.yaml").write_text(MACHINE)
     place = ["place", "-q", "-t", "good.yaml", "-j", "quickstart", "-o", "plan.json"]
@@ -124,7 +124,7 @@ def seeds() -> dict[str, str]:
     return texts
 
 
-def main() -> None:
+def main():
     """Try so many mutants in turn; print what was outside the limits."""
     each = int(sys.argv[1]) // len(SERIES)
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
@@ -147,7 +147,7 @@ def main() -> None:
 
 
 @pytest.mark.parametrize("mutants", [150, pytest.param(1500, marks=pytest.mark.slow)])
-def test_mutated_documents(mutants: int, tmp_path: Path) -> None:
+def test_mutated_documents(mutants, tmp_path):
     """Whatever a file holds, commands end with 0 to 4 in 2 s and 500 MB each."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.test_fuzz_documents", str(mutants)],

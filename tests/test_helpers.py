@@ -1,7 +1,5 @@
 """Processes that help: answers, failures, and nothing left behind."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess
@@ -16,11 +14,11 @@ from placer.solve.run.workers import in_order
 from placer.workers.helpers import Helpers, NoHelpError
 
 
-def never() -> bool:
+def never():
     return False
 
 
-def is_alive(pid: int) -> bool:
+def is_alive(pid):
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -28,7 +26,7 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-def test_answers_come_from_other_processes() -> None:
+def test_answers_come_from_other_processes():
     """One process is used again, several work at a time, all end with the context."""
     with Helpers() as helpers:
         here = {os.getpid()}
@@ -44,12 +42,12 @@ def test_answers_come_from_other_processes() -> None:
         helpers.ask(never, os.getpid)
 
 
-def _slowly(seconds: float) -> int:
+def _slowly(seconds):
     time.sleep(seconds)
     return os.getpid()
 
 
-def test_what_the_work_raises() -> None:
+def test_what_the_work_raises():
     """It is raised here, and the process goes on."""
     with Helpers() as helpers:
         with pytest.raises(ValueError, match="factorial"):
@@ -57,7 +55,7 @@ def test_what_the_work_raises() -> None:
         assert helpers.ask(never, factorial, 3) == 6
 
 
-def test_nobody_waits_when_it_is_over() -> None:
+def test_nobody_waits_when_it_is_over():
     """A process that is not waited for is ended; so is one that cannot answer."""
     with Helpers() as helpers:
         begin = time.monotonic()
@@ -71,14 +69,14 @@ def test_nobody_waits_when_it_is_over() -> None:
         assert helpers.ask(never, factorial, 3) == 6
 
 
-def test_no_interpreter_no_help(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_interpreter_no_help(monkeypatch):
     """Where Python is embedded there is none to start."""
     monkeypatch.setattr(sys, "executable", "")
     with Helpers() as helpers, pytest.raises(NoHelpError):
         helpers.ask(never, os.getpid)
 
 
-def test_a_killed_process_leaves_no_helpers(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_no_helpers(tmp_path):
     """Helpers end with the process that asks, in the middle of their work too."""
     script = tmp_path / "script.py"
     script.write_text(
@@ -104,7 +102,7 @@ def test_a_killed_process_leaves_no_helpers(tmp_path: Path) -> None:
     assert not is_alive(pid)
 
 
-def test_nothing_is_said_when_nobody_reads_the_answer() -> None:
+def test_nothing_is_said_when_nobody_reads_the_answer():
     """A process that asks may end between its request and the answer."""
     helper = subprocess.Popen(
         [sys.executable, "-c", "from placer.workers.helpers import serve; serve()"],

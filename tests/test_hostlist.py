@@ -1,7 +1,5 @@
 """Host lists: Slurm's rules, what is refused, and the way back."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -171,7 +169,7 @@ def test_good_names_have_none(name):
         ),
     ],
 )
-def test_equal_brackets_share_one_in_front(names: list[str], folded: str) -> None:
+def test_equal_brackets_share_one_in_front(names, folded):
     """A list for people folds twice, and still expands to the names in order."""
     assert compress_grid(names) == folded
     assert expand(folded) == names

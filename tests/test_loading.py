@@ -46,9 +46,7 @@ print(caught, len(sent))
 """
 
 
-def test_a_module_loads_once_and_to_its_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_loads_once_and_to_its_end(tmp_path, monkeypatch):
     """Ctrl-C reaches the caller at once; the module is not run a second time."""
     (tmp_path / "slow_to_load.py").write_text(
         "import os, signal, time\n"
@@ -65,7 +63,7 @@ def test_a_module_loads_once_and_to_its_end(
     assert load("slow_to_load").done
 
 
-def test_what_cannot_be_imported() -> None:
+def test_what_cannot_be_imported():
     """The error of an import reaches the caller."""
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         load("no_such_module")
@@ -81,9 +79,7 @@ def test_what_cannot_be_imported() -> None:
         ),
     ],
 )
-def test_ctrl_c_while_compiled_modules_load(
-    tmp_path: Path, module: str, call: str
-) -> None:
+def test_ctrl_c_while_compiled_modules_load(tmp_path, module, call):
     """Ctrl-C is a `KeyboardInterrupt`, and the call works when it is made again."""
     (tmp_path / "rings.yaml").write_text(RINGS)
     script = SCRIPT.format(root=str(ROOT), module=module, call=call)

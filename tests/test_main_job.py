@@ -1,10 +1,7 @@
 """The main job end to end, and every job preset on the machines it names."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,14 +10,11 @@ import placer
 from placer.documents.presets import preset_names, preset_path
 from tests.marks import slow
 
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-
 AZURE = "azure-gb200-mlperf-v6"
 LLAMA = "llama3.1-405b-mlperf-v6"
 
 
-def runs_on() -> dict[str, list[str]]:
+def runs_on():
     """The topologies of the `Runs on` line of every job preset."""
     found = {}
     for job in preset_names("jobs"):
@@ -42,7 +36,7 @@ LARGE = [case for case in OTHERS if case[0] != "quickstart" and case[1] != "h100
     [*(case for case in FIRST if case not in HUGE), *SMALL, *slow(HUGE + LARGE)],
     ids=" on ".join,
 )
-def test_every_job_preset_places(case: tuple[str, str]) -> None:
+def test_every_job_preset_places(case):
     """Each job preset places on each topology it names, checked, with a true bound."""
     job, topology = case
     machine, work = placer.read_topology(topology), placer.read_job(job)
@@ -51,18 +45,18 @@ def test_every_job_preset_places(case: tuple[str, str]) -> None:
     assert 0 < result.bound["lower_bound"] <= result.bound["value"]
 
 
-def test_every_job_preset_names_a_topology() -> None:
+def test_every_job_preset_names_a_topology():
     """No job preset is left without a machine."""
     assert set(runs_on()) == set(preset_names("jobs"))
 
 
-def test_every_machine_has_a_job() -> None:
+def test_every_machine_has_a_job():
     """No topology preset is left without a job that is placed on it."""
     named = {name for machines in runs_on().values() for name in machines}
     assert named == set(preset_names("topologies"))
 
 
-def test_tables_come_together() -> None:
+def test_tables_come_together():
     """Shards of a group of tables share a host, which hosts in order never do."""
     machine, work = placer.read_topology("dgx-h100-4x8"), placer.read_job("dlrm-tables")
     result = placer.place(machine, work, time_limit=2)
@@ -72,7 +66,7 @@ def test_tables_come_together() -> None:
         assert result.score["crossings"][group] == {"node": 1}
 
 
-def assert_one_replica_a_rack(plan: Plan) -> None:
+def assert_one_replica_a_rack(plan):
     """All tp, cp and pp groups inside a rack, 64 ranks in each of 128 racks."""
     assert plan.score["crossings"]["tp"] == {"node": 2048}
     assert plan.score["crossings"]["cp"] == {"rack": 4096}
@@ -81,7 +75,7 @@ def assert_one_replica_a_rack(plan: Plan) -> None:
     assert sorted(racks.values()) == [64] * 128
 
 
-def test_azure_is_proved_optimal_and_beats_the_host_order() -> None:
+def test_azure_is_proved_optimal_and_beats_the_host_order():
     """The record's placement is found and proved; sorted hosts cost milliseconds."""
     result = placer.place(placer.read_topology(AZURE), placer.read_job(LLAMA))
     assert result.status == "optimal"
@@ -93,7 +87,7 @@ def test_azure_is_proved_optimal_and_beats_the_host_order() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *slow([1, 2])])
-def test_azure_with_two_trays_missing_in_every_rack(seed: int) -> None:
+def test_azure_with_two_trays_missing_in_every_rack(seed):
     """Sixteen trays of eighteen are enough: still one replica a rack, still proved."""
     machine = placer.read_topology(AZURE)
     rng = np.random.default_rng(seed)

@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
+def test_a_notebook_runs(path, tmp_path):
     """Every cell ends without an error, and results show themselves."""
     nbclient = pytest.importorskip("nbclient")
     nbformat = pytest.importorskip("nbformat")
@@ -23,12 +22,12 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     assert any("text/html" in data for data in shown)
 
 
-def data_of(cell: Any) -> list[dict[str, str]]:
+def data_of(cell):
     return [one["data"] for one in cell.get("outputs", ()) if "data" in one]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_kept_without_outputs(path: Path) -> None:
+def test_a_notebook_is_kept_without_outputs(path):
     """Outputs would grow old, and make every change of a picture a change of it."""
     code = [
         cell

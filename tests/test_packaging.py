@@ -4,7 +4,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
@@ -17,7 +16,7 @@ ENGINES = ("docker", "podman")
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory):
     module("build")
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder)]
@@ -27,7 +26,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_wheel_stands_alone(wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_stands_alone(wheel, tmp_path):
     """Installed far from the sources, it places a preset, and says its types."""
     with ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -58,7 +57,7 @@ def test_the_wheel_stands_alone(wheel: Path, tmp_path: Path) -> None:
     assert (tmp_path / "plan.json").is_file()
 
 
-def test_the_supported_versions_agree() -> None:
+def test_the_supported_versions_agree():
     """Each Python from the oldest that installs has a classifier, without a gap."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     oldest = int(project["requires-python"].removeprefix(">=3."))
@@ -71,7 +70,7 @@ def test_the_supported_versions_agree() -> None:
     assert sys.version_info.minor in named
 
 
-def engine() -> str:
+def engine():
     """A container engine that answers; none skips the test with the reason."""
     for name in ENGINES:
         if shutil.which(name):
@@ -82,7 +81,7 @@ def engine() -> str:
 
 
 @pytest.mark.slow
-def test_the_container_builds() -> None:
+def test_the_container_builds():
     """The image of the Dockerfile runs ``placer``, not as root."""
     name, tag = engine(), "placer-test"
     subprocess.run([name, "build", "-q", "-t", tag, str(ROOT)], check=True)

@@ -1,39 +1,37 @@
 """Large jobs: how work grows with size, and what is left out for who cannot wait."""
 
 import random
-from pathlib import Path
 
 import pytest
 
 import placer
 from placer.api.checked_plan import baseline_costs
 from placer.api.score import score
-from placer.cost.step import Step, StepModel
-from placer.job.model import Job
+from placer.cost.step import StepModel
 from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.placement.baselines import baseline
 
 
-def job_of(dp: int) -> Job:
+def job_of(dp):
     return resized(read_job("llama3.1-405b-mlperf-v6"), dp=dp)
 
 
 @pytest.fixture
-def priced(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def priced(monkeypatch):
     """Ranks of every placement that is priced in full."""
-    sizes: list[int] = []
+    sizes = []
     step_on = StepModel.step_on
 
-    def counted(self: StepModel, network: object) -> Step:
+    def counted(self, network):
         sizes.append(self.job.world_size)
-        return step_on(self, network)  # type: ignore[arg-type]
+        return step_on(self, network)
 
     monkeypatch.setattr(StepModel, "step_on", counted)
     return sizes
 
 
-def test_a_large_plan_is_a_small_file(tmp_path: Path) -> None:
+def test_a_large_plan_is_a_small_file(tmp_path):
     """98,304 ranks on a machine full of holes: below 4 MB, a tenth of it packed."""
     machine = placer.read_topology("block:22 rack:75 node:18 gpu:4")
     chance = random.Random(0)
@@ -48,7 +46,7 @@ def test_a_large_plan_is_a_small_file(tmp_path: Path) -> None:
     assert sizes[1] < sizes[0] / 10
 
 
-def test_passes_do_not_grow_with_the_machine(priced: list[int]) -> None:
+def test_passes_do_not_grow_with_the_machine(priced):
     """A regular machine takes as many passes over the ranks at any size."""
     passes = []
     for blocks in (2, 8, 32):
@@ -59,9 +57,7 @@ def test_passes_do_not_grow_with_the_machine(priced: list[int]) -> None:
     assert passes[0] >= passes[1] >= passes[2]
 
 
-def test_an_interrupted_large_plan_does_not_wait_for_baselines(
-    priced: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_large_plan_does_not_wait_for_baselines(priced, monkeypatch):
     """Who asked to stop gets a checked plan with the baselines that cost nothing."""
     monkeypatch.setattr("placer.api.checked_plan.PRICED_IN_HASTE", 0)
     machine, job = placer.read_topology("block:2 rack:4 node:16 gpu:4"), job_of(8)

@@ -6,7 +6,7 @@ import placer
 from placer import testing
 
 
-def test_racks_are_told_by_name_or_by_number() -> None:
+def test_racks_are_told_by_name_or_by_number():
     """Nodes are counted or listed by their GPUs, in racks of a name or none."""
     named = testing.racks({"a": 2, "b": [8, 7]})
     assert named.node_names == ("a01", "a02", "b01", "b02")
@@ -14,7 +14,7 @@ def test_racks_are_told_by_name_or_by_number() -> None:
     assert testing.racks([1, 2], gpus=8).node_names == ("r0n1", "r1n1", "r1n2")
 
 
-def test_a_job_of_keys_is_that_of_a_file() -> None:
+def test_a_job_of_keys_is_that_of_a_file():
     """What a file could not say is told as it is of a file."""
     job = testing.job(tp=2, dp=4, weights={"tp": 1}, launcher="free")
     assert (job.world_size, job.launcher) == (8, "free")
@@ -23,7 +23,7 @@ def test_a_job_of_keys_is_that_of_a_file() -> None:
 
 
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
-def test_the_least_is_what_a_search_proves(launcher: str) -> None:
+def test_the_least_is_what_a_search_proves(launcher):
     """Of all placements, in racks of nodes of different sizes."""
     machine = testing.racks([[2, 3], [1, 2]], oversubscription=2)
     job = testing.job(tp=3, dp=2, weights={"tp": 9, "dp": 1}, launcher=launcher)
@@ -32,7 +32,7 @@ def test_the_least_is_what_a_search_proves(launcher: str) -> None:
     assert found.plan.score["hop_cost"] == testing.least(machine, job)
 
 
-def test_without_room_there_is_no_placement() -> None:
+def test_without_room_there_is_no_placement():
     """The least of none is infinite."""
     machine, job = testing.racks([1], gpus=1), testing.job(dp=2, weights={"dp": 1})
     assert list(testing.placements(machine, job)) == []
@@ -42,7 +42,7 @@ def test_without_room_there_is_no_placement() -> None:
 @pytest.mark.parametrize(
     "more", [{"rules": {"at_most": {"rack": 1}}}, {"even": {"dp": "rack"}}]
 )
-def test_what_the_loops_do_not_know_is_refused(more: dict[str, object]) -> None:
+def test_what_the_loops_do_not_know_is_refused(more):
     """A least of more placements than the job allows would fail a right search."""
     machine = testing.racks([1, 1], gpus=2)
     job = testing.job(dp=2, weights={"dp": 1}, launcher="free", **more)

@@ -11,7 +11,7 @@ start(lambda: (time.sleep(0.3), print("done", flush=True)), "left-behind")
 """
 
 
-def test_the_end_of_the_process_waits_a_little() -> None:
+def test_the_end_of_the_process_waits_a_little():
     """What a thread that nobody waits for is at, it ends."""
     root = __file__.rsplit("/tests/", 1)[0]
     run = subprocess.run(

@@ -1,37 +1,32 @@
 """What lies in ``tests/data``, and files of placer's own with a few keys."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 FOLDER = Path(__file__).parent / "data"
-Build = Callable[[Any], str]
 
 
-def data(name: str) -> str:
+def data(name):
     """The file of this name."""
     return (FOLDER / name).read_text()
 
 
-def table(name: str, test: str) -> tuple[Any, list[Any]]:
+def table(name, test):
     """The columns and rows of a test, as ``pytest.mark.parametrize`` takes them."""
     found = yaml.safe_load(data(name))[test]
     return found["columns"], found["rows"]
 
 
-def file_text(format: str, /, **keys: Any) -> str:
+def file_text(format, /, **keys):
     """A file of a format with these keys, called ``small`` unless they say it."""
     head = {"format": f"placer/{format}", "version": 1, "name": "small"}
     return json.dumps(head | keys)
 
 
-def cases(folder: str) -> list[Any]:
+def cases(folder):
     """Every case of the tables of a folder, called by its table and what it says.
 
     A case that has ``each`` stands for several, each with what it adds; ``texts`` of a
@@ -56,11 +51,11 @@ class Texts:
     written as JSON.
     """
 
-    def __init__(self, known: Mapping[str, Any], built: Mapping[str, Build]) -> None:
+    def __init__(self, known, built):
         self.known = known
         self.built = {"text": self._joined, "changed": self._changed} | dict(built)
 
-    def __call__(self, source: Any, indent: int | None = 1) -> str:
+    def __call__(self, source, indent=1):
         if isinstance(source, str):
             found = self.known.get(source, source)
             return found if isinstance(found, str) else self(found)
@@ -70,10 +65,10 @@ class Texts:
                 return self.built[name](words)
         return json.dumps(source, indent=indent)
 
-    def _joined(self, parts: list[Any]) -> str:
+    def _joined(self, parts):
         return "".join(map(self, parts))
 
-    def _changed(self, words: list[Any]) -> str:
+    def _changed(self, words):
         text = self(words[0])
         for old, new in zip(words[1::2], words[2::2], strict=True):
             assert self(old) in text, old

@@ -1,18 +1,11 @@
 """The jobs of the tests of allocations, and their machines."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 from placer.testing import job, racks
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
 
 __all__ = ["racks", "training"]
 
 
-def training(name: str = "training", **sizes: Any) -> Job:
+def training(name="training", **sizes):
     """A training job of these axes; ``require`` and ``launcher`` too."""
     return job(
         name,

@@ -1,11 +1,8 @@
 """Small machines: the cost is the least over all sets of nodes, and bounds hold."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,16 +16,12 @@ from tests.marks import slow
 from tests.solve.oracle import hop_cost, legal_placements, step_time
 from tests.solve.random_cases import random_job, random_machine
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 ROUNDING = 1e-9
 COSTS = {"time": step_time, "hop-cost": hop_cost}
 CHUNK = 5
 
 
-def case(seed: int, objective: str, count: int) -> tuple[Topology, list[Job]]:
+def case(seed, objective, count):
     """A machine whose uplinks carry all, and jobs for it."""
     rng = random.Random(f"allocation {seed} {objective} {count}")
     worlds = [rng.randint(2, 4 if count == 1 else 3) for _ in range(count)]
@@ -39,12 +32,12 @@ def case(seed: int, objective: str, count: int) -> tuple[Topology, list[Job]]:
     return machine, jobs
 
 
-def least_by_nodes(machine: Topology, job: Job, objective: str) -> dict[int, float]:
+def least_by_nodes(machine, job, objective):
     """The least cost of a job on every set of nodes, as bits; by its placements."""
     legal = legal_placements(machine, job)
     cost = COSTS[objective]
-    known: dict[tuple[object, ...], float] = {}
-    found: dict[int, float] = {}
+    known = {}
+    found = {}
     for nodes in legal:
         key = looks(machine, nodes)
         if key not in known:
@@ -54,18 +47,18 @@ def least_by_nodes(machine: Topology, job: Job, objective: str) -> dict[int, flo
     return found
 
 
-def looks(machine: Topology, nodes: tuple[int, ...]) -> tuple[object, ...]:
+def looks(machine, nodes):
     """All that a cost may look at: which domains ranks share, and what these are."""
-    key: list[object] = [machine.bandwidth_factor[node] for node in nodes]
+    key = [machine.bandwidth_factor[node] for node in nodes]
     for row in machine.domain_of_node:
         gpus = np.bincount(row, machine.gpus_of_node)
-        first: dict[int, int] = {}
+        first = {}
         key += [first.setdefault(int(row[node]), len(first)) for node in nodes]
         key += [int(gpus[row[node]]) for node in nodes]
     return tuple(key)
 
 
-def least_sum(tables: list[dict[int, float]], weights: list[float]) -> float:
+def least_sum(tables, weights):
     """The least weighted sum over disjoint sets of nodes."""
     if len(tables) == 1:
         return min((weights[0] * cost for cost in tables[0].values()), default=inf)
@@ -80,7 +73,7 @@ def least_sum(tables: list[dict[int, float]], weights: list[float]) -> float:
     )
 
 
-def compare(seed: int, objective: str, count: int) -> None:
+def compare(seed, objective, count):
     machine, jobs = case(seed, objective, count)
     names = ["one", "two"][:count]
     jobs = [replace(job, name=name) for job, name in zip(jobs, names, strict=True)]
@@ -113,7 +106,7 @@ def compare(seed: int, objective: str, count: int) -> None:
         assert len(found.jobs[0].nodes_by_domain) == fewest, text
 
 
-def leaves(machine: Topology, mask: int, tier: int) -> set[int]:
+def leaves(machine, mask, tier):
     """Domains of a tier that a set of nodes touches."""
     row = machine.domain_of_node[tier].tolist()
     return {domain for node, domain in enumerate(row) if mask >> node & 1}
@@ -122,7 +115,7 @@ def leaves(machine: Topology, mask: int, tier: int) -> set[int]:
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("first", [0, *slow(range(CHUNK, 75, CHUNK))])
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
-def test_small_machines(first: int, count: int, objective: str) -> None:
+def test_small_machines(first, count, objective):
     """One job or two get the best of all sets of nodes; no bound is above it.
 
     Where steps cannot be told apart a job gets the fewest leaves.
@@ -132,12 +125,12 @@ def test_small_machines(first: int, count: int, objective: str) -> None:
 
 
 def test_a_part_on_which_nothing_was_found_is_no_proof(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """Where searches fail now and then, no bound is above the best there is."""
     solved = offers.solve_orders
 
-    def sometimes(problem, *others):  # type: ignore[no-untyped-def]
+    def sometimes(problem, *others):
         machine = problem.machine
         drawn = random.Random(f"{machine.host_names} {problem.job.world_size}")
         if machine.num_nodes < whole and drawn.random() < 0.7:

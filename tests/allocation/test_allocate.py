@@ -1,7 +1,5 @@
 """The library call: what stays, what moves, rules, ties, bounds, grades, requests."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,12 +1,9 @@
 """Budgets beside the tree hold for all jobs together, those that stay included."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import product
 from math import inf
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,27 +16,23 @@ from tests.allocation.machines import racks
 from tests.marks import slow
 from tests.solve.oracle import hop_cost
 
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
 
-
-def limited(machine: Topology, *budgets: Budget) -> Topology:
+def limited(machine, *budgets):
     return replace(machine, budgets=budgets)
 
 
-def of(hosts: list[str], **limits: int) -> Budget:
+def of(hosts, **limits):
     """A limit on what some hosts run."""
     return Budget(",".join(hosts), frozenset(hosts), **limits)
 
 
-def ring(name: str, ranks: int, tier: str = "rack") -> Job:
+def ring(name, ranks, tier="rack"):
     """Replicas of one rank in a ring that stays in one domain."""
     sizes, rules = Parallelism(dp=ranks), {"dp": tier}
     return Job(name, sizes, weights={"dp": 1.0}, require=rules, launcher="free")
 
 
-def held(plans: list[Plan], budget: Budget) -> int:
+def held(plans, budget):
     """GPUs of a budget's hosts with ranks."""
     return sum(host in budget.names for plan in plans for host in plan.host_of_rank)
 
@@ -88,7 +81,7 @@ def test_a_job_that_stays_has_a_hop_cost():
     assert found.kept[0].value == old.value > 0
 
 
-def least(machine: Topology, jobs: list[Job]) -> float:
+def least(machine, jobs):
     """The least sum of hop costs, by trying every node of every rank."""
     world = sum(job.world_size for job in jobs)
     best = inf
@@ -109,7 +102,7 @@ def least(machine: Topology, jobs: list[Job]) -> float:
     return best
 
 
-def _keeps(machine: Topology, budget: Budget, parts: list[tuple[int, ...]]) -> bool:
+def _keeps(machine, budget, parts):
     """Every rank is a replica of its own, so both limits count ranks."""
     inside = [machine.node_names[n] in budget.names for own in parts for n in own]
     limits = [n for n in (budget.gpus, budget.replicas) if n is not None]
@@ -117,7 +110,7 @@ def _keeps(machine: Topology, budget: Budget, parts: list[tuple[int, ...]]) -> b
 
 
 @pytest.mark.parametrize("seed", [*range(8), *slow(range(8, 40))])
-def test_every_way_on_small_machines(seed: int) -> None:
+def test_every_way_on_small_machines(seed):
     """Budgets across racks: the least of all placements, proved."""
     rng = random.Random(f"budgets {seed}")
     sizes = {name: [rng.choice((1, 1, 2)) for _ in range(2)] for name in "ab"}

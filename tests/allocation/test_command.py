@@ -1,13 +1,10 @@
 """``placer allocate``: what it prints and writes, and how it ends."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,9 +15,6 @@ from placer.cli import progress
 from placer.emit.manifest import label_name
 from tests.commands import refusal, run
 from tests.texts import table
-
-if TYPE_CHECKING:
-    from click.testing import Result
 
 MACHINE = "rack:3 node:4 gpu:4"
 JOB = """
@@ -35,7 +29,7 @@ require: {{tp: node}}
 
 @pytest.fixture
 def job(tmp_path):
-    def write(name: str, dp: int) -> str:
+    def write(name, dp):
         path = tmp_path / f"{name}.yaml"
         path.write_text(JOB.format(name=name, dp=dp))
         return str(path)
@@ -43,7 +37,7 @@ def job(tmp_path):
     return write
 
 
-def allocate(*arguments: object, code: int = 0) -> Result:
+def allocate(*arguments, code=0):
     return run("allocate", "-t", MACHINE, *arguments, code=code)
 
 

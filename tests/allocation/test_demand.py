@@ -1,9 +1,6 @@
 """What jobs to come want decides what is left free: `placer allocate --demand`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,13 +10,10 @@ from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.read import decode_job
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 MACHINE = "rack:3 node:6 gpu:1"
 
 
-def ring(ranks: int) -> placer.Job:
+def ring(ranks):
     """A ring of ranks in one rack, which costs the same in every rack."""
     text = (
         "{format: placer/job, version: 1, name: ring, parallelism: {dp: "
@@ -30,9 +24,7 @@ def ring(ranks: int) -> placer.Job:
 
 @pytest.mark.parametrize("demand", ["6", "5=2,1", "3", "2=9,6=1", "4"])
 @pytest.mark.parametrize("free", [(6, 4, 3), (6, 5, 5), (4, 3, 2)])
-def test_the_rest_is_the_best_of_all_for_the_demand(
-    demand: str, free: tuple[int, ...]
-) -> None:
+def test_the_rest_is_the_best_of_all_for_the_demand(demand, free):
     """Two nodes of one rack: the rack whose rest serves the demand best is taken."""
     topology = placer.read_topology(MACHINE)
     racks = topology.domain_of_node[1].tolist()
@@ -46,7 +38,7 @@ def test_the_rest_is_the_best_of_all_for_the_demand(
     ]
     wanted = demand_of(demand)
 
-    def worth(left: list[int]) -> int:
+    def worth(left):
         return sum(often * u * (f // u) for u, often in wanted for f in left)
 
     best = max(
@@ -59,7 +51,7 @@ def test_the_rest_is_the_best_of_all_for_the_demand(
     assert left == pytest.approx(best)
 
 
-def test_a_demand_is_read_from_a_queue(tmp_path: Path) -> None:
+def test_a_demand_is_read_from_a_queue(tmp_path):
     """An item a line, comments and equal items; a mapping and a text say the same."""
     queue = tmp_path / "queue.txt"
     queue.write_text("4\n 16 # big\n\n4\n2 = 0.5\n")
@@ -67,7 +59,7 @@ def test_a_demand_is_read_from_a_queue(tmp_path: Path) -> None:
     assert demand_of("4=2,16,2=.5") == demand_of({"4": 2, "16": 1, "2": 0.5})
 
 
-def test_what_is_wrong_with_a_demand_is_said(tmp_path: Path) -> None:
+def test_what_is_wrong_with_a_demand_is_said(tmp_path):
     """All bad lines, with their places."""
     queue = tmp_path / "queue.txt"
     queue.write_text("4\nx\n  0\n")
@@ -79,7 +71,7 @@ def test_what_is_wrong_with_a_demand_is_said(tmp_path: Path) -> None:
             demand_of(bad)
 
 
-def test_without_racks_jobs_to_come_may_have_any_nodes() -> None:
+def test_without_racks_jobs_to_come_may_have_any_nodes():
     """Of 12 nodes that are left 8 serve a job of 8, and 12 those of 3."""
     machine = "node:16 gpu:1"
     free = ring(4)

@@ -7,10 +7,7 @@ its GPUs, slices are required axes. Others name their source. How an answer is k
 stand beside: forced by the rules, or the optimum of the measure it names.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -29,16 +26,10 @@ from tests.allocation.machines import racks, training
 from tests.conformance.machines import Host, job, machine, varied
 from tests.texts import cases, table
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.allocation.allocation import Allocation
-    from placer.topology.model import Topology
-
 SEEDS = range(2)
 
 
-def blocks(content: dict[str, dict[str, Sequence[int]]], seed: int = 0) -> Topology:
+def blocks(content, seed=0):
     """Blocks of racks of hosts, by the pods that each can take."""
     hosts = [
         Host(f"{rack}-{block}-{i}", pods, (f"{block}/{rack}", block))
@@ -49,7 +40,7 @@ def blocks(content: dict[str, dict[str, Sequence[int]]], seed: int = 0) -> Topol
     return machine(("node", "rack", "block", "cluster"), varied(hosts, seed))
 
 
-def ring(world: int, **require: str) -> Job:
+def ring(world, **require):
     """Pods in a ring, in slices ``tp`` where they have a size."""
     sizes = {axis: int(v) for axis, v in require.items() if v.isdigit()}
     rules = {axis: v for axis, v in require.items() if not v.isdigit()}
@@ -60,7 +51,7 @@ def ring(world: int, **require: str) -> Job:
     return job(rules, dp=world // inner, **sizes)
 
 
-def pods_by(topology: Topology, found: Allocation, tier: str) -> list[int]:
+def pods_by(topology, found, tier):
     """Pods that each used domain of a tier holds, most first."""
     plan = found.jobs[0].plan
     t = topology.tier_index(tier)
@@ -71,7 +62,7 @@ def pods_by(topology: Topology, found: Allocation, tier: str) -> list[int]:
     return sorted(Counter(domain).values(), reverse=True)
 
 
-def loose(nodes: int, gpus: int = 1) -> Job:
+def loose(nodes, gpus=1):
     """A job that sends nothing."""
     return Job("loose", Parallelism(dp=nodes * gpus), weights={"dp": 0.0})
 
@@ -84,7 +75,7 @@ MAKERS = {
 }
 
 
-def question(case: dict[str, Any], seed: int) -> tuple[Topology, Job]:
+def question(case, seed):
     """The machine and the job of a case."""
     if "blocks" in case:
         topology = blocks(case["blocks"], seed)
@@ -182,16 +173,16 @@ def test_a_rest_that_fills_no_slice_is_placed_too():
     assert held == [[16] * 62, [8]]
 
 
-def written(require: dict[str, str], **sizes: int) -> Job:
+def written(require, **sizes):
     """A job with weights, as a file has it: a plan can be replaced."""
     weights = {"tp": 4000, "cp": 400, "pp": 40, "dp": 4}
     given = {"weights": weights, "require": require, **sizes}
     return testing.job("slices", launcher="free", **given)
 
 
-def moves(before: placer.Plan, after: placer.Plan) -> dict[str, Counter[str]]:
+def moves(before, after):
     """Where the ranks of each host that changed went."""
-    found: dict[str, Counter[str]] = {}
+    found = {}
     for rank, node in enumerate(before.node_of_rank):
         old, new = before.nodes[node], after.nodes[after.node_of_rank[rank]]
         if old != new:

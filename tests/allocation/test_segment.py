@@ -1,10 +1,7 @@
 """Segments asked for before the nodes exist."""
 
-from __future__ import annotations
-
 import random
 from math import lcm
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +9,6 @@ from placer.allocation.segment import advice, segment_of
 from placer.job.axes import Parallelism
 from tests.commands import data, run
 from tests.texts import table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JOB = """\
 format: placer/job
@@ -34,14 +28,14 @@ NODES = ("--nodes", "32", "--domain", "18")
 
 
 @pytest.mark.parametrize(*table("allocation/tables.yaml", "segments_keep_groups"))
-def test_segments_keep_groups(sizes, nodes, segment, keeps, parts) -> None:
+def test_segments_keep_groups(sizes, nodes, segment, keeps, parts):
     """The largest segment of a domain that holds whole units of what it can keep."""
     found = segment_of(Parallelism(**sizes), nodes, 4, 18)
     assert (found.size, [*found.keeps], found.parts) == (segment, keeps, parts)
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_what_is_said_to_be_kept_is(seed: int) -> None:
+def test_what_is_said_to_be_kept_is(seed):
     """Groups that a segment keeps end where segments end, in the usual rank order."""
     rng = random.Random(seed)
     tp, cp, ep, pp = (rng.choice((1, 2, 4, 8)) for _ in range(4))
@@ -62,7 +56,7 @@ def test_what_is_said_to_be_kept_is(seed: int) -> None:
         assert held % (tp * cp * pp) == 0
 
 
-def test_a_number_of_nodes_that_hurts(tmp_path: Path) -> None:
+def test_a_number_of_nodes_that_hurts(tmp_path):
     """38 nodes have segments of 2, as the public rule says; 36 would have 12."""
     job = tmp_path / "job.yaml"
     job.write_text(JOB.format(axes="{tp: 4, cp: 2, ep: 16, etp: 1, dp: 18}"))
@@ -89,14 +83,14 @@ def test_a_number_of_nodes_that_hurts(tmp_path: Path) -> None:
         assert line in text
 
 
-def test_no_segment_keeps_the_groups() -> None:
+def test_no_segment_keeps_the_groups():
     """A prime number of nodes leaves single nodes, which hold no tp group of 8."""
     found = advice(Parallelism(tp=8, etp=8, dp=18), 37, 4, 18)
     assert found["segment"] == 1
     assert not found["fits"]
 
 
-def test_no_rate_is_assumed(tmp_path: Path) -> None:
+def test_no_rate_is_assumed(tmp_path):
     """A script that says no rate is read without one: no answer depends on it."""
     path = tmp_path / "train.sh"
     path.write_text(SCRIPT)

@@ -23,8 +23,6 @@ from tests.solve.random_cases import random_job, random_machine
 
 if TYPE_CHECKING:
     from placer.allocation.shared import Use
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 ROUNDING = 1e-9
 
@@ -35,7 +33,7 @@ class Placed(NamedTuple):
     use: Use
 
 
-def case(seed: int) -> tuple[Topology, list[Job]]:
+def case(seed):
     """Two jobs on a machine some of whose uplinks are narrow."""
     rng = random.Random(f"shared {seed}")
     worlds = [rng.randint(2, 3) for _ in range(2)]
@@ -51,7 +49,7 @@ def case(seed: int) -> tuple[Topology, list[Job]]:
     ]
 
 
-def placements(machine: Topology, job: Job) -> list[Placed]:
+def placements(machine, job):
     found = []
     for nodes in dict.fromkeys(map(tuple, legal_placements(machine, job))):
         placement = Placement.on_nodes(machine, np.array(nodes))
@@ -59,11 +57,11 @@ def placements(machine: Topology, job: Job) -> list[Placed]:
     return found
 
 
-def least_of_pairs(machine: Topology, jobs: list[Job]) -> float:
+def least_of_pairs(machine, jobs):
     """The least sum of both steps over all pairs of placements on different nodes."""
-    known: dict[tuple[object, ...], float] = {}
+    known = {}
 
-    def value(job: Job, placed: Placed, other: Placed) -> float:
+    def value(job, placed, other):
         share = left_by([other.use])
         assert share is not None
         key = job.name, placed.nodes, *(one.tobytes() for one in share)
@@ -86,7 +84,7 @@ def least_of_pairs(machine: Topology, jobs: list[Job]) -> float:
 
 
 @pytest.mark.parametrize("seed", [0, 42, *slow([163, *range(1, 9)])])
-def test_two_jobs_on_thin_uplinks_against_all_pairs(seed: int) -> None:
+def test_two_jobs_on_thin_uplinks_against_all_pairs(seed):
     """They cost the least of all pairs; no bound is above it."""
     machine, jobs = case(seed)
     best = least_of_pairs(machine, jobs)
@@ -101,7 +99,7 @@ def test_two_jobs_on_thin_uplinks_against_all_pairs(seed: int) -> None:
     assert (found.status == "optimal") == is_reached
 
 
-def test_what_a_kept_job_leaves_of_uplinks_bounds_a_job_of_any_size() -> None:
+def test_what_a_kept_job_leaves_of_uplinks_bounds_a_job_of_any_size():
     """Each rack has five nodes left, and an uplink that the kept job loads."""
     machine = racks({"A": 10, "B": 10}, joined=False, oversubscription=8)
     ring = training("old", tp=1, dp=40)

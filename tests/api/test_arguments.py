@@ -2,7 +2,6 @@
 
 import inspect
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +14,11 @@ MACHINE, JOB = "rack:2 node:2 gpu:4", "quickstart"
 
 
 @pytest.fixture(scope="module")
-def plan() -> placer.Result:
+def plan():
     return placer.place(MACHINE, JOB, time_limit=1)
 
 
-def calls(plan: Any) -> dict[str, dict[str, Any]]:
+def calls(plan):
     """Every public call with arguments it takes."""
     both = {"topology": MACHINE, "job": JOB}
     return {
@@ -56,22 +55,20 @@ ARGUMENTS = [
 ]
 
 
-def test_an_argument_that_there_is_not_names_the_call() -> None:
+def test_an_argument_that_there_is_not_names_the_call():
     """As Python's own message does."""
     with pytest.raises(TypeError, match=r"^place\(\) got an unexpected .* 'limit'"):
-        placer.place(MACHINE, JOB, limit=1)  # type: ignore[call-arg]
+        placer.place(MACHINE, JOB, limit=1)
 
 
-def test_every_public_call_is_tried() -> None:
+def test_every_public_call_is_tried():
     """The table above has all functions of the package."""
     public = {name for name in placer.__all__ if name[0].islower()}
     assert set(calls(None)) == public
 
 
 @pytest.mark.parametrize(("name", "argument"), ARGUMENTS)
-def test_a_wrong_type_names_the_argument(
-    name: str, argument: str, plan: placer.Result
-) -> None:
+def test_a_wrong_type_names_the_argument(name, argument, plan):
     """Whatever is given for it, an argument of a wrong type is an InputError."""
     for wrong in (object(), 1.5j, b"n1", [object()], {1: 2}):
         given = calls(plan.plan)[name] | {argument: wrong}
@@ -80,10 +77,10 @@ def test_a_wrong_type_names_the_argument(
         assert [problem.key for problem in caught.value.problems] == [argument]
 
 
-def test_all_wrong_arguments_at_once() -> None:
+def test_all_wrong_arguments_at_once():
     """Every argument that is wrong is named, with what it may be and what it is."""
     with pytest.raises(placer.InputError) as caught:
-        placer.place(MACHINE, JOB, hosts=[1], seed="0", stop=None)  # type: ignore[list-item, arg-type]
+        placer.place(MACHINE, JOB, hosts=[1], seed="0", stop=None)
     assert str(caught.value).splitlines() == [
         "hosts: expected a host list or a list of names or None, got [1]",
         "seed: expected an integer, got '0'",
@@ -91,9 +88,7 @@ def test_all_wrong_arguments_at_once() -> None:
     ]
 
 
-def test_what_the_options_take(
-    plan: placer.Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_options_take(plan, tmp_path, monkeypatch):
     """Names, texts and paths mean what they mean after -t and -j."""
     monkeypatch.chdir(tmp_path)
     placer.write_plan(plan.plan, "plan.json")
@@ -125,11 +120,11 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_unknown_tiers_are_refused_by_every_command(
-    command: list[str],
-    plan: placer.Result,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    command,
+    plan,
+    tmp_path,
+    monkeypatch,
+):
     """A rule on a tier that the machine lacks ends all commands alike."""
     monkeypatch.chdir(tmp_path)
     placer.write_plan(plan.plan, "plan.json")
@@ -141,7 +136,7 @@ def test_unknown_tiers_are_refused_by_every_command(
         assert f'{key}: the topology {MACHINE} has no tier "' in told
 
 
-def test_a_size_may_stand_alone() -> None:
+def test_a_size_may_stand_alone():
     """One number of GPUs, one degree: as in a list."""
     asked = {"memory": 80e9, "top": 1, "time_limit": 60}
     one = placer.tune(MACHINE, JOB, gpus=8, tp=2, pp=1, **asked)

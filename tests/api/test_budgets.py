@@ -1,7 +1,5 @@
 """Budgets from a file to a plan: obeyed, checked, and named when they cannot hold."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -26,16 +24,16 @@ budgets:
 
 
 @pytest.fixture
-def job() -> placer.Job:
+def job():
     """24 ranks; the machine has 32 GPUs, 16 of them under the budget."""
     return testing.job(tp=4, pp=2, dp=3, weights={"tp": 100, "pp": 10, "dp": 1})
 
 
-def machine(watts: str) -> placer.Topology:
+def machine(watts):
     return parse_topology(MACHINE.replace("WATTS", watts), "t.yaml")
 
 
-def test_obeyed_and_shown(job: placer.Job) -> None:
+def test_obeyed_and_shown(job):
     """A plan keeps to the budget, says what it uses of it, and passes its check."""
     found = placer.place(machine("8kW"), job)
     inside = sum(host.startswith(("r1", "r2")) for host in found.plan.host_of_rank)
@@ -44,7 +42,7 @@ def test_obeyed_and_shown(job: placer.Job) -> None:
     placer.check(found.plan)
 
 
-def test_the_checker_tells_what_is_too_much(job: placer.Job) -> None:
+def test_the_checker_tells_what_is_too_much(job):
     """A placement over the budget is refused with the amount, in watts."""
     found = placer.place(machine("16kW"), job)
     moved = placer.place(machine("16kW"), job, hosts="r[1-3]-n[1-2]").plan
@@ -53,7 +51,7 @@ def test_the_checker_tells_what_is_too_much(job: placer.Job) -> None:
     assert sentence.endswith("r[1-2]*: 16 kW are drawn, 8 kW too many")
 
 
-def test_named_with_the_amount(job: placer.Job) -> None:
+def test_named_with_the_amount(job):
     """A budget that cannot hold is named with what lacks, and what would do."""
     with pytest.raises(placer.InfeasibleError) as found:
         placer.place(machine("7kW"), job)
@@ -63,7 +61,7 @@ def test_named_with_the_amount(job: placer.Job) -> None:
     assert "it fits with 8 GPUs on r[1-2]*" in text
 
 
-def test_after_a_failure(job: placer.Job) -> None:
+def test_after_a_failure(job):
     """Replacing keeps to the budget: a failed node is not replaced inside it."""
     plan = placer.place(machine("8kW"), job).plan
     idle = [n for n in ("r3-n1", "r3-n2", "r4-n1", "r4-n2") if n not in plan.nodes]

@@ -1,11 +1,8 @@
 """``placer.check``: what a plan says of itself is worked out again and compared."""
 
-from __future__ import annotations
-
 import json
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,11 +13,6 @@ from placer.api.inputs import inputs_of_plan
 from placer.placement.inputs import inputs_of
 from placer.placement.plan_file import decode_plan, encode_plan
 from placer.topology.read import parse_topology
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from placer.placement.plan import Plan
 
 JOB = testing.job(
     "small",
@@ -54,16 +46,15 @@ Path_ = tuple[str | int, ...]
 
 
 @pytest.fixture(scope="module")
-def made() -> dict[str, Any]:
+def made():
     """The JSON of a plan made under rules, in an allocation."""
     rules = placer.Rules(at_most={"rack": 1}, avoid=("r1-n1",), spares={"cluster": 1})
     require = {"pp": "rack"}
     plan = placer.place(MACHINE, JOB, hosts=HOSTS, require=require, rules=rules).plan
-    found: dict[str, Any] = json.loads(encode_plan(plan))
-    return found
+    return json.loads(encode_plan(plan))
 
 
-def leaves(value: object, path: Path_ = ()) -> Iterator[tuple[Path_, object]]:
+def leaves(value, path=()):
     """Path and value of every text and number."""
     if isinstance(value, dict):
         for key, item in value.items():
@@ -75,7 +66,7 @@ def leaves(value: object, path: Path_ = ()) -> Iterator[tuple[Path_, object]]:
         yield path, value
 
 
-def others(value: object) -> list[object]:
+def others(value):
     """Values that are not this one, near and far."""
     if isinstance(value, bool):
         return [not value, None]
@@ -84,10 +75,10 @@ def others(value: object) -> list[object]:
     return ["junk", None]
 
 
-def corrupted(data: dict[str, Any], path: Path_, value: object) -> dict[str, Any]:
+def corrupted(data, path, value):
     """The plan with another value at a path; without the key for ``...``."""
     found = deepcopy(data)
-    inner: Any = found
+    inner = found
     for key in path[:-1]:
         inner = inner[key]
     if value is ...:
@@ -97,7 +88,7 @@ def corrupted(data: dict[str, Any], path: Path_, value: object) -> dict[str, Any
     return found
 
 
-def answer(data: dict[str, Any]) -> str:
+def answer(data):
     """What the check says, or why the plan cannot even be read."""
     try:
         plan = decode_plan(data, "plan.json")
@@ -106,7 +97,7 @@ def answer(data: dict[str, Any]) -> str:
         return str(error)
 
 
-def proved_again(plan: Plan, **options: Any) -> str:
+def proved_again(plan, **options):
     try:
         placer.check(plan, bound=True, **options)
     except placer.CheckError as error:
@@ -114,7 +105,7 @@ def proved_again(plan: Plan, **options: Any) -> str:
     return ""
 
 
-def test_the_plan_holds(made: dict[str, Any]) -> None:
+def test_the_plan_holds(made):
     """Nothing is said against a plan as it was made."""
     assert answer(made) == ""
     assert proved_again(decode_plan(made, "plan.json")) == ""
@@ -122,7 +113,7 @@ def test_the_plan_holds(made: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS)
-def test_every_corruption_is_named(made: dict[str, Any], section: str) -> None:
+def test_every_corruption_is_named(made, section):
     """Whatever leaf is changed or left out, the check names its key."""
     count = 0
     for path, value in leaves(made[section], (section,)):
@@ -158,12 +149,12 @@ HUGE = 10**400
         (("inputs", "rules", "at_least"), {"rack": 1}),
     ],
 )
-def test_what_cannot_be_is_named(made: dict[str, Any], path: Path_, value: Any) -> None:
+def test_what_cannot_be_is_named(made, path, value):
     """A value of a wrong type, a huge number, a key or rule unknown."""
     assert ".".join(map(str, path)) in answer(corrupted(made, path, value))
 
 
-def test_a_given_plan_is_compared_too(made: dict[str, Any]) -> None:
+def test_a_given_plan_is_compared_too(made):
     """To call a placement given hides no false cost of a baseline."""
     given = corrupted(made, ("solver", "method"), "baseline: given-order")
     assert answer(given | {"baselines": {}, "bound": {}, "verdict": {}}) == ""
@@ -171,7 +162,7 @@ def test_a_given_plan_is_compared_too(made: dict[str, Any]) -> None:
     assert "baselines.given-order.step_time_s" in answer(corrupted(given, path, 9.0))
 
 
-def test_a_false_verdict_is_named(made: dict[str, Any]) -> None:
+def test_a_false_verdict_is_named(made):
     """Sentence and numbers are those of the plan; an older one has less, and holds."""
     text = made["verdict"]["text"]
     assert "verdict.text" in answer(corrupted(made, ("verdict", "text"), "Keep it"))
@@ -183,7 +174,7 @@ def test_a_false_verdict_is_named(made: dict[str, Any]) -> None:
     assert answer({key: made[key] for key in made if key != "verdict"}) == ""
 
 
-def test_another_version_is_told(made: dict[str, Any]) -> None:
+def test_another_version_is_told(made):
     """Differences of a plan by another version come with both versions."""
     other = made | {"solver": made["solver"] | {"version": "0.0.9"}}
     assert answer(other) == ""
@@ -191,7 +182,7 @@ def test_another_version_is_told(made: dict[str, Any]) -> None:
     assert f"placer 0.0.9 made the plan, this is {placer.__version__}" in answer(other)
 
 
-def test_changed_inputs_are_named(made: dict[str, Any]) -> None:
+def test_changed_inputs_are_named(made):
     """Inputs that are not those the plan names, and hosts it does not own."""
     path = ("inputs", "topology", "tiers", 1, "latency")
     assert "made for another topology" in answer(corrupted(made, path, 1e-3))
@@ -204,7 +195,7 @@ def test_changed_inputs_are_named(made: dict[str, Any]) -> None:
         assert f"inputs.{key}" in answer(corrupted(made, ("inputs", key), other))
 
 
-def test_the_library_refuses(made: dict[str, Any]) -> None:
+def test_the_library_refuses(made):
     """A halved step time raises `CheckError` with key, expected and found."""
     step = made["score"]["step_time_s"]
     path = ("score", "step_time_s")
@@ -215,7 +206,7 @@ def test_the_library_refuses(made: dict[str, Any]) -> None:
     assert named in error.value.violations
 
 
-def claimed(plan: Plan, objective: str, value: float, lower: float) -> Plan:
+def claimed(plan, objective, value, lower):
     """The plan with a bound that fits together."""
     gap = (value - lower) / value
     bound = {
@@ -229,7 +220,7 @@ def claimed(plan: Plan, objective: str, value: float, lower: float) -> Plan:
     return replace(plan, bound=bound, verdict={})
 
 
-def test_a_false_bound(made: dict[str, Any]) -> None:
+def test_a_false_bound(made):
     """A bound above what another placement costs is false."""
     inputs = inputs_of(decode_plan(made, "plan.json"))
     hosts = "r1-n1,r2-n1,r3-n1,r1-n2"
@@ -240,7 +231,7 @@ def test_a_false_bound(made: dict[str, Any]) -> None:
     assert f"{value!r} is false: a placement was found" in proved_again(poor)
 
 
-def test_a_bound_that_is_not_reached() -> None:
+def test_a_bound_that_is_not_reached():
     """A bound above what can be proved in no time is unproved; the check says why."""
     axes = {"tp": 2, "pp": 4, "dp": 5, "order": "tp-cp-ep-pp-dp"}
     job = testing.job("open", **axes, weights={"tp": 10, "dp": 1}, launcher="free")
@@ -256,7 +247,7 @@ def test_a_bound_that_is_not_reached() -> None:
     assert "the search did not finish (time-limit)" in found
 
 
-def slower(made: dict[str, Any], factor: float) -> dict[str, Any]:
+def slower(made, factor):
     """The plan with all step times longer, in agreement with each other."""
     found = deepcopy(made)
     for entry in (found["score"], *found["baselines"].values()):
@@ -266,7 +257,7 @@ def slower(made: dict[str, Any], factor: float) -> dict[str, Any]:
     return found
 
 
-def test_numbers_of_an_older_model_are_told(made: dict[str, Any]) -> None:
+def test_numbers_of_an_older_model_are_told(made):
     """An older plan whose numbers agree with each other holds; notes name them."""
     other = slower(made, 1.01)
     bare = {key: value for key, value in other.items() if key != "inputs"}
@@ -287,14 +278,14 @@ def test_numbers_of_an_older_model_are_told(made: dict[str, Any]) -> None:
         assert checked(decode_plan(moved, "plan.json"), inputs_of_plan(plan, *given))[0]
 
 
-def test_numbers_of_today_must_be_right(made: dict[str, Any]) -> None:
+def test_numbers_of_today_must_be_right(made):
     """The same numbers in a plan of today are false, however well they agree."""
     assert "score.step_time_s" in answer(slower(made, 1.01))
     newer = {"solver": made["solver"] | {"version": "999.0"}}
     assert "score.step_time_s" in answer(slower(made, 1.01) | newer)
 
 
-def test_an_order_on_hosts_to_avoid_refutes_no_bound() -> None:
+def test_an_order_on_hosts_to_avoid_refutes_no_bound():
     """A usual order that uses more hosts to avoid breaks a rule, as any other does."""
     job = testing.job("pair", tp=2, dp=2, weights={"tp": 10, "dp": 1})
     avoid = placer.Rules(avoid=("r1-n2", "r2-n2", "r3-n2"))

@@ -2,9 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeGuard
 
 import click
 import pytest
@@ -21,7 +19,7 @@ MAKERS = {"Problem", "InputError", "InfeasibleError", "Unknown", "problem", "ask
 COMMANDS_ONLY = {"cli", "calibrate", "logs"}
 
 
-def options_of(command: click.Command, context: click.Context) -> Iterator[str]:
+def options_of(command, context):
     """Long options of a command and of all its commands."""
     for parameter in command.params:
         yield from (o for o in getattr(parameter, "opts", ()) if o.startswith("--"))
@@ -36,7 +34,7 @@ def options_of(command: click.Command, context: click.Context) -> Iterator[str]:
 OPTIONS = {*options_of(main, click.Context(main))} - {*HEADINGS["Output"].split()}
 
 
-def named_in(text: str) -> set[str]:
+def named_in(text):
     """Options of placer that a text names, but for those of whole commands."""
     told = re.sub(r"`[^`]*`", "", text)
     sources = re.findall(r"(?<!\S)-[tj] [\w-]+:", told)
@@ -45,14 +43,14 @@ def named_in(text: str) -> set[str]:
     }
 
 
-def is_name(node: ast.AST) -> TypeGuard[ast.Name]:
+def is_name(node):
     return isinstance(node, ast.Name)
 
 
-def hint_texts(tree: ast.AST) -> Iterator[ast.Constant]:
+def hint_texts(tree):
     """Texts of hints and of what is raised or asked for."""
     for node in ast.walk(tree):
-        inside: list[ast.AST] = []
+        inside = []
         if isinstance(node, ast.Call):
             maker = getattr(node.func, "attr", getattr(node.func, "id", ""))
             inside = [*node.args, *node.keywords] if maker in MAKERS else []
@@ -65,7 +63,7 @@ def hint_texts(tree: ast.AST) -> Iterator[ast.Constant]:
                     yield one
 
 
-def test_no_hint_is_written_for_the_command_line() -> None:
+def test_no_hint_is_written_for_the_command_line():
     """What the library may raise names no option of the command."""
     found = [
         f"{path.relative_to(ROOT)}:{text.lineno}: {text.value}"
@@ -77,7 +75,7 @@ def test_no_hint_is_written_for_the_command_line() -> None:
     assert found == []
 
 
-def told(source: str) -> list[str]:
+def told(source):
     """Problems of a job as the library raises them."""
     try:
         placer.read_job(source)
@@ -87,7 +85,7 @@ def told(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_job_with_a_line_less(name: str, tmp_path: Path) -> None:
+def test_a_job_with_a_line_less(name, tmp_path):
     """Whatever a job lacks is asked for by keyword; the command asks by option."""
     path = tmp_path / "source"
     lines = TEXTS[name].splitlines(keepends=True)
@@ -100,7 +98,7 @@ def test_a_job_with_a_line_less(name: str, tmp_path: Path) -> None:
     assert not re.search(r"\b(gpus|tflops|settings|select|micro_batch_time)=", asked)
 
 
-CALLS: dict[str, tuple[Callable[[], Any], list[str], str, str]] = {
+CALLS = {
     "gpu": (
         lambda: placer.read_topology("rack:2 node:4 gpu:8", gpu="x1"),
         ["topology", "show", "rack:2 node:4 gpu:8", "--gpu", "x1"],
@@ -135,7 +133,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str], str, str]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_both_are_told_in_their_own_words(name: str) -> None:
+def test_both_are_told_in_their_own_words(name):
     """The same fault names the keyword in Python and the option on a terminal."""
     call, words, keyword, option = CALLS[name]
     with pytest.raises(placer.PlacerError) as error:

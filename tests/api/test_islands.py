@@ -1,9 +1,6 @@
 """Hosts with islands: what is best is found, and no host is taken for an island."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -16,21 +13,17 @@ from placer.solve.run.budget import Budget
 from placer.solve.search import solve
 from placer.topology.read import parse_topology
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 MODEL = {"layers": 8, "hidden": 1024, "ffn": 512, "heads": 16, "vocab": 1000}
 EXPERTS = {"experts": 24, "top_k": 2, "expert_ffn": 128}
 
 
 def machine(
-    *hosts: dict[str, Any],
-    size: int = 2,
-    island: dict[str, Any] | None = None,
-    node: dict[str, Any] | None = None,
-    **cluster: Any,
-) -> Topology:
+    *hosts,
+    size=2,
+    island=None,
+    node=None,
+    **cluster,
+):
     """Hosts ``h0``, ``h1`` ... of two islands; what differs about hosts and tiers."""
     inner = {"size": size, "bandwidth": 15e10, "scale_up": True}
     tiers = [
@@ -46,7 +39,7 @@ def machine(
     return parse_topology(text, "t.json")
 
 
-def job(axes: dict[str, int], **more: Any) -> Job:
+def job(axes, **more):
     """A job of a small model, with experts where it has groups of them."""
     return testing.job(
         "small",
@@ -58,7 +51,7 @@ def job(axes: dict[str, int], **more: Any) -> Job:
     )
 
 
-def names_of(plan: placer.Plan) -> list[tuple[str, int]]:
+def names_of(plan):
     """Host of every rank, and what a launcher calls its GPU."""
     return list(zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True))
 
@@ -72,9 +65,7 @@ def names_of(plan: placer.Plan) -> list[tuple[str, int]]:
     ],
     ids=str,
 )
-def test_experts_need_not_fill_hosts(
-    hosts: list[dict[str, Any]], size: int, axes: dict[str, int]
-) -> None:
+def test_experts_need_not_fill_hosts(hosts, size, axes):
     """Runs of expert groups are laid along islands, whatever hosts hold of them."""
     found = placer.place(machine(*hosts, size=size), job(axes), time_limit=20)
     placer.check(found.plan)
@@ -84,9 +75,7 @@ def test_experts_need_not_fill_hosts(
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
 @pytest.mark.parametrize("members", [[[0, 1], [2, 3]], [[0, 2], [1, 3]]], ids=str)
 @pytest.mark.parametrize("gpus", [[1, 2], [2, 1]], ids=str)
-def test_a_plan_stays_beside_itself(
-    gpus: list[int], members: list[list[int]], launcher: str
-) -> None:
+def test_a_plan_stays_beside_itself(gpus, members, launcher):
     """Seats are found again by host and launcher's number, and lost ones only move."""
     topology = machine({}, {"gpus": gpus}, {}, island={"members": members})
     small = job({"dp": 7}, launcher=launcher)
@@ -101,7 +90,7 @@ def test_a_plan_stays_beside_itself(
     assert [seat for seat in names_of(left) if seat[0] == "h0"] == kept
 
 
-def test_the_ranks_of_a_lost_host_go_to_one_host() -> None:
+def test_the_ranks_of_a_lost_host_go_to_one_host():
     """A host of two islands is lost and replaced as one."""
     topology = machine({}, {}, {}, {})
     small = job({"dp": 8}, weights={"dp": 1})
@@ -111,7 +100,7 @@ def test_the_ranks_of_a_lost_host_go_to_one_host() -> None:
     assert after.previous == {"kept": 4, "moved": 4, "new": 0}
 
 
-def test_a_fresh_plan_is_like_one_that_was_read() -> None:
+def test_a_fresh_plan_is_like_one_that_was_read():
     """Lists of GPUs by island are no obstacle to checks, scores and repairs."""
     topology = machine(*[{"gpus": [1, 2]}] * 3)
     plan = placer.place(topology, job({"dp": 4})).plan
@@ -121,14 +110,14 @@ def test_a_fresh_plan_is_like_one_that_was_read() -> None:
     assert placer.replace(plan, failed=min({"h0", "h1", "h2"} - used)).plan.nodes
 
 
-def test_islands_are_refused_where_hosts_are_asked_for() -> None:
+def test_islands_are_refused_where_hosts_are_asked_for():
     """A machine by island is not a topology."""
     topology, small = machine({}, {}), job({"dp": 4})
     with pytest.raises(placer.InputError, match="topology"):
         placer.place(topology.by_island, small)
 
 
-def test_explanations_know_hosts_and_islands() -> None:
+def test_explanations_know_hosts_and_islands():
     """A rank is on a host; it could change places with others, or its island could."""
     topology = machine({}, {"bandwidth_factor": 0.5}, {})
     plan = placer.place(topology, job({"tp": 2, "dp": 6}), time_limit=60).plan
@@ -140,7 +129,7 @@ def test_explanations_know_hosts_and_islands() -> None:
     assert {"rank", "island", "node", "tp group"} <= units
 
 
-def test_pins_that_cannot_hold_name_hosts() -> None:
+def test_pins_that_cannot_hold_name_hosts():
     """What cannot be pinned is told by host, with the GPUs of all its islands."""
     topology = machine({}, {}, {})
     pinned = job({"dp": 8}, rules={"pin": [{"ranks": "0-4", "nodes": "h1"}]})
@@ -162,7 +151,7 @@ TRAINING = {
 SLOW = {"island": {"bandwidth": 450e9, "scale_up": False}, "node": {"bandwidth": 50e9}}
 
 
-def test_the_order_of_unlike_islands_counts() -> None:
+def test_the_order_of_unlike_islands_counts():
     """Hosts of islands 2 + 1 and 1 + 2 are not the same to a launch in order."""
     topology = machine({"gpus": [2, 1]}, {"gpus": [1, 2]}, **SLOW, bandwidth=10e9)
     long = testing.job(pp=5, model={"layers": 10, **WIDE}, **TRAINING)
@@ -172,7 +161,7 @@ def test_the_order_of_unlike_islands_counts() -> None:
     assert bound["status"] != "optimal" or bound["value"] <= best * (1 + 1e-9)
 
 
-def test_hosts_to_avoid_are_counted_whole() -> None:
+def test_hosts_to_avoid_are_counted_whole():
     """Two islands of a host to avoid are no worse than one."""
     pair = testing.job(tp=2, weights={"tp": 8}, rules={"avoid": ["h0"]})
     hosts = {"gpus": [1, 1]}, {"gpus": [1, 0]}
@@ -182,7 +171,7 @@ def test_hosts_to_avoid_are_counted_whole() -> None:
     assert result.plan.nodes == ("h0",)
 
 
-def test_tensor_groups_go_inside_islands() -> None:
+def test_tensor_groups_go_inside_islands():
     """Islands need not be consecutive GPUs: the launch takes them one by one."""
     own = {"members": [[0, 2, 3, 5], [1, 4, 6, 7]]}
     topology = machine(*[{}] * 8, size=4, island=own)
@@ -193,7 +182,7 @@ def test_tensor_groups_go_inside_islands() -> None:
     assert plan.gpu_of_rank[:8].tolist() == [0, 2, 3, 5, 1, 4, 6, 7]
 
 
-def test_groups_are_cut_where_hosts_end() -> None:
+def test_groups_are_cut_where_hosts_end():
     """Ten groups of 3 on three hosts of 2 x 4 and one of 7: two are cut."""
     fast = {"bandwidth": 450e9, "scale_up": True}
     hosts = [{}, {"gpus": [3, 4]}, {}, {}]

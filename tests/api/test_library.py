@@ -3,13 +3,11 @@
 import ast
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import placer
-from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.placement.baselines import baseline
 from placer.placement.check import violations
@@ -17,7 +15,6 @@ from placer.placement.placement import Placement
 from placer.report.summary import summarise
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import Bound
-from placer.topology.model import Topology
 from tests.texts import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,21 +22,21 @@ USUAL = {"given-order", "sorted-hosts", "megatron-default", "replica-major"}
 
 
 @pytest.fixture(scope="module")
-def topology() -> Topology:
+def topology():
     return placer.read_topology("dgx-h100-4x8")
 
 
 @pytest.fixture(scope="module")
-def job() -> Job:
+def job():
     return placer.read_job("quickstart")
 
 
 @pytest.fixture(scope="module")
-def result(topology: Topology, job: Job) -> placer.Result:
+def result(topology, job):
     return placer.place(topology, job)
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_is_there():
     """All names of the interface can be had from the package, and no others."""
     assert all(getattr(placer, name) is not None for name in placer.__all__)
     assert set(placer.__all__) <= set(dir(placer))
@@ -47,18 +44,16 @@ def test_every_public_name_is_there() -> None:
         placer.plaice  # noqa: B018
 
 
-def test_errors_form_a_tree() -> None:
+def test_errors_form_a_tree():
     """Whatever is the user's to fix can be caught as PlacerError."""
     for name in ("InputError", "InfeasibleError", "CheckError", "EmitError"):
         assert issubclass(getattr(placer, name), placer.PlacerError)
 
 
-def test_result_is_frozen_and_checked(
-    result: placer.Result, topology: Topology, job: Job
-) -> None:
+def test_result_is_frozen_and_checked(result, topology, job):
     """A result cannot be changed, and its plan passes the independent checker."""
     with pytest.raises(FrozenInstanceError):
-        result.plan = None  # type: ignore[misc, assignment]
+        result.plan = None
     placer.check(result.plan, topology, job)
     assert result.summary().splitlines() == result.plan.verdict["text"].split("; ")
     assert "\nquickstart on dgx-h100-4x8: 16 ranks\n" in summarise(
@@ -72,9 +67,7 @@ def test_result_is_frozen_and_checked(
 @pytest.mark.parametrize("machine", ["dgx-h100-4x8", "rack:3 node:3 gpu:4"])
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("name", ["quickstart"])
-def test_never_worse_than_an_allowed_baseline(
-    machine: str, name: str, objective: str
-) -> None:
+def test_never_worse_than_an_allowed_baseline(machine, name, objective):
     """No baseline that keeps the hard rules costs less than the result."""
     topology, job = placer.read_topology(machine), placer.read_job(name)
     result = placer.place(topology, job, objective=objective)
@@ -88,14 +81,14 @@ def test_never_worse_than_an_allowed_baseline(
             assert result.bound["value"] <= entry[key]
 
 
-def test_progress_is_told(topology: Topology, job: Job) -> None:
+def test_progress_is_told(topology, job):
     """Every better placement is reported, the last with the value of the result."""
     seen = []
     result = placer.place(topology, job, progress=seen.append)
     assert seen[-1].value == pytest.approx(result.bound["value"], rel=1e-9)
 
 
-def test_the_stricter_rule_holds(topology: Topology, job: Job) -> None:
+def test_the_stricter_rule_holds(topology, job):
     """A rule asked for besides can tighten the job's own and never loosens it."""
     strict = replace(job, require={"tp": "node"})
     result = placer.place(topology, strict, require={"tp": "cluster", "dp": "node"})
@@ -107,7 +100,7 @@ def test_the_stricter_rule_holds(topology: Topology, job: Job) -> None:
 
 
 @pytest.mark.parametrize(*table("api/tables.yaml", "bad_arguments"))
-def test_bad_arguments(topology: Topology, job: Job, options: dict[str, Any]) -> None:
+def test_bad_arguments(topology, job, options):
     """What does not fit the machine or the job is an InputError that says so."""
     with pytest.raises(placer.InputError) as caught:
         placer.place(topology, job, **options)
@@ -117,15 +110,13 @@ def test_bad_arguments(topology: Topology, job: Job, options: dict[str, Any]) ->
 @pytest.mark.parametrize(
     "gpus", [range(8), range(20, 36), range(-1, 15)], ids=["few", "beyond", "negative"]
 )
-def test_score_refuses_what_is_no_placement(
-    topology: Topology, job: Job, gpus: range
-) -> None:
+def test_score_refuses_what_is_no_placement(topology, job, gpus):
     """Too few ranks, or ranks on no GPU, are an InputError."""
     with pytest.raises(placer.InputError):
         placer.score(topology, job, Placement(np.array(gpus)))
 
 
-def test_library_touches_no_signals_and_no_logging() -> None:
+def test_library_touches_no_signals_and_no_logging():
     """Signals are the command's, not the library's, and nothing configures logging."""
     users = {}
     for path in (ROOT / "placer").rglob("*.py"):
@@ -155,13 +146,13 @@ def test_library_touches_no_signals_and_no_logging() -> None:
 @pytest.mark.parametrize("known_first", [True, False])
 @pytest.mark.filterwarnings("ignore:withdrawn:RuntimeWarning")
 def test_a_refuted_bound_is_withdrawn(
-    topology: Topology,
-    job: Job,
-    objective: str,
-    rules: Rules,
-    known_first: bool,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    topology,
+    job,
+    objective,
+    rules,
+    known_first,
+    monkeypatch,
+):
     """A bound above the value costs the proof, not the plan; a report is asked for.
 
     Whether the placement that refutes it was known before it or was found later.

@@ -3,13 +3,10 @@
 import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 import placer
-from placer.api.result import Result
 from placer.placement.inputs import inputs_of
 from placer.placement.score import (
     Hop,
@@ -46,7 +43,7 @@ compute: {tflops_per_gpu: 400}
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Result:
+def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
     (folder / "machine.yaml").write_text(MACHINE)
     (folder / "job.yaml").write_text(JOB)
@@ -55,7 +52,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 @pytest.fixture(scope="module")
-def shown(found: Result) -> dict[str, Any]:
+def shown(found):
     """One of everything that shows itself, by its name."""
     machine, job = "dgx-h100-4x8", "quickstart"
     moved = placer.replace(found.plan, failed="h3", shrink=True, time_limit=5)
@@ -77,7 +74,7 @@ def shown(found: Result) -> dict[str, Any]:
     }
 
 
-def test_reprs_are_one_short_line(shown: dict[str, Any]) -> None:
+def test_reprs_are_one_short_line(shown):
     """Each says what it is, without spilling arrays."""
     for name, thing in shown.items():
         text = repr(thing)
@@ -92,27 +89,27 @@ def test_reprs_are_one_short_line(shown: dict[str, Any]) -> None:
 class Page(HTMLParser):
     """What tags a text has, whether they nest, and what it says."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text):
         super().__init__()
-        self.tags: set[str] = set()
-        self.open: list[str] = []
-        self.said: list[str] = []
+        self.tags = set()
+        self.open = []
+        self.said = []
         self.feed(text)
         self.close()
 
-    def handle_starttag(self, tag: str, _attrs: object) -> None:
+    def handle_starttag(self, tag, _attrs):
         self.tags.add(tag)
         if tag != "img":
             self.open.append(tag)
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         self.said.append(data)
 
 
-def test_html_is_safe_and_has_the_colours_of_the_page(shown: dict[str, Any]) -> None:
+def test_html_is_safe_and_has_the_colours_of_the_page(shown):
     """Names of inputs stay text, tags nest, and no colour or script is written."""
     for name, thing in shown.items():
         if name == "Score":
@@ -126,7 +123,7 @@ def test_html_is_safe_and_has_the_colours_of_the_page(shown: dict[str, Any]) -> 
     assert "<b>two & racks</b>" in shown["Picture"].name
 
 
-def test_a_result_shows_verdict_groups_orders_and_map(found: Result) -> None:
+def test_a_result_shows_verdict_groups_orders_and_map(found):
     """What a notebook shows of a result is in its plan."""
     html = found._repr_html_()
     said = Page(html).said
@@ -136,7 +133,7 @@ def test_a_result_shows_verdict_groups_orders_and_map(found: Result) -> None:
     assert html.endswith(placer.draw(found.plan)._repr_html_())
 
 
-def test_rows_are_plain(shown: dict[str, Any]) -> None:
+def test_rows_are_plain(shown):
     """Rows are dicts of plain values with the same keys, one a thing."""
     counts = {"Topology": 4, "Plan": 32, "Result": 32, "Allocation": 1, "Sweep": 2}
     for name in (*counts, "PlanDiff", "Tuning"):
@@ -146,7 +143,7 @@ def test_rows_are_plain(shown: dict[str, Any]) -> None:
         assert len(rows) == counts.get(name, len(rows))
 
 
-def test_rows_of_a_plan_say_where_ranks_are(found: Result) -> None:
+def test_rows_of_a_plan_say_where_ranks_are(found):
     """Host, GPU and domain are those of the plan, coordinates those of the order."""
     plan = found.plan
     for rank, row in enumerate(plan.rows):
@@ -157,7 +154,7 @@ def test_rows_of_a_plan_say_where_ranks_are(found: Result) -> None:
         assert rank == row["tp"] + 8 * (row["pp"] + 2 * row["dp"])
 
 
-def test_a_score_is_its_json(found: Result) -> None:
+def test_a_score_is_its_json(found):
     """Every key is an attribute of the same value, and every attribute is a key."""
     score = found.score
     assert json.loads(json.dumps(score)) == score
@@ -170,7 +167,7 @@ def test_a_score_is_its_json(found: Result) -> None:
     assert isinstance(placer.score(found.plan), Score)
 
 
-def test_entries_of_a_score_have_the_documented_keys(tmp_path: Path) -> None:
+def test_entries_of_a_score_have_the_documented_keys(tmp_path):
     """The typed dicts name the keys that scores have, and no others."""
     slow = MACHINE + '  - {names: "h5", rack: b, compute_factor: 0.5}\n'
     (tmp_path / "machine.yaml").write_text(slow.replace("h[2,4]", "h2"))

@@ -1,9 +1,6 @@
 """The order in use is kept where nothing measurable is to win, and else left gently."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,14 +12,8 @@ from placer.job.started import Started
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from placer.base.arrays import IntArray
-    from placer.topology.model import Topology
-
-
-def machine(folder: Path, racks: int, thin: float) -> Topology:
+def machine(folder, racks, thin):
     """Racks of 4 nodes, joined by uplinks that are so many times too thin."""
     path = folder / "machine.yaml"
     path.write_text(
@@ -36,7 +27,7 @@ def machine(folder: Path, racks: int, thin: float) -> Topology:
     return placer.read_topology(path)
 
 
-def job(pp: int, dp: int) -> placer.Job:
+def job(pp, dp):
     return testing.job(
         "trained",
         tp=8,
@@ -51,7 +42,7 @@ def job(pp: int, dp: int) -> placer.Job:
     )
 
 
-def seats(plan: placer.Plan, whole: Topology) -> IntArray:
+def seats(plan, whole):
     return placement_of_plan(plan, whole).gpu_of_rank
 
 
@@ -60,9 +51,7 @@ SHUFFLED = "r1-n1,r2-n1,r2-n2,r1-n2,r1-n3,r2-n3,r2-n4,r1-n4"
 
 @pytest.mark.parametrize("thin", [1.0, 1.3, 8.0])
 @pytest.mark.parametrize("pp", [1, 2, 4])
-def test_nobody_moves_for_less_than_jitter(
-    tmp_path: Path, thin: float, pp: int
-) -> None:
+def test_nobody_moves_for_less_than_jitter(tmp_path, thin, pp):
     """Whatever the machine: moved is who gains more than runs differ, for sure."""
     whole, work = machine(tmp_path, 2, thin), job(pp, 8 // pp)
     plan = placer.place(whole, work, hosts=SHUFFLED).plan
@@ -81,7 +70,7 @@ def test_nobody_moves_for_less_than_jitter(
     placer.check(plan)
 
 
-def test_both_answers_are_given(tmp_path: Path) -> None:
+def test_both_answers_are_given(tmp_path):
     """Pipelines over thin uplinks are worth a move, over full ones they are not."""
     work = job(2, 4)
     advice = [
@@ -92,7 +81,7 @@ def test_both_answers_are_given(tmp_path: Path) -> None:
     assert advice[1]["reason"].startswith("dp waits ")
 
 
-def test_full_effort_takes_the_best_all_the_same(tmp_path: Path) -> None:
+def test_full_effort_takes_the_best_all_the_same(tmp_path):
     """The bound is of both plans, and the better one says that it saves nothing."""
     whole, work = machine(tmp_path, 2, 1.0), job(2, 4)
     kept, best = (
@@ -114,7 +103,7 @@ def test_full_effort_takes_the_best_all_the_same(tmp_path: Path) -> None:
         placer.check(replace(kept, verdict=forged))
 
 
-def test_a_job_stays_on_the_nodes_that_it_has(tmp_path: Path) -> None:
+def test_a_job_stays_on_the_nodes_that_it_has(tmp_path):
     """Of equally good racks those of the given order are taken, also by who moves."""
     whole, work = machine(tmp_path, 4, 1.0), job(2, 4)
     hosts = [*whole.node_names]
@@ -129,7 +118,7 @@ def test_a_job_stays_on_the_nodes_that_it_has(tmp_path: Path) -> None:
     assert np.count_nonzero(seats(plan, whole) == usual) >= 48
 
 
-def test_a_previous_plan_is_the_order_in_use(tmp_path: Path) -> None:
+def test_a_previous_plan_is_the_order_in_use(tmp_path):
     """It stays where the given order would be no better by anything measurable."""
     whole, work = machine(tmp_path, 2, 1.0), job(2, 4)
     before = placer.place(whole, work, hosts=SHUFFLED).plan
@@ -139,7 +128,7 @@ def test_a_previous_plan_is_the_order_in_use(tmp_path: Path) -> None:
     placer.check(plan)
 
 
-def test_on_hop_cost_only_equals_are_kept(tmp_path: Path) -> None:
+def test_on_hop_cost_only_equals_are_kept(tmp_path):
     """Nothing disturbs it, so each hop that is saved is saved."""
     whole, work = machine(tmp_path, 2, 1.0), job(2, 4)
     kept, best = (
@@ -155,7 +144,7 @@ def test_on_hop_cost_only_equals_are_kept(tmp_path: Path) -> None:
     assert moved.verdict["advice"] == "move"
 
 
-def test_hosts_to_avoid_are_a_reason_to_move(tmp_path: Path) -> None:
+def test_hosts_to_avoid_are_a_reason_to_move(tmp_path):
     """Not a hard rule, but what was asked for: the verdict says so."""
     whole, work = machine(tmp_path, 3, 1.0), job(2, 4)
     plan = placer.place(whole, work, rules=placer.Rules(avoid=("r1-n2",))).plan
@@ -165,7 +154,7 @@ def test_hosts_to_avoid_are_a_reason_to_move(tmp_path: Path) -> None:
     placer.check(plan)
 
 
-def test_a_launcher_that_sorts_hosts_is_the_order_in_use(tmp_path: Path) -> None:
+def test_a_launcher_that_sorts_hosts_is_the_order_in_use(tmp_path):
     """torchrun's c10d has them by name, whatever order they are given in."""
     work = replace(job(2, 4), started=Started("torchrun-c10d", "t.sh", 9))
     kept, moved = (

@@ -1,9 +1,7 @@
 """Library calls take a plan in any form, and times as the command line does."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,15 +10,15 @@ import placer
 OTHER = placer.predict("dgx-h100-4x8", "quickstart", "slurm", hosts="n[2-3]")
 
 
-def placed(**how: Any) -> placer.Result:
+def placed(**how):
     return placer.place("dgx-h100-4x8", "quickstart", time_limit="1m", **how)
 
 
-def allocated(**how: Any) -> placer.Allocation:
+def allocated(**how):
     return placer.allocate("dgx-h100-4x8", "quickstart", free="n[1-4]", **how)
 
 
-CALLS: dict[str, Callable[[Any], Any]] = {
+CALLS = {
     "score": placer.score,
     "score placement": lambda p: placer.score("dgx-h100-4x8", "quickstart", p),
     "check": placer.check,
@@ -38,7 +36,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.fixture(scope="module")
-def forms(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+def forms(tmp_path_factory):
     """A plan, and whatever else stands for it."""
     path = tmp_path_factory.mktemp("forms") / "plan.json"
     found = placed(hosts="n[1-3]")
@@ -47,20 +45,20 @@ def forms(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_plan_in_any_form(forms: list[Any], name: str) -> None:
+def test_a_plan_in_any_form(forms, name):
     """A plan, a result, a path and plain data of the same plan give the same."""
     first, *others = [CALLS[name](form) for form in forms]
     assert all(other == first for other in others)
 
 
 @pytest.mark.parametrize("form", [3, None, ["plan.json"]], ids=str)
-def test_what_is_no_plan(form: Any) -> None:
+def test_what_is_no_plan(form):
     """Anything else is refused by the argument's name, before any work."""
     with pytest.raises(placer.InputError, match="a Plan, a Result, a path or a dict"):
         placer.check(form)
 
 
-def test_broken_data_of_a_plan() -> None:
+def test_broken_data_of_a_plan():
     """A dict that is no plan, and a file that is not there, are told as such."""
     with pytest.raises(placer.InputError, match="the plan"):
         placer.emit({"format": "placer/plan"}, "csv")
@@ -68,7 +66,7 @@ def test_broken_data_of_a_plan() -> None:
         placer.explain(Path("gone.json"))
 
 
-def test_durations_as_text() -> None:
+def test_durations_as_text():
     """Time limits are seconds or texts; what is neither is told by its name."""
     with pytest.raises(placer.InputError, match="time_limit: "):
         placer.place("dgx-h100-4x8", "quickstart", time_limit="soon")

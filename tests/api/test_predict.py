@@ -1,7 +1,6 @@
 """Predicted launch orders: public cases, and a tiny machine that tells rules apart."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,13 @@ from hypothesis import strategies as st
 from placer import testing
 from placer.api.predict import predict
 from placer.base.errors import InfeasibleError, InputError
-from placer.job.model import Job
 from placer.placement.launcher_orders import LAUNCHERS, slurm_key
-from placer.topology.model import Topology
 from placer.topology.read import parse_topology
 from tests.commands import data, run
 from tests.texts import file_text, table
 
 
-def machine_text(rows: Sequence[tuple[str, str]], gpus: int = 1) -> str:
+def machine_text(rows, gpus=1):
     """One rack tier; a (rack, host) for every node, in the file's order."""
     tier = {"bandwidth": 1e9, "latency": 1e-6}
     tiers = [
@@ -31,26 +28,22 @@ def machine_text(rows: Sequence[tuple[str, str]], gpus: int = 1) -> str:
     return file_text("topology", tiers=tiers, nodes=nodes)
 
 
-def machine(rows: Sequence[tuple[str, str]], gpus: int = 1) -> Topology:
+def machine(rows, gpus=1):
     return parse_topology(machine_text(rows, gpus), "m.json")
 
 
-def ring(ranks: int) -> Job:
+def ring(ranks):
     return testing.job("ring", dp=ranks, weights={"dp": 1})
 
 
-def order(
-    launcher: str, rows: Sequence[tuple[str, str]], hosts: Sequence[str] | None = None
-) -> str:
+def order(launcher, rows, hosts=None):
     """Hosts by rank as the launcher is said to order them, one rank a host."""
     plan = predict(machine(rows), ring(len(hosts or rows)), launcher, hosts)
     return " ".join(plan.host_of_rank)
 
 
 @pytest.mark.parametrize(*table("api/tables.yaml", "published_orders"))
-def test_published_orders(
-    nodes: str, hosts: str | None, orders: dict[str, str]
-) -> None:
+def test_published_orders(nodes, hosts, orders):
     """Hosts by rank as each launcher orders them, given in this order or another."""
     rows = [(node.split("/")[0], node.split("/")[1]) for node in nodes.split()]
     for launcher, expected in orders.items():
@@ -58,7 +51,7 @@ def test_published_orders(
 
 
 @given(st.permutations([("r1", "n1"), ("r2", "n2"), ("r1", "n10"), ("r2", "n3")]))
-def test_every_launcher_uses_every_host_once(rows: list[tuple[str, str]]) -> None:
+def test_every_launcher_uses_every_host_once(rows):
     """Whatever the order, it is one of the hosts given."""
     for launcher in LAUNCHERS:
         found = order(launcher, rows).split()
@@ -66,7 +59,7 @@ def test_every_launcher_uses_every_host_once(rows: list[tuple[str, str]]) -> Non
 
 
 @pytest.mark.parametrize(*table("api/tables.yaml", "slurm_order"))
-def test_slurm_order(first: str, second: str) -> None:
+def test_slurm_order(first, second):
     """Numbers by value, those with a leading 0 as text before the others."""
     assert slurm_key(first) < slurm_key(second)
 
@@ -79,13 +72,13 @@ def test_slurm_order(first: str, second: str) -> None:
         ("x", "known: torchrun-c10d"),
     ],
 )
-def test_what_cannot_be_predicted(name: str, message: str) -> None:
+def test_what_cannot_be_predicted(name, message):
     """An unknown launcher and one without an order are errors that say so."""
     with pytest.raises(InputError, match=message):
         order(name, [("r", "n1")])
 
 
-def test_ranks_fill_hosts_in_turn() -> None:
+def test_ranks_fill_hosts_in_turn():
     """With two GPUs a host, host after host gets two consecutive ranks."""
     topology = machine([("r", "n2"), ("r", "n10"), ("r", "n1")], gpus=2)
     plan = predict(topology, ring(4), "torchrun-c10d", "n2,n10")
@@ -96,7 +89,7 @@ def test_ranks_fill_hosts_in_turn() -> None:
 
 
 @pytest.fixture
-def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+def inputs(tmp_path, monkeypatch):
     """Two racks of two hosts; names and labels have numbers of mixed width."""
     monkeypatch.chdir(tmp_path)
     rows = [("r9", "node7"), ("r9", "node8"), ("r10", "node66"), ("r10", "node70")]
@@ -106,7 +99,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     return "-t", "m.json", "-j", "job.json"
 
 
-def test_command(inputs: tuple[str, ...]) -> None:
+def test_command(inputs):
     """The plan is written, warned about, scored and compared."""
     asked = ("score", "launcher:torchrun-c10d", *inputs)
     found = run(*asked, "-o", "before.json")
@@ -125,7 +118,7 @@ def test_command(inputs: tuple[str, ...]) -> None:
     run("check", "after.json", *inputs)
 
 
-def test_labels_of_mixed_width_are_warned_about(inputs: tuple[str, ...]) -> None:
+def test_labels_of_mixed_width_are_warned_about(inputs):
     """Kueue compares labels as text, so racks 9 and 10 are reported."""
     assert run("score", "launcher:kueue", *inputs).stderr == (
         "warning: kueue sorts labels as text and these have numbers of mixed width: "

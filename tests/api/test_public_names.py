@@ -5,11 +5,9 @@ import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from inspect import signature
-from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
@@ -28,7 +26,7 @@ PACKAGES = {module.name for module in iter_modules(placer.__path__)}
 
 
 @pytest.mark.parametrize("name", sorted(PACKAGES & set(placer.__all__)))
-def test_a_public_name_stays_what_it_is(name: str) -> None:
+def test_a_public_name_stays_what_it_is(name):
     """No package that loads with it takes the place of a function."""
     script = (
         f"import placer; first = placer.{name}; "
@@ -49,12 +47,12 @@ def test_a_public_name_stays_what_it_is(name: str) -> None:
         ("sweep", sweep.sweep),
     ],
 )
-def test_help_shows_all_arguments(name: str, call: Callable[..., object]) -> None:
+def test_help_shows_all_arguments(name, call):
     """The first one too, of packages that answer calls."""
     assert signature(getattr(placer, name)) == signature(call)
 
 
-def test_names_that_editors_complete() -> None:
+def test_names_that_editors_complete():
     """The literals of arguments are what the calls take."""
     assert set(get_args(FormatName)) == set(FORMATS)
     assert set(get_args(ObjectiveName)) == set(OBJECTIVES)
@@ -65,14 +63,14 @@ def test_names_that_editors_complete() -> None:
 CALLS = [name for name in placer.__all__ if name[0].islower()]
 
 
-def call(name: str) -> Callable[..., Any]:
+def call(name):
     found = getattr(placer, name)
-    function: Callable[..., Any] = getattr(found, "__wrapped__", found)
+    function = getattr(found, "__wrapped__", found)
     return found if inspect.isfunction(found) else function
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_returns(name: str) -> None:
+def test_returns(name):
     """Every call that gives something back says what."""
     function = call(name)
     gives = inspect.signature(function).return_annotation not in (None, "None")
@@ -80,7 +78,7 @@ def test_returns(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_examples(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples(name, tmp_path, monkeypatch):
     """Every call has an example, which runs as it stands."""
     monkeypatch.chdir(tmp_path)
     text = inspect.getdoc(call(name)) or ""
@@ -121,7 +119,7 @@ WRONG = {
 
 
 @pytest.mark.slow
-def test_a_type_checker_knows_the_names(tmp_path: Path) -> None:
+def test_a_type_checker_knows_the_names(tmp_path):
     """Right names pass; of wrong ones each line is refused, and no other."""
     pytest.importorskip("mypy")
     snippet = tmp_path / "snippet.py"
@@ -141,7 +139,7 @@ def test_a_type_checker_knows_the_names(tmp_path: Path) -> None:
         assert expected in message
 
 
-def test_the_help_of_a_plan_says_what_each_attribute_is() -> None:
+def test_the_help_of_a_plan_says_what_each_attribute_is():
     """Every key of a plan's file is told, with what the schema says of it."""
     said = placer.Plan.__doc__ or ""
     for each in keys_of(placer.Plan):

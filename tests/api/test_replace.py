@@ -1,9 +1,7 @@
 """``placer.replace``: the library call after failures."""
 
-from __future__ import annotations
-
 from dataclasses import replace as changed
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -27,13 +25,13 @@ Case = tuple["Topology", "Job", "Plan"]
 
 
 @pytest.fixture(scope="module")
-def azure() -> Case:
+def azure():
     topology, job = placer.read_topology(AZURE[0]), placer.read_job(AZURE[1])
     return topology, job, placer.place(topology, job).plan
 
 
 @pytest.fixture(scope="module")
-def small() -> Case:
+def small():
     """Four racks of five trays, each with a pipeline over four of them."""
     weights, require = {"tp": 100, "pp": 10, "dp": 1}, {"tp": "node", "pp": "rack"}
     axes = {"tp": 4, "pp": 4, "dp": 4, "order": "tp-cp-ep-pp-dp"}
@@ -42,18 +40,18 @@ def small() -> Case:
     return topology, job, placer.place(topology, job).plan
 
 
-def in_rack(plan: Plan, rack: int, count: int) -> list[str]:
+def in_rack(plan, rack, count):
     """Nodes of the plan in its rack number ``rack``."""
     racks = np.array(plan.domains["rack"])
     name = list(dict.fromkeys(racks.tolist()))[rack]
     return [plan.nodes[node] for node in np.flatnonzero(racks == name)[:count]]
 
 
-def seats(plan: Plan) -> list[tuple[str, int]]:
+def seats(plan):
     return list(zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True))
 
 
-def test_no_failure_changes_nothing(small: Case) -> None:
+def test_no_failure_changes_nothing(small):
     """Without a failure every rank stays, even those of a poor plan."""
     topology, job, plan = small
     poor = build_plan(topology, job, Placement(np.arange(topology.num_gpus)[-64:]))
@@ -65,7 +63,7 @@ def test_no_failure_changes_nothing(small: Case) -> None:
     assert placer.replace(plan, topology, job).diff().is_empty
 
 
-def test_two_runs_give_the_same_bytes(small: Case) -> None:
+def test_two_runs_give_the_same_bytes(small):
     """Outside the solver's section a second run writes the same plan."""
     topology, job, plan = small
     failed = [*in_rack(plan, 0, 1), *in_rack(plan, 2, 1)]
@@ -78,7 +76,7 @@ def test_two_runs_give_the_same_bytes(small: Case) -> None:
     assert texts[0] == texts[1]
 
 
-def test_stays_inside_the_allocation(small: Case) -> None:
+def test_stays_inside_the_allocation(small):
     """Neither failed hosts nor, unless added, hosts outside the allocation are used."""
     topology, job, plan = small
     owned = placer.place(topology, job, hosts=plan.nodes).plan
@@ -94,7 +92,7 @@ def test_stays_inside_the_allocation(small: Case) -> None:
     placer.check(found.plan)
 
 
-def test_hosts_to_add_are_told(small: Case) -> None:
+def test_hosts_to_add_are_told(small):
     """Those that are new, whether any is used, and those that the job had."""
     topology, job, _ = small
     hosts = [name for name in topology.node_names if not name.endswith("n5")]
@@ -110,7 +108,7 @@ def test_hosts_to_add_are_told(small: Case) -> None:
     assert "had" not in again.plan.previous
 
 
-def test_a_repair_is_not_measured_at_other_links() -> None:
+def test_a_repair_is_not_measured_at_other_links():
     """It is compared with the plan before, which is no order in use."""
     job = placer.read_job("llama3.1-405b-256")
     plan = placer.place("rack:4 node:18 gpu:4", job, time_limit=5).plan
@@ -118,7 +116,7 @@ def test_a_repair_is_not_measured_at_other_links() -> None:
     assert not placer.replace(plan, failed=plan.nodes[0]).plan.what_if
 
 
-def test_stays_on_the_machine_of_the_plan(small: Case) -> None:
+def test_stays_on_the_machine_of_the_plan(small):
     """A plan of every node owns those of its own machine, not what was built since."""
     _, job, _ = small
     plan = placer.place("rack:4 node:4 gpu:4", job).plan
@@ -131,7 +129,7 @@ def test_stays_on_the_machine_of_the_plan(small: Case) -> None:
     assert {*more} < {*found.nodes}
 
 
-def test_a_topology_that_calls_hosts_unavailable(small: Case) -> None:
+def test_a_topology_that_calls_hosts_unavailable(small):
     """Hosts of the plan that the topology no longer offers have failed."""
     topology, job, plan = small
     host = plan.nodes[5]
@@ -145,7 +143,7 @@ def test_a_topology_that_calls_hosts_unavailable(small: Case) -> None:
     assert found.plan.previous["moved"] == 4
 
 
-def test_max_moves(small: Case) -> None:
+def test_max_moves(small):
     """A limit below the fewest moves is refused with the numbers."""
     topology, job, plan = small
     failed = in_rack(plan, 0, 1)
@@ -155,7 +153,7 @@ def test_max_moves(small: Case) -> None:
         placer.replace(plan, topology, job, failed=failed, max_moves=3, shrink=True)
 
 
-def test_rules_hold_again(small: Case) -> None:
+def test_rules_hold_again(small):
     """Pins and hosts to avoid are kept, spares may be used."""
     topology, job, plan = small
     spare = [name for name in topology.node_names if name not in plan.nodes]
@@ -174,7 +172,7 @@ def test_rules_hold_again(small: Case) -> None:
         placer.replace(ruled, topology, job, failed=list(pin.hosts))
 
 
-def test_shrinking_gives_up_the_most_damaged(small: Case) -> None:
+def test_shrinking_gives_up_the_most_damaged(small):
     """Of two replicas that cannot stay the machine loses no more than it must."""
     topology, job, plan = small
     failed = [*in_rack(plan, 1, 2), *in_rack(plan, 3, 1)]
@@ -188,7 +186,7 @@ def test_shrinking_gives_up_the_most_damaged(small: Case) -> None:
     placer.check(found.plan, topology, found.job)
 
 
-def test_what_cannot_be(small: Case) -> None:
+def test_what_cannot_be(small):
     """Unknown hosts, hosts both failed and added, another job, no hosts: all named."""
     topology, job, plan = small
     host = plan.nodes[0]
@@ -203,7 +201,7 @@ def test_what_cannot_be(small: Case) -> None:
         placer.replace(plan, topology, changed(job, parallelism=axes))
     with pytest.raises(placer.InfeasibleError, match="every host has failed"):
         placer.replace(plan, topology, job, failed=topology.node_names)
-    wrong: dict[str, Any] = {
+    wrong = {
         "max_moves": -1,
         "within": -1.0,
         "time_limit": -1.0,
@@ -214,7 +212,7 @@ def test_what_cannot_be(small: Case) -> None:
     assert [problem.key for problem in error.value.problems] == list(wrong)
 
 
-def test_hosts_that_do_not_count_are_named(small: Case) -> None:
+def test_hosts_that_do_not_count_are_named(small):
     """What does not fit says how many hosts failed and how many may not be used."""
     topology, job, plan = small
     owned = placer.place(topology, job, hosts=plan.nodes).plan
@@ -227,7 +225,7 @@ def test_hosts_that_do_not_count_are_named(small: Case) -> None:
 
 
 @pytest.mark.parametrize("within", [0.01, 1.0])
-def test_nothing_moves_that_need_not(small: Case, within: float) -> None:
+def test_nothing_moves_that_need_not(small, within):
     """A plan far from the best is not made better by the way: the lost ranks move."""
     topology, job, _ = small
     tiers = zip(topology.tiers, (1.0, 2.0, 20.0), strict=True)
@@ -247,7 +245,7 @@ def test_nothing_moves_that_need_not(small: Case, within: float) -> None:
 
 
 @pytest.mark.parametrize("gone", [0, 1, 3])
-def test_difference_after_shrinking(small: Case, gone: int) -> None:
+def test_difference_after_shrinking(small, gone):
     """Replicas are compared with themselves, whatever numbers they have now."""
     topology, job, plan = small
     failed = in_rack(plan, gone, 5)

@@ -1,7 +1,5 @@
 """What a plan would save were what is assumed otherwise."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -16,12 +14,12 @@ from placer.placement.baselines import baseline
 MACHINE = "leaf:3 node:5 gpu:8"
 
 
-def thin_machine() -> placer.Topology:
+def thin_machine():
     """Uplinks that are said, so thin that a random order is slower."""
     return placer.read_topology(MACHINE, oversubscription={"cluster": 8})
 
 
-def at_rate(value: float, interval: tuple[float, float] | None = None) -> placer.Job:
+def at_rate(value, interval=None):
     """Pipelines of two hosts at a rate that is assumed."""
     job = placer.read_job("quickstart")
     axes = replace(job.parallelism, tp=8, pp=2, dp=6)
@@ -30,7 +28,7 @@ def at_rate(value: float, interval: tuple[float, float] | None = None) -> placer
     return replace(job, parallelism=axes, compute=compute, assumed=assumed)
 
 
-def saved(value: float) -> float:
+def saved(value):
     """The share that the first placement saves beside a random one, at a rate."""
     machine, job = thin_machine(), at_rate(value)
     steps = [
@@ -40,12 +38,12 @@ def saved(value: float) -> float:
     return 1 - steps[0] / steps[1]
 
 
-def asked(job: placer.Job, machine: placer.Topology) -> list[dict]:
+def asked(job, machine):
     orders = [baseline(n, machine, job, 0) for n in ("given-order", "random")]
     return what_if(machine, StepModel(machine, job), *orders)
 
 
-def test_the_rate_is_told_where_it_changes_the_verdict() -> None:
+def test_the_rate_is_told_where_it_changes_the_verdict():
     """Where at an end of the interval it saves less than runs differ."""
     plain = thin_machine()
     low = next(rate for rate in (1, 0.1, 0.01, 0.001, 0.0001) if saved(rate) < JITTER)
@@ -61,7 +59,7 @@ def test_the_rate_is_told_where_it_changes_the_verdict() -> None:
     assert asked(at_rate(low), plain) == []
 
 
-def test_uplinks_are_tried_at_two_ratios() -> None:
+def test_uplinks_are_tried_at_two_ratios():
     """Only where they are assumed: not on a machine that says them."""
     machine, job = placer.read_topology(MACHINE), at_rate(400)
     found = [e for e in asked(job, machine) if e["key"] == OVERSUBSCRIPTION]
@@ -71,7 +69,7 @@ def test_uplinks_are_tried_at_two_ratios() -> None:
     assert asked(job, given) == []
 
 
-def test_a_hop_cost_has_none() -> None:
+def test_a_hop_cost_has_none():
     """What a hop weighs does not depend on uplinks or rates."""
     plan = placer.place(MACHINE, "quickstart", objective="hop-cost").plan
     assert plan.what_if == ()

@@ -1,13 +1,12 @@
 """The benchmark on drawn machines: who is asked, what is kept, what the page says."""
 
-from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 from benchmarks import annealing, drawn
-from benchmarks.attempt import PLACER, STARTS, Attempt, Task
+from benchmarks.attempt import PLACER, STARTS, Attempt
 from benchmarks.cases import case
 from benchmarks.peers import orders
 from benchmarks.peers.problem import leaves_joined
@@ -20,7 +19,7 @@ from tests.marks import slow
 
 @pytest.mark.parametrize("objective", drawn.OBJECTIVES)
 @pytest.mark.parametrize("seed", [5, *slow([13, 23])])
-def test_annealing_keeps_rules_and_improves(seed: int, objective: str) -> None:
+def test_annealing_keeps_rules_and_improves(seed, objective):
     """From a bad order it gets nearer; rules and capacities hold."""
     topology, job = case(f"drawn-{seed}", objective)
     machine = leaves_joined(topology)
@@ -39,7 +38,7 @@ def test_annealing_keeps_rules_and_improves(seed: int, objective: str) -> None:
         assert after <= before
 
 
-def test_hop_price_is_the_hop_cost() -> None:
+def test_hop_price_is_the_hop_cost():
     """The annealing's own sum of edges says what a move adds to the cost."""
     topology, job = case("drawn-8", "hop-cost")
     start = np.arange(job.world_size)
@@ -54,13 +53,11 @@ def test_hop_price_is_the_hop_cost() -> None:
     assert added != 0
 
 
-def test_runs_go_on_where_they_were(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_go_on_where_they_were(tmp_path, capsys):
     """What the file has is not measured again; a loser makes the exit code 1."""
-    asked: list[tuple[str, str]] = []
+    asked = []
 
-    def made(task: Task, _tell: object) -> list[Attempt]:
+    def made(task, _tell):
         asked.append((task.case, task.objective))
         value = {PLACER: 10.0, "orders": 9.0}
         return [Attempt(s, value=value.get(s.tool, 11.0)) for s in task.specs]

@@ -1,9 +1,6 @@
 """The replay of faults: its books, its policies, and that it says what it ran."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -29,19 +26,16 @@ from benchmarks.fault_replay import (
     timeline,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 HOUR = 1 / 24
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Cluster:
+def cluster():
     return Cluster.of_presets()
 
 
 @pytest.fixture
-def trace_file(tmp_path: Path) -> Path:
+def trace_file(tmp_path):
     """Six faults of three servers, two of them repaired."""
     rows = [("a", 1.0, 1), ("b", 2.0, 1), ("a", 3.0, -1), ("c", 3.5, 1), ("a", 4.5, 1)]
     rows += [("b", 6.0, -1)]
@@ -58,7 +52,7 @@ def trace_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_books_of_a_fault() -> None:
+def test_books_of_a_fault():
     """A fault costs the restart and what was trained since the last checkpoint."""
     changes = [
         Change(0.0, False, 10, 0, 2.0, 0.0),
@@ -76,7 +70,7 @@ def test_books_of_a_fault() -> None:
     assert found.replicas == pytest.approx([10, 10 * 1.5 / 24 + 8 * 22.5 / 24])
 
 
-def test_a_trace_on_a_map(trace_file: Path) -> None:
+def test_a_trace_on_a_map(trace_file):
     """Trays go down and come back as the trace says; four sound servers have none."""
     trace = read_trace(trace_file)
     tray = random_map(trace, 0)
@@ -87,7 +81,7 @@ def test_a_trace_on_a_map(trace_file: Path) -> None:
     assert down == [0, 1, 2, 1, 2, 3, 2]
 
 
-def test_policies_use_what_is_up(cluster: Cluster) -> None:
+def test_policies_use_what_is_up(cluster):
     """No policy puts a replica on a tray that is down, or two on one."""
     rng = np.random.default_rng(0)
     for policy in (WholeRacks(cluster), SortedHosts(cluster), BestFit(cluster)):
@@ -102,7 +96,7 @@ def test_policies_use_what_is_up(cluster: Cluster) -> None:
 
 
 @pytest.mark.slow
-def test_the_page(cluster: Cluster, trace_file: Path) -> None:
+def test_the_page(cluster, trace_file):
     """The page has a row for each policy, and the picture a line."""
     trace = read_trace(trace_file)
     maps = dict.fromkeys(("0", "clustered"), random_map(trace, 0))

@@ -1,7 +1,5 @@
 """Figures that pages show, and what they rest on."""
 
-from __future__ import annotations
-
 import random
 from itertools import permutations, product
 
@@ -14,7 +12,7 @@ from placer.cost.footprint.stages import footprint
 from tests.doc_blocks import ROOT
 
 
-def test_eplbs_example(capsys: pytest.CaptureFixture[str]) -> None:
+def test_eplbs_example(capsys):
     """EPLB's own output, the least by groups, and the least of all."""
     experts.main()
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
@@ -25,7 +23,7 @@ def test_eplbs_example(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_way_to_pair_copies_is_better(seed: int) -> None:
+def test_no_way_to_pair_copies_is_better(seed):
     """Six slots on three GPUs, every number of copies and every order of them."""
     rng = random.Random(seed)
     loads = [float(rng.randint(1, 30)) for _ in range(rng.randint(2, 5))]
@@ -40,7 +38,7 @@ def test_no_way_to_pair_copies_is_better(seed: int) -> None:
     assert experts.least(loads, 6) == pytest.approx(best)
 
 
-def test_rules_of_numbering_after_a_failure() -> None:
+def test_rules_of_numbering_after_a_failure():
     """Each row is what they do today: 112 of 128 nodes get new ranks, or 16 ranks."""
     shown = (ROOT / "docs/in-the-job.md").read_text().splitlines()
     assert [line for line in table() if line not in shown] == []
@@ -50,7 +48,7 @@ def test_rules_of_numbering_after_a_failure() -> None:
 
 
 @pytest.mark.slow
-def test_published_choices_are_timed_as_they_ran() -> None:
+def test_published_choices_are_timed_as_they_ran():
     """Those that are not calibrated take the step that their throughput says."""
     reported = [run for run in runs() if not run.is_calibrated]
     assert len(reported) == 16
@@ -58,7 +56,7 @@ def test_published_choices_are_timed_as_they_ran() -> None:
 
 
 @pytest.mark.slow
-def test_what_ran_fits_but_where_activations_lay_in_the_hosts_memory() -> None:
+def test_what_ran_fits_but_where_activations_lay_in_the_hosts_memory():
     """Runs that were found when the model was finished, recomputed as they were."""
     found = list(held_out())
     assert len(found) == 41

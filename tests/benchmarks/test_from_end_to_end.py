@@ -1,16 +1,10 @@
 """Each benchmark runs from end to end, at a size of a moment."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from benchmarks import command, degrees, placement, results, scoring, signals
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JOB = """\
 format: placer/job
@@ -21,7 +15,7 @@ weights: {tp: 10, dp: 1}
 """
 
 
-def test_the_whole_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_command(tmp_path, capsys):
     """It places the job, prints a row and writes the same as JSON."""
     job, output = tmp_path / "job.yaml", tmp_path / "rows.json"
     job.write_text(JOB)
@@ -32,7 +26,7 @@ def test_the_whole_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
-def test_scoring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scoring(tmp_path, capsys):
     """A row a size, and the same as JSON."""
     output = tmp_path / "rows.json"
     sizes = ["--ranks", "512", "1024", "--runs", "1"]
@@ -44,7 +38,7 @@ def test_scoring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-def test_signals(capsys: pytest.CaptureFixture[str]) -> None:
+def test_signals(capsys):
     """It stops a run and prints a row."""
     case = ["--case", "node:2 gpu:8", "quickstart"]
     assert signals.main([*case, "--moments", "1"]) == 0
@@ -52,7 +46,7 @@ def test_signals(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-def test_degrees() -> None:
+def test_degrees():
     """Step and proof are those of the command."""
     row = degrees.measure(degrees.Case("hosts", "dgx-h100-4x8", "quickstart"), 16)
     assert row.cpu_s > 0
@@ -61,7 +55,7 @@ def test_degrees() -> None:
 
 
 @pytest.mark.slow
-def test_placement(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_placement(tmp_path, capsys):
     """It prints a table, and writes the same as JSON and as a page."""
     output, text = tmp_path / "results.json", tmp_path / "page.md"
     few = ["--peers", "orders", "--seeds", "1", "--json", str(output)]

@@ -1,14 +1,12 @@
 """Measured layouts: read as they were written, ranked as is written beside them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.grids import calibrated, ceiling, one_node
-from benchmarks.grids.ranking import Ranking, ranked, row, spearman
+from benchmarks.grids.ranking import ranked, row, spearman
 from benchmarks.grids.series import HELD_OUT, measured
 
 ROOT = Path(__file__).parents[2]
@@ -17,11 +15,11 @@ PAGE = " ".join((ROOT / "docs/evidence/tune.md").read_text().split())
 
 
 @pytest.fixture(scope="module")
-def rankings() -> dict[str, Ranking]:
+def rankings():
     return {series.title: ranked(series) for series in measured()}
 
 
-def test_every_layout_takes_the_gpus_of_its_series() -> None:
+def test_every_layout_takes_the_gpus_of_its_series():
     """109 layouts of vTrain, 16 of BLOOM and seven of four days before."""
     every = {series.title: series for series in measured()}
     assert sum(len(s.layouts) for t, s in every.items() if "vTrain" in t) == 109
@@ -31,7 +29,7 @@ def test_every_layout_takes_the_gpus_of_its_series() -> None:
         assert {layout.job.world_size for layout in series.layouts} == {series.gpus}
 
 
-def test_the_rank_correlation_is_spearmans() -> None:
+def test_the_rank_correlation_is_spearmans():
     """By hand: of 1 2 3 4 and 1 2 4 3, 1 - 6 x 2 / (4 x 15); ties share ranks."""
     one = np.array([1.0, 2.0, 3.0, 4.0])
     assert spearman(one, np.array([1.0, 2.0, 4.0, 3.0])) == pytest.approx(0.8)
@@ -41,7 +39,7 @@ def test_the_rank_correlation_is_spearmans() -> None:
 
 
 @pytest.mark.slow
-def test_what_comes_out_is_written_down(rankings: dict[str, Ranking]) -> None:
+def test_what_comes_out_is_written_down(rankings):
     """Every series, those that are ranked badly too, and what could be reached."""
     for ranking in rankings.values():
         assert row(ranking) in RANKED
@@ -49,7 +47,7 @@ def test_what_comes_out_is_written_down(rankings: dict[str, Ranking]) -> None:
 
 
 @pytest.mark.slow
-def test_grids_found_afterwards_are_written_down() -> None:
+def test_grids_found_afterwards_are_written_down():
     """84 layouts; each series takes its GPUs, and none is hidden."""
     series = measured(HELD_OUT)
     assert sum(len(one.layouts) for one in series) == 84
@@ -59,7 +57,7 @@ def test_grids_found_afterwards_are_written_down() -> None:
 
 
 @pytest.mark.slow
-def test_every_model_is_given_a_good_layout(rankings: dict[str, Ranking]) -> None:
+def test_every_model_is_given_a_good_layout(rankings):
     """What comes out best is within 5 % of the fastest, but for BLOOM's first runs."""
     regrets = {title: ranking.regret for title, ranking in rankings.items()}
     assert regrets.pop("181B, BLOOM of 21 February") < 0.08
@@ -67,7 +65,7 @@ def test_every_model_is_given_a_good_layout(rankings: dict[str, Ranking]) -> Non
 
 
 @pytest.mark.slow
-def test_what_five_layouts_bring_is_written_down() -> None:
+def test_what_five_layouts_bring_is_written_down():
     """BLOOM: what links reach orders the layouts that were not drawn better."""
     series = next(one for one in measured() if "BLOOM" in one.title)
     found = calibrated.drawn(series, calibrated.DRAWS)
@@ -77,7 +75,7 @@ def test_what_five_layouts_bring_is_written_down() -> None:
 
 
 @pytest.mark.slow
-def test_launches_order_the_layouts_of_one_node() -> None:
+def test_launches_order_the_layouts_of_one_node():
     """Without them fewer series are ranked well; the page shows both, and errors."""
     judged = one_node.ranked_together(one_node.one_node())
     assert one_node.row("all", judged) in RANKED

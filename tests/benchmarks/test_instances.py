@@ -3,8 +3,6 @@
 Expected figures: placement benchmark definitions.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.instances import (
@@ -43,7 +41,7 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_published_figures(name: str) -> None:
+def test_published_figures(name):
     """Sizes are those of the definition, and so is what two plain orders cost."""
     topology, job = load(name)
     edges = hop_edges(job)
@@ -62,7 +60,7 @@ def test_published_figures(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "optimum"), [("S64", 263_296), ("S128", 526_592), ("S256", 1_053_184)]
 )
-def test_toys(name: str, optimum: int) -> None:
+def test_toys(name, optimum):
     """On the toys replica-major has the published optimal cost."""
     topology, job = load(name)
     assert hop_cost(topology, job, replica_major(topology, job)) == optimum

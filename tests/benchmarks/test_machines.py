@@ -24,7 +24,7 @@ DRAWS = 128
 SMALL = [case for case in graphs.cases() if case.ranks < 2000]
 
 
-def test_every_job_with_every_history() -> None:
+def test_every_job_with_every_history():
     """A bit more than a hundred draws have all nine jobs with all five histories."""
     draws = [drawn(seed) for seed in range(DRAWS)]
     pairs = Counter((draw.kind, draw.history) for draw in draws)
@@ -42,7 +42,7 @@ def test_every_job_with_every_history() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_jobs(family: str, kind: str) -> None:
+def test_jobs(family, kind):
     """A job of every kind has edges and a step, and fits a machine that holds it."""
     topology, _ = machine(np.random.default_rng(2), family, "whole", 600)
     found = job(topology, family, kind, 1.0, "free")
@@ -55,7 +55,7 @@ def test_jobs(family: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", generate.KINDS)
-def test_same_seed_same_machine(kind: str) -> None:
+def test_same_seed_same_machine(kind):
     """The same arguments give the same machine and job, another seed another one."""
     severity = generate.Severity(0.2, 0.2, 0.1)
     (one, first), (same, again), (other, _) = (
@@ -68,7 +68,7 @@ def test_same_seed_same_machine(kind: str) -> None:
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
-def test_every_graph_fits_its_machine(case: graphs.Case) -> None:
+def test_every_graph_fits_its_machine(case):
     """Ranks of flows are ranks of the job, which the machine has GPUs for."""
     topology = decode_topology(document_of(case.machine, case.name))
     senders, receivers, size = case.graph
@@ -90,8 +90,6 @@ def test_every_graph_fits_its_machine(case: graphs.Case) -> None:
         (weighted_stencil((3, 4), (1, 2)), [2, 3, 3, 2, 3, 4, 4, 3, 2, 3, 3, 2]),
     ],
 )
-def test_ranks_have_as_many_neighbours_as_they_should(
-    graph: graphs.Graph, degrees: list[int]
-) -> None:
+def test_ranks_have_as_many_neighbours_as_they_should(graph, degrees):
     """By hand."""
     assert np.bincount(graph[0], minlength=len(degrees)).tolist() == degrees

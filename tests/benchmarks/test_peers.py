@@ -1,16 +1,11 @@
 """Peers get the right question and their answers are made to fit."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
 from benchmarks.instances import Instance, build
 from benchmarks.peers.problem import (
     UNITS,
-    MappingProblem,
     problem_of,
     unit_size,
 )
@@ -19,16 +14,10 @@ from placer.cost.hop_cost import hop_cost
 from placer.job.axes import Parallelism
 from placer.placement.placement import Placement
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 WEIGHTS = {"tp": 40, "cp": 8, "pp": 4, "dp": 2, "ep": 6, "edp": 2}
 
 
-def machine(
-    capacities: list[int], axes: Parallelism, hier: tuple[int, int] = (2, 2)
-) -> tuple[Topology, Job]:
+def machine(capacities, axes, hier=(2, 2)):
     weights = {
         a: w for a, w in WEIGHTS.items() if axes.ep > 1 or a not in ("ep", "edp")
     }
@@ -38,7 +27,7 @@ def machine(
     return build("small", Instance(axes, weights, hier, (1, 5, 7), lambda: sizes))
 
 
-def mapped_cost(problem: MappingProblem, leaf_of_vertex: np.ndarray) -> int:
+def mapped_cost(problem, leaf_of_vertex):
     """Weight x distance beyond a leaf, edge by edge."""
     cost = 0
     for (u, v), weight in zip(
@@ -54,7 +43,7 @@ def mapped_cost(problem: MappingProblem, leaf_of_vertex: np.ndarray) -> int:
 @pytest.mark.parametrize(
     "axes", [Parallelism(tp=2, cp=2, pp=2, dp=3), Parallelism(ep=4, dp=8, pp=2)]
 )
-def test_mapping_cost_is_the_hop_cost(axes: Parallelism, unit: str) -> None:
+def test_mapping_cost_is_the_hop_cost(axes, unit):
     """Units kept whole, the graph's cost is the hop cost beyond that inside leaves."""
     topology, job = machine([8, 8, 4, 8], axes)
     problem = problem_of(topology, job, unit)
@@ -82,9 +71,7 @@ def test_mapping_cost_is_the_hop_cost(axes: Parallelism, unit: str) -> None:
         ([8, 9, 8], (1, 3)),
     ],
 )
-def test_answers_fit(
-    name: str, unit: str, capacities: list[int], hier: tuple[int, int]
-) -> None:
+def test_answers_fit(name, unit, capacities, hier):
     """Every tool that is here puts all ranks on leaves with room, units whole."""
     peer = PEERS[name]
     if peer.version() is None:

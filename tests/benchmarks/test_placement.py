@@ -1,7 +1,5 @@
 """Results of the placement benchmark, as its page tells them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from benchmarks.attempt import PLACER, Attempt, Spec
@@ -10,13 +8,13 @@ from benchmarks.results import Report, Result, Row
 from benchmarks.tables import case_table
 
 
-def row(tool: str, value: float, **fields: object) -> Row:
+def row(tool, value, **fields):
     spec = Spec(tool, variant="replica-major" if tool == "orders" else "")
     made = Attempt(spec, value=value, crossings={"dp": [6, 1, 1]}, wall_s=1.0)
-    return Row(replace(made, **fields), 1, value)  # type: ignore[arg-type]
+    return Row(replace(made, **fields), 1, value)
 
 
-def result(*others: Row, name: str = "X") -> Result:
+def result(*others, name="X"):
     ours = row(PLACER, 110.0, lower_bound=100.0, wall_s=2.0, note="a | b; feasible")
     return Result(
         name,
@@ -31,7 +29,7 @@ def result(*others: Row, name: str = "X") -> Result:
     )
 
 
-def test_losses_are_told() -> None:
+def test_losses_are_told():
     """A better tool is in the table above placer and on the page as a loss."""
     report = Report("2 shared cores", {}, 60.0, [result(row("METIS", 105.0))])
     lines = list(case_table(report.results[0]))

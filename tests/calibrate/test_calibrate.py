@@ -1,9 +1,6 @@
 """Compute times from measured steps: what is put in comes out again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ from placer.calibrate.fit import calibrate
 from placer.calibrate.measurements import Measurements, Point
 from placer.calibrate.text import as_data, as_text
 from placer.cost.step import StepModel
-from placer.job.model import Compute, Job
+from placer.job.model import Compute
 from placer.job.parallel import DataParallel
 from placer.job.read import read_job
 from placer.job.resize import resized
@@ -22,26 +19,21 @@ from placer.placement.baselines import baseline
 from placer.topology.read import read_topology
 from tests.marks import slow
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
-
 MACHINE = "rack:8 node:4 gpu:8"
 
 
-def job(tp_overlap: bool = True, dp: int = 4, micro_batches: int = 4) -> Job:
+def job(tp_overlap=True, dp=4, micro_batches=4):
     usual = resized(read_job("quickstart"), dp=dp, micro_batches=micro_batches)
     return replace(usual, overlap=replace(usual.overlap, tp=tp_overlap))
 
 
-def step_s(topology: Topology, of: Job, time: float, fixed: float) -> float:
+def step_s(topology, of, time, fixed):
     timed = replace(of, compute=Compute(micro_batch_time=time, fixed_time=fixed))
     gpus = baseline("given-order", topology, timed).gpu_of_rank
     return StepModel(topology, timed).step(gpus).step_time_s
 
 
-def synthetic(
-    sizes: list[tuple[int, int]], time: float, fixed: float, tp_overlap: bool = True
-) -> Measurements:
+def synthetic(sizes, time, fixed, tp_overlap=True):
     """Steps that the model itself gives at (dp, micro-batches)."""
     topology = read_topology(MACHINE)
     jobs = [job(tp_overlap, dp, m) for dp, m in sizes]
@@ -57,9 +49,7 @@ def synthetic(
 @pytest.mark.parametrize(
     "sizes", [[(4, 4), (16, 32)], [(2, 8), (4, 4), (32, 16)], [(8, 7), (8, 8)]]
 )
-def test_recovers_invented_times(
-    sizes: list[tuple[int, int]], time: float, tp_overlap: bool
-) -> None:
+def test_recovers_invented_times(sizes, time, tp_overlap):
     """Steps made from a micro-batch time and a fixed time give both back.
 
     Short work hides little of the communication, long work nearly all, so the overlap
@@ -73,7 +63,7 @@ def test_recovers_invented_times(
     assert found.warnings == ()
 
 
-def test_times_are_those_of_hosts_of_the_usual_speed() -> None:
+def test_times_are_those_of_hosts_of_the_usual_speed():
     """Runs that waited for a host of half the speed give the same times."""
     made = synthetic([(4, 4), (4, 16), (8, 32)], 5e-3, 0.05)
     machine = made.points[0].topology
@@ -88,7 +78,7 @@ def test_times_are_those_of_hosts_of_the_usual_speed() -> None:
     assert found.fixed_s == pytest.approx(0.05, rel=1e-9)
 
 
-def test_three_points_are_least_relative_squares() -> None:
+def test_three_points_are_least_relative_squares():
     """Without communication three noisy points give numpy's line of relative errors."""
     topology = read_topology("node:1 gpu:8")
     alone = replace(read_job("quickstart"), name="alone")
@@ -118,7 +108,7 @@ def test_three_points_are_least_relative_squares() -> None:
         assert prediction.left_out_interval_s is None  # two points, two constants
 
 
-def test_a_point_kept_out_is_only_predicted() -> None:
+def test_a_point_kept_out_is_only_predicted():
     """What a kept-out point says does not change the fit."""
     made = synthetic([(4, 4), (4, 16), (8, 8)], 5e-3, 0.05)
     wrong = replace(made.points[2], runs_s=(99.0,), fit=False)
@@ -128,7 +118,7 @@ def test_a_point_kept_out_is_only_predicted() -> None:
     assert found.predictions[2].error == pytest.approx(made.points[2].step_s / 99 - 1)
 
 
-def test_the_fixed_time_is_never_negative() -> None:
+def test_the_fixed_time_is_never_negative():
     """A line that meets zero late goes through it instead, said aloud."""
     made = synthetic([(4, 8), (4, 16)], 5e-3, 0.0)
     first, second = made.points
@@ -138,7 +128,7 @@ def test_the_fixed_time_is_never_negative() -> None:
     assert "negative" in found.warnings[0]
 
 
-def test_steps_that_fall_with_micro_batches_are_refused() -> None:
+def test_steps_that_fall_with_micro_batches_are_refused():
     """More micro-batches in less time has no micro-batch time above 0."""
     made = synthetic([(4, 8), (4, 16)], 5e-3, 0.0)
     first, second = made.points
@@ -147,7 +137,7 @@ def test_steps_that_fall_with_micro_batches_are_refused() -> None:
         calibrate(replace(made, points=points))
 
 
-def test_times_follow_the_work_to_another_shape() -> None:
+def test_times_follow_the_work_to_another_shape():
     """Twice the tensor parallelism halves the micro-batch time, the rate stays."""
     found = calibrate(synthetic([(4, 8), (4, 16)], 5e-3, 0.05))
     wide = replace(found.job.parallelism, tp=2 * found.job.parallelism.tp)
@@ -160,7 +150,7 @@ def test_times_follow_the_work_to_another_shape() -> None:
 SIZES = [(2, 8), (4, 12), (8, 16), (4, 32), (2, 64)]
 
 
-def scattered(*runs_of_each: tuple[float, ...]) -> Measurements:
+def scattered(*runs_of_each):
     """Five configurations, each run multiplied by these errors."""
     made = synthetic(SIZES, 5e-3, 0.05)
     points = tuple(
@@ -179,7 +169,7 @@ SCATTER = (
 )
 
 
-def test_scatter_of_runs_gives_intervals() -> None:
+def test_scatter_of_runs_gives_intervals():
     """Constants and predictions have intervals that hold what was put in."""
     found = calibrate(scattered(*SCATTER))
     for interval, truth in (
@@ -198,7 +188,7 @@ def test_scatter_of_runs_gives_intervals() -> None:
 
 
 @pytest.mark.slow
-def test_intervals_go_with_the_job_and_its_data() -> None:
+def test_intervals_go_with_the_job_and_its_data():
     """The score of the job says what calibrate found; data has null for the unknown."""
     found = calibrate(scattered(*SCATTER))
     timed = found.applied_to(found.job)

@@ -1,34 +1,29 @@
 """Constants of steps and beliefs: closed forms, and invented series in number."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from placer.calibrate.beliefs import most_likely
 from placer.calibrate.configuration import scatter_of
-from placer.calibrate.estimate import CONFIDENCE, Estimate, estimate, quantile
-
-FloatArray = npt.NDArray[np.float64]
+from placer.calibrate.estimate import CONFIDENCE, estimate, quantile
 
 TIME, FIXED = 0.1, 0.3  # s
 
 
-def relative(slopes: FloatArray, measured: FloatArray) -> FloatArray:
+def relative(slopes, measured):
     """Rows of a line without communication, relative to what was measured."""
     return np.stack((slopes, np.ones_like(slopes)), axis=1) / measured[:, None]
 
 
-def fitted(slopes: FloatArray, measured: FloatArray, variance: float = 0.0) -> Estimate:
+def fitted(slopes, measured, variance=0.0):
     count = len(slopes)
     variances = np.full(count, variance)
     return estimate(relative(slopes, measured), np.ones(count), variances, 0)
 
 
-def test_without_scatter_it_is_the_textbook() -> None:
+def test_without_scatter_it_is_the_textbook():
     """Least squares on relative errors, s^2 over n - p, and Student's t."""
     slopes = np.array([8.0, 16.0, 24.0, 72.0, 144.0])
     measured = np.array([1.11, 1.88, 2.71, 7.46, 14.8])
@@ -45,7 +40,7 @@ def test_without_scatter_it_is_the_textbook() -> None:
     )
 
 
-def test_points_that_scatter_more_count_less() -> None:
+def test_points_that_scatter_more_count_less():
     """Of two that disagree the steadier one wins."""
     rows = np.ones((2, 1))
     found = estimate(rows, np.array([1.0, 2.0]), np.array([1.0, 3.0]), 4)
@@ -54,7 +49,7 @@ def test_points_that_scatter_more_count_less() -> None:
     assert found.degrees == 1 + 4  # scatter alone explains that they disagree
 
 
-def test_no_constant_is_negative() -> None:
+def test_no_constant_is_negative():
     """A line that would meet zero late goes through it; the other one is refitted."""
     slopes = np.array([8.0, 16.0, 32.0])
     measured = TIME * slopes - 0.2
@@ -70,9 +65,7 @@ def test_no_constant_is_negative() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("lack", [0.0, 0.002, 0.01])
 @pytest.mark.parametrize("points", [4, 8])
-def test_intervals_hold_the_truth_as_often_as_they_say(
-    points: int, lack: float
-) -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say(points, lack):
     """95 of 100 invented series: both constants, and one run of a new configuration.
 
     Three runs of each configuration scatter by 0.2 %; what the model misses is drawn
@@ -120,9 +113,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(
         (0.99, 5, 4.03214), (0.90, 6, 1.94318),
     ],
 )  # fmt: skip
-def test_quantiles_are_those_of_the_table(
-    share: float, degrees: int, expected: float
-) -> None:
+def test_quantiles_are_those_of_the_table(share, degrees, expected):
     """NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2."""
     assert quantile(share, degrees) == pytest.approx(expected, rel=3e-6)
 
@@ -130,13 +121,13 @@ def test_quantiles_are_those_of_the_table(
 MEASURED = np.array([2.0, 3.0, 5.0])
 
 
-def lines(rows: list[list[float]]):
+def lines(rows):
     """Steps that are straight lines in the constants, and 1 s at 0."""
     table = np.array(rows)
     return lambda constants: 1.0 + table @ constants
 
 
-def test_one_constant_by_hand() -> None:
+def test_one_constant_by_hand():
     """One step of 2 s, 10 % sure, slope 1; the constant is believed to be 0 +- 1.
 
     Off is (2 - 1 - x) / 0.2, so 25 (1 - x)^2 + x^2 is least at 25 / 26; its variance
@@ -150,7 +141,7 @@ def test_one_constant_by_hand() -> None:
     assert found.left_out[0] == pytest.approx(1.0)
 
 
-def test_where_nothing_is_believed_steps_alone_tell() -> None:
+def test_where_nothing_is_believed_steps_alone_tell():
     """Two constants of two steps are met; neither is known without its step."""
     found = most_likely(
         lines([[1.0, 0.0], [0.0, 4.0]]), MEASURED[:2], 0.05, np.array([inf, inf])
@@ -159,7 +150,7 @@ def test_where_nothing_is_believed_steps_alone_tell() -> None:
     assert np.isnan(found.left_out).all()
 
 
-def test_left_out_is_what_the_others_say() -> None:
+def test_left_out_is_what_the_others_say():
     """On lines, the same as leaving the step out and asking again."""
     rows = [[1.0, 0.3], [2.0, -0.4], [3.0, 1.1]]
     beliefs = np.array([inf, 0.7])
@@ -173,7 +164,7 @@ def test_left_out_is_what_the_others_say() -> None:
         assert found.left_out[index] == pytest.approx(step, rel=1e-5)
 
 
-def test_steps_far_off_widen_the_intervals() -> None:
+def test_steps_far_off_widen_the_intervals():
     """Steps that agree leave the deviation as stated; these do not."""
     rows = [[1.0], [1.0], [1.0]]
     alike = most_likely(lines(rows), np.full(3, 2.0), 0.05, np.array([inf]))
@@ -182,7 +173,7 @@ def test_steps_far_off_widen_the_intervals() -> None:
     assert apart.covariance[0, 0] > 4 * alike.covariance[0, 0]
 
 
-def test_a_wall_does_not_stop_the_way_down() -> None:
+def test_a_wall_does_not_stop_the_way_down():
     """As an efficiency of 1: upwards nothing changes, downwards the step grows."""
     found = most_likely(
         lambda at: 1.0 + np.exp(-np.minimum(at, 0.0)), np.array([9.0]), 0.05,

@@ -1,7 +1,5 @@
 """Efficiencies and latencies from nccl-tests: found again where they were put in."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Efficiencies from steps of layouts: what is put in comes out again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
@@ -10,8 +8,8 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.calibrate.fit import calibrate
-from placer.calibrate.links import LinkFit, fit_links, with_efficiencies
-from placer.calibrate.measurements import Measurements, decode_measurements, timed
+from placer.calibrate.links import fit_links, with_efficiencies
+from placer.calibrate.measurements import decode_measurements, timed
 from placer.cost.step import StepModel
 from placer.documents import parse_document
 from placer.job.pace import compute_at
@@ -36,16 +34,16 @@ LAYOUTS = (
 )
 
 
-def file_of(seconds: list[float]) -> str:
+def file_of(seconds):
     pairs = zip(LAYOUTS, seconds, strict=True)
     return HEAD + "".join(f"  - {{{lay}, step_time: {s:.9f}}}\n" for lay, s in pairs)
 
 
-def read(text: str) -> Measurements:
+def read(text):
     return decode_measurements(parse_document(text, "m.yaml"), Path())
 
 
-def steps(time: float, **share: float) -> list[float]:
+def steps(time, **share):
     """What the layouts take, by the model, on links that reach so much."""
     known = read(file_of([1.0] * len(LAYOUTS)))
     base, found = timed(known.job, time), []
@@ -58,12 +56,12 @@ def steps(time: float, **share: float) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def slow_network() -> LinkFit:
+def slow_network():
     """Steps of links between nodes that reach a fifth, and of half the work's rate."""
     return fit_links(read(file_of(steps(40e-3, cluster=0.2))))
 
 
-def test_layouts_tell_what_links_reach(slow_network: LinkFit) -> None:
+def test_layouts_tell_what_links_reach(slow_network):
     """A fifth of the line rate between nodes, NVLink as it was.
 
     What was believed before pulls a little: the deviation of a step is 5 %.
@@ -79,7 +77,7 @@ def test_layouts_tell_what_links_reach(slow_network: LinkFit) -> None:
     assert "6 layouts" in slow_network.topology.sources[-1]
 
 
-def test_each_layout_is_told_by_the_others(slow_network: LinkFit) -> None:
+def test_each_layout_is_told_by_the_others(slow_network):
     """Within what is said of the model; with the machine as it was they are not."""
     assert max(map(abs, slow_network.left_out_errors())) < 0.05
     plain = steps(40e-3)
@@ -88,7 +86,7 @@ def test_each_layout_is_told_by_the_others(slow_network: LinkFit) -> None:
     assert not any(map(isnan, slow_network.left_out_s))
 
 
-def test_links_that_no_traffic_takes_stay() -> None:
+def test_links_that_no_traffic_takes_stay():
     """Layouts inside a node tell nothing of the network, which is not named."""
     text = HEAD + (
         "  - {tp: 4, pp: 1, dp: 2, micro_batches: 8, step_time: 1.0}\n"
@@ -98,14 +96,14 @@ def test_links_that_no_traffic_takes_stay() -> None:
     assert [one.tier for one in found.tiers] == ["node"]
 
 
-def test_layouts_have_names() -> None:
+def test_layouts_have_names():
     """Their degrees, as tables have them."""
     names = [point.name for point in read(file_of([1.0] * len(LAYOUTS))).points]
     assert names[1] == "tp 2, pp 2, dp 8, b 1"
     assert names[4] == "tp 4, pp 2, dp 4, b 2, full"
 
 
-def test_what_layouts_cannot_be() -> None:
+def test_what_layouts_cannot_be():
     """One rate alone does not fit layouts; a machine and a model are needed."""
     layouts = read(file_of([1.0] * len(LAYOUTS)))
     with pytest.raises(InputError, match=r"several layouts\n.*--links"):
@@ -119,7 +117,7 @@ def test_what_layouts_cannot_be() -> None:
         read(HEAD + "  - {recompute: most, step_time: 1.0}\n")
 
 
-def test_the_command_writes_the_machine(tmp_path: Path) -> None:
+def test_the_command_writes_the_machine(tmp_path):
     """A compute line, tiers, points; ``-o`` serves as ``-t``, JSON has the same."""
     source, machine = tmp_path / "m.yaml", tmp_path / "machine.json"
     source.write_text(file_of(steps(40e-3, cluster=0.2)))
@@ -134,7 +132,7 @@ def test_the_command_writes_the_machine(tmp_path: Path) -> None:
     assert len(found["points"]) == len(LAYOUTS)
 
 
-def test_links_are_of_points(tmp_path: Path) -> None:
+def test_links_are_of_points(tmp_path):
     """A log is of one layout and tells nothing of links."""
     log = tmp_path / "run.out"
     log.write_text(" iteration  2/ 9 | elapsed time per iteration (ms): 1311.0 |\n")

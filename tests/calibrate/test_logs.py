@@ -1,7 +1,5 @@
 """Compute times from logs: by the command, in points, and in a job's own file."""
 
-from __future__ import annotations
-
 import pytest
 
 from placer.base.errors import InputError

@@ -1,14 +1,11 @@
 """Measurement files: what a good one says, and where each bad one is wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
 
-from placer.base.errors import InputError, Problem
+from placer.base.errors import InputError
 from placer.calibrate.measurements import (
-    Measurements,
     decode_measurements,
     read_measurements,
 )
@@ -29,17 +26,17 @@ points:
 """
 
 
-def decoded(text: str) -> Measurements:
+def decoded(text):
     return decode_measurements(parse_document(text, "m.yaml"), Path())
 
 
-def problems_of(text: str) -> tuple[Problem, ...]:
+def problems_of(text):
     with pytest.raises(InputError) as caught:
         decoded(text)
     return caught.value.problems
 
 
-def test_a_full_file() -> None:
+def test_a_full_file():
     """Sizes, machines, times and rates arrive in the points."""
     found = decoded(FULL)
     small, large, rate = found.points
@@ -55,16 +52,14 @@ def test_a_full_file() -> None:
     assert rate.topology.num_nodes == 8
 
 
-def test_a_rate_is_a_step() -> None:
+def test_a_rate_is_a_step():
     """Half the rate is twice the step."""
     fast = decoded(FULL)
     slow = decoded(FULL.replace("tflops_per_gpu: 400", "tflops_per_gpu: 200"))
     assert slow.points[2].step_s == pytest.approx(2 * fast.points[2].step_s)
 
 
-def test_files_are_named_from_the_folder_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_named_from_the_folder_of_the_file(tmp_path, monkeypatch):
     """A job beside the measurements is found from any working folder."""
     job = (Path("jobs") / "quickstart.yaml").read_text()
     folder = tmp_path / "runs"
@@ -77,7 +72,7 @@ def test_files_are_named_from_the_folder_of_the_file(
 
 
 @pytest.mark.parametrize(*table("calibrate/measurements.yaml", "problems"))
-def test_problems(old: str, new: str, key: str, message: str) -> None:
+def test_problems(old, new, key, message):
     """Each mistake is named with its place and key."""
     place = (
         old or '{name: small, dp: 2, micro_batches: 8, step_time: 120ms, source: "log"}'
@@ -90,7 +85,7 @@ def test_problems(old: str, new: str, key: str, message: str) -> None:
     assert all(problem.line and problem.source == "m.yaml" for problem in problems)
 
 
-def test_all_problems_at_once() -> None:
+def test_all_problems_at_once():
     """Two bad points and an unknown key give three problems."""
     text = FULL.replace("120ms", "soon")
     text = text.replace("step_time: 0.25", "step_time: -1").replace(
@@ -105,13 +100,13 @@ def test_all_problems_at_once() -> None:
 @pytest.mark.parametrize(
     "points", ["points: []", "points:\n  - {dp: 2, step_time: 1s, fit: false}"]
 )
-def test_something_to_fit_is_needed(points: str) -> None:
+def test_something_to_fit_is_needed(points):
     """No point, or none that the fit may use, is a problem."""
     text = FULL[: FULL.index("points:")] + points
     assert "no point to fit" in [problem.message for problem in problems_of(text)]
 
 
-def test_runs_and_their_spread() -> None:
+def test_runs_and_their_spread():
     """The step of several runs is their median; a spread may be stated instead."""
     text = FULL.replace("step_time: 120ms", "step_times: [118ms, 0.125, 121ms]")
     text = text.replace("step_time: 0.25", "step_time: 0.25, spread: 3ms")

@@ -7,10 +7,6 @@ import re
 import select
 import struct
 import termios
-from types import TracebackType
-from typing import TextIO
-
-import pytest
 
 _TOKEN = re.compile(r"\x1b\[(\d*)([A-Za-z])|([\r\n])|([^\x1b\r\n]+)")
 # Within this time whatever was written has arrived, s.
@@ -20,31 +16,29 @@ _ARRIVED_S = 0.1
 class Terminal:
     """A terminal that knows the sequences that the command sends, and no others."""
 
-    def __init__(self, columns: int = 80, rows: int = 24) -> None:
+    def __init__(self, columns=80, rows=24):
         self._own, self.side = pty.openpty()
         self.raw = ""  # all that arrived
         self.is_broken = False  # whether a line was too long, or went above the top
-        self._streams: list[TextIO] = []
+        self._streams = []
         self._grid, self._at = [""], (0, 0)
         self.resize(columns, rows)
 
-    def __enter__(self) -> "Terminal":
+    def __enter__(self):
         return self
 
     def __exit__(
         self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
+        _kind,
+        _error,
+        _traceback,
+    ):
         for stream in self._streams:
             stream.close()
         os.close(self._own)
         os.close(self.side)
 
-    def be_stderr(
-        self, monkeypatch: pytest.MonkeyPatch, encoding: str = "utf-8", **environ: str
-    ) -> "Terminal":
+    def be_stderr(self, monkeypatch, encoding="utf-8", **environ):
         """Make it the standard error of this process."""
         stream = os.fdopen(os.dup(self.side), "w", encoding=encoding, errors="replace")
         self._streams.append(stream)
@@ -55,13 +49,13 @@ class Terminal:
             monkeypatch.setenv(name, value)
         return self
 
-    def resize(self, columns: int, rows: int) -> None:
+    def resize(self, columns, rows):
         """Give it another size; what stands there stays, but for what is too much."""
         self.columns, self.rows = columns, rows
         size = struct.pack("HHHH", rows, columns, 0, 0)
         fcntl.ioctl(self._own, termios.TIOCSWINSZ, size)
 
-    def seen(self) -> list[str]:
+    def seen(self):
         """Its lines, without empty ones at the end."""
         text = ""
         while select.select([self._own], [], [], _ARRIVED_S)[0]:
@@ -74,9 +68,7 @@ class Terminal:
             lines.pop()
         return lines
 
-    def _take(
-        self, count: str | None, order: str | None, move: str | None, text: str | None
-    ) -> None:
+    def _take(self, count, order, move, text):
         row, column = self._at
         line = self._grid[row]
         if text:

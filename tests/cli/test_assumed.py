@@ -1,7 +1,5 @@
 """An answer first: what no file says is assumed aloud, and the plan keeps it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -43,20 +41,20 @@ GIVEN = ("-t", "slurm:topology.conf", "-j", "megatron:pretrain.sh")
 
 
 @pytest.fixture(autouse=True)
-def _files(folder: Path) -> None:
+def _files(folder):
     (folder / "topology.conf").write_text(TOPOLOGY)
     (folder / "pretrain.sh").write_text(SCRIPT)
 
 
-def placed(*more: str) -> dict:
+def placed(*more):
     return data("place", *GIVEN, "-q", *more)
 
 
-def keys(plan: dict) -> list[str]:
+def keys(plan):
     return [entry["key"] for entry in plan["assumed"]]
 
 
-def test_one_command_and_no_option() -> None:
+def test_one_command_and_no_option():
     """Switches and a script end in a verdict that says what it rests on."""
     found = run("place", *GIVEN)
     first = found.stdout.partition("\n\n")[0].replace("\n  ", " ")
@@ -73,7 +71,7 @@ def test_one_command_and_no_option() -> None:
         assert words in first
 
 
-def test_trays_of_a_kubernetes_cluster() -> None:
+def test_trays_of_a_kubernetes_cluster():
     """36 GB200 trays as kubectl lists them, and a script: links are told, not GPUs."""
     items = [
         {
@@ -101,7 +99,7 @@ def test_trays_of_a_kubernetes_cluster() -> None:
     assert plan["topology"]["scale_up"] == 2
 
 
-def test_what_is_said_is_not_assumed() -> None:
+def test_what_is_said_is_not_assumed():
     """Each option takes its entry out of the list; all of them leave none."""
     assert keys(placed()) == [
         "hardware",
@@ -122,7 +120,7 @@ def test_what_is_said_is_not_assumed() -> None:
     assert "what_if" not in every
 
 
-def test_the_plan_keeps_what_was_assumed() -> None:
+def test_the_plan_keeps_what_was_assumed():
     """Other commands take the plan as it is, and replacing says it again."""
     plan = placed("-o", "plan.json")
     kept = plan["inputs"]["topology"]["assumed"] + plan["inputs"]["job"]["assumed"]
@@ -142,7 +140,7 @@ def test_the_plan_keeps_what_was_assumed() -> None:
 
 
 @pytest.mark.slow
-def test_every_command_says_it() -> None:
+def test_every_command_says_it():
     """Text and JSON of score, tune, allocate and sweep have what was assumed."""
     Path("small.conf").write_text(
         "SwitchName=a Nodes=h[1-2]\nSwitchName=b Nodes=h[3-4]\n"
@@ -161,7 +159,7 @@ def test_every_command_says_it() -> None:
         assert "hardware" in keys(data(*command, *given)), command
 
 
-def test_what_decides_is_asked_for_at_once() -> None:
+def test_what_decides_is_asked_for_at_once():
     """GPUs, sequence and samples are never assumed; nothing else is asked for."""
     left = [
         line
@@ -174,13 +172,13 @@ def test_what_decides_is_asked_for_at_once() -> None:
     assert asked == {"parallelism.dp", "sequence", "micro_batch", "micro_batches"}
 
 
-def test_strict_still_refuses_what_is_assumed() -> None:
+def test_strict_still_refuses_what_is_assumed():
     """``job convert --strict`` takes no usual value for one that is missing."""
     words = ("jobs", "convert", "pretrain.sh", "--strict", "--tflops", "400")
     assert "model.vocab" in refusal(*words)
 
 
-def test_the_script_says_which_gpus_its_hosts_have() -> None:
+def test_the_script_says_which_gpus_its_hosts_have():
     """A type of Gres names them, and its count is theirs."""
     gres = SCRIPT.replace("--gpus-per-node=8", "--gres=gpu:h200:8")
     Path("pretrain.sh").write_text(gres)

@@ -1,19 +1,11 @@
 """``placer calibrate``: what it prints can be pasted into a job file."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 from tests import commands
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 POINTS = """\
 format: placer/measurements
@@ -27,13 +19,13 @@ points:
 """
 
 
-def run(tmp_path: Path, *options: str, text: str = POINTS, code: int = 0) -> Result:
+def run(tmp_path, *options, text=POINTS, code=0):
     path = tmp_path / "m.yaml"
     path.write_text(text)
     return commands.run("calibrate", path, *options, code=code)
 
 
-def test_the_line_is_a_compute_line(tmp_path: Path) -> None:
+def test_the_line_is_a_compute_line(tmp_path):
     """The line of the text is the YAML, comments beside, and agrees with the JSON."""
     text, yaml_text = (run(tmp_path, "--format", f).stdout for f in ("text", "yaml"))
     (line,) = [line for line in text.splitlines() if line.startswith("compute:")]
@@ -49,13 +41,13 @@ def test_the_line_is_a_compute_line(tmp_path: Path) -> None:
     assert float(shown) == pytest.approx(exact, rel=1e-5)
 
 
-def test_points_come_from_a_pipe(tmp_path: Path) -> None:
+def test_points_come_from_a_pipe(tmp_path):
     """Standard input is read once, whatever it turns out to hold."""
     found = commands.run("calibrate", "-", input=POINTS)
     assert found.stdout == run(tmp_path).stdout
 
 
-def test_fitted_points_have_no_residual(tmp_path: Path) -> None:
+def test_fitted_points_have_no_residual(tmp_path):
     """Two fitted points are met, the third is marked as not used."""
     data = json.loads(run(tmp_path, "--format", "json").stdout)
     assert [point["fit"] for point in data["points"]] == [True, True, False]
@@ -63,14 +55,14 @@ def test_fitted_points_have_no_residual(tmp_path: Path) -> None:
     assert "not used" in run(tmp_path).stdout
 
 
-def test_warnings_go_to_stderr(tmp_path: Path) -> None:
+def test_warnings_go_to_stderr(tmp_path):
     """What the points leave open is no part of the data."""
     result = run(tmp_path, text=POINTS.replace("micro_batches: 16", "micro_batches: 8"))
     assert "warning: the points do not differ" in result.stderr
     assert "warning" not in result.stdout
 
 
-def test_a_bad_file_is_exit_2(tmp_path: Path) -> None:
+def test_a_bad_file_is_exit_2(tmp_path):
     """Problems come with file, line and key."""
     result = run(tmp_path, text=POINTS.replace("1.4s", "soon"), code=2)
     assert "m.yaml:6:" in result.stderr

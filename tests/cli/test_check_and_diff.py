@@ -1,7 +1,5 @@
 """``placer check`` and ``placer diff``: of plans, and of what is no plan file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -23,7 +21,7 @@ HOLDS = "ok: 8 ranks on 4 nodes\n"
 
 
 @pytest.fixture(autouse=True)
-def _plans(folder: Path) -> None:
+def _plans(folder):
     """A job, a good plan, one with two ranks swapped, one with its inputs alone."""
     (folder / "job.yaml").write_text(JOB)
     topology, job = placer.read_topology(MACHINE), placer.read_job("job.yaml")
@@ -36,14 +34,14 @@ def _plans(folder: Path) -> None:
     placer.write_plan(build_plan(topology, job, placement, inputs=inputs), "plan.json")
 
 
-def test_check_passes() -> None:
+def test_check_passes():
     """A plan that holds gives exit code 0 and one line, or none with -q."""
     assert run("check", "good.json", *SMALL).stdout == HOLDS
     assert run("check", "good.json", *SMALL, "-q").stdout == ""
     assert data("check", "good.json", *SMALL) == {"ok": True, "violations": []}
 
 
-def test_check_fails() -> None:
+def test_check_fails():
     """A plan that breaks a rule gives exit code 1 and a line for each violation."""
     told = run("check", "swapped.json", *SMALL, code=1).stdout
     assert "2 of 4 tp groups leave their node" in told
@@ -51,7 +49,7 @@ def test_check_fails() -> None:
     assert found == {"ok": False, "violations": told.splitlines()}
 
 
-def test_a_contradiction_is_a_violation() -> None:
+def test_a_contradiction_is_a_violation():
     """A plan with two ranks on one GPU is answered with no, not with an input error."""
     plan = json.loads(Path("good.json").read_text())
     Path("bad.json").write_text(
@@ -62,7 +60,7 @@ def test_a_contradiction_is_a_violation() -> None:
     refusal("diff", "bad.json", "swapped.json")
 
 
-def test_a_plan_alone_is_enough() -> None:
+def test_a_plan_alone_is_enough():
     """It is checked by itself, its bound too; what it says of its cost is not believed.
 
     Not by ``diff`` either, which works both costs out again.
@@ -79,14 +77,14 @@ def test_a_plan_alone_is_enough() -> None:
     assert "bound.status: expected" in run("check", "other.json", code=1).stdout
 
 
-def test_check_with_another_topology() -> None:
+def test_check_with_another_topology():
     """Inputs that the plan was not made for are refused; --force looks all the same."""
     other = ("-t", "rack:2 node:2 gpu:4", "-j", "job.yaml")
     assert "made for another topology" in refusal("check", "good.json", *other)
     assert run("check", "good.json", *other, "--force").stdout == HOLDS
 
 
-def test_diff_exit_codes_and_formats() -> None:
+def test_diff_exit_codes_and_formats():
     """No difference is 0, a difference 1; a file's name says its format."""
     assert run("diff", "good.json", "good.json").stdout.startswith("no difference")
     pair = ("diff", "good.json", "swapped.json")
@@ -100,7 +98,7 @@ def test_diff_exit_codes_and_formats() -> None:
     assert asked.startswith("<!doctype html>")
 
 
-def test_any_two_placements() -> None:
+def test_any_two_placements():
     """A plan, a baseline, a host file and a launcher that agree do not differ."""
     Path("hosts").write_text("r1-n1:8\nr1-n2:8\n")
     alike = ("baseline:given-order", "launcher:slurm", "hostfile:hosts")
@@ -112,7 +110,7 @@ def test_any_two_placements() -> None:
     run("diff", "baseline:random", "plan.json", "--seed", 1, code=1)
 
 
-def test_costs_are_those_of_score() -> None:
+def test_costs_are_those_of_score():
     """Machine and job are the plan's; each cost is what `placer score` says."""
     named = data("diff", "launcher:slurm", "plan.json", code=1)
     assert named == data("diff", "launcher:slurm", "plan.json", *QUICK, code=1)
@@ -143,6 +141,6 @@ def test_costs_are_those_of_score() -> None:
         (("baseline:random", "launcher:slurm"), "neither of the two is a plan"),
     ],
 )
-def test_what_cannot_be_compared(words: tuple[str, ...], wanted: str) -> None:
+def test_what_cannot_be_compared(words, wanted):
     """A placement that is not known or lacks its inputs is an input error."""
     assert wanted in refusal("diff", *words)

@@ -1,7 +1,5 @@
 """What shells offer for a word, by what they ask and by what they show."""
 
-from pathlib import Path
-
 import pytest
 
 from placer.cli.completion import _SHELLS
@@ -61,7 +59,7 @@ LINES = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("typed")
     for name, text in HERE.items():
         (path / name).write_text(text)
@@ -73,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def offered(line: str, shell: str) -> list[str]:
+def offered(line, shell):
     """The answers to a shell that asks about the last word of ``line``."""
     before, _, typed = line.rpartition(" ")
     asked = {
@@ -102,9 +100,7 @@ def offered(line: str, shell: str) -> list[str]:
 
 @pytest.mark.parametrize("shell", _SHELLS)
 @pytest.mark.parametrize("line", LINES)
-def test_answers(
-    shell: str, line: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers(shell, line, folder, monkeypatch):
     """Commands, presets, formats, files and hosts, in the words each shell has."""
     monkeypatch.chdir(folder)
     wanted = LINES[line]
@@ -115,7 +111,7 @@ def test_answers(
     assert offered(line, shell) == wanted
 
 
-def test_everything_is_offered() -> None:
+def test_everything_is_offered():
     """Where nothing is typed yet, every command, preset and format is an answer."""
     assert offered("placer ", "bash") == list(COMMANDS)
     assert offered("placer emit plan.json ", "bash") == list(FORMATS)
@@ -123,7 +119,7 @@ def test_everything_is_offered() -> None:
     assert offered("placer place -j ", "bash") == list(preset_names("jobs"))
 
 
-def test_files_are_the_shells() -> None:
+def test_files_are_the_shells():
     """Where a file may stand, the shell offers its own; another shell is not known."""
     env = {COMPLETE: "bash_complete", "COMP_WORDS": "placer check pl", "COMP_CWORD": ""}
     assert run(prog_name="placer", env=env).stdout == "file,pl\n"

@@ -1,11 +1,9 @@
 """``placer draw`` from end to end."""
 
 import json
-from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
-from click.testing import Result
 
 from placer.placement.plan_file import encode_plan
 from placer.testing.strategies import tiny_plan
@@ -24,19 +22,19 @@ ROWS = {
 
 
 @pytest.fixture
-def plan(tmp_path: Path) -> Path:
+def plan(tmp_path):
     path = tmp_path / "plan.json"
     path.write_text(encode_plan(tiny_plan(score=SCORE)))
     return path
 
 
-def draw(*args: object, text: str | None = None) -> Result:
+def draw(*args, text=None):
     return run("draw", *args, input=text)
 
 
 @pytest.mark.parametrize("picture", ["map", "traffic", "timeline"])
 @pytest.mark.parametrize("theme", ["auto", "light", "dark"])
-def test_pictures_of_a_plan(plan: Path, picture: str, theme: str) -> None:
+def test_pictures_of_a_plan(plan, picture, theme):
     """Every picture in every theme goes to standard output, or to a file the same."""
     found = draw(plan, picture, "--theme", theme)
     assert Xml.fromstring(found.stdout).tag.endswith("svg")
@@ -45,7 +43,7 @@ def test_pictures_of_a_plan(plan: Path, picture: str, theme: str) -> None:
     assert output.read_text() == found.stdout
 
 
-def test_the_map_is_the_default(plan: Path) -> None:
+def test_the_map_is_the_default(plan):
     """Without a word for the picture it is the map; ``-`` is standard input."""
     assert draw(plan).stdout == draw(plan, "map").stdout
     assert draw("-", text=plan.read_text()).stdout == draw(plan).stdout
@@ -53,7 +51,7 @@ def test_the_map_is_the_default(plan: Path) -> None:
     assert draw(plan, "--zoom", "r0").stdout.count('class="cell"') == 4
 
 
-def test_scaling(tmp_path: Path) -> None:
+def test_scaling(tmp_path):
     """Rows of a sweep are drawn, a point a row in both panels, whatever was assumed."""
     rows, assumed = tmp_path / "rows", {"key": "gpu", "value": "H100"}
     rows.write_text(json.dumps(ROWS | {"assumed": [assumed]}))
@@ -78,7 +76,7 @@ def test_scaling(tmp_path: Path) -> None:
         "rows: [{dp: 2, step_time_s: 1}]",
     ],
 )
-def test_bad_rows(tmp_path: Path, text: str) -> None:
+def test_bad_rows(tmp_path, text):
     """What is no sweep ends with 2 and the file's name."""
     rows = tmp_path / "rows.json"
     rows.write_text(text)
@@ -98,12 +96,12 @@ def test_bad_rows(tmp_path: Path, text: str) -> None:
         (["scaling"], "this wants what `placer sweep --format json` prints"),
     ],
 )
-def test_bad_options(plan: Path, args: list[str], what: str) -> None:
+def test_bad_options(plan, args, what):
     """An option that cannot be used ends with 2 and says why."""
     assert what in refusal("draw", plan, *args)
 
 
-def test_the_pipeline_looks_at_the_job(tmp_path: Path) -> None:
+def test_the_pipeline_looks_at_the_job(tmp_path):
     """It takes topology and job from the plan; of an older one it asks.
 
     A job of another size than the plan's gives no picture.
@@ -123,7 +121,7 @@ def test_the_pipeline_looks_at_the_job(tmp_path: Path) -> None:
     assert "-t" in refusal("draw", plan, "pipeline")
 
 
-def test_png(plan: Path) -> None:
+def test_png(plan):
     """A .png is PNG, and so is what ``--format png`` sends to standard output."""
     needs.module("resvg_py")
     output = plan.parent / "PICTURE.PNG"

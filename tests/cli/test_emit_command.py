@@ -1,7 +1,5 @@
 """``placer emit``: text to standard output, or a file and its path."""
 
-from pathlib import Path
-
 import pytest
 
 from placer.emit import emit
@@ -12,7 +10,7 @@ from tests.emit.readback import CONTIGUOUS, FREE, OF_PLANS, plan_of
 
 
 @pytest.fixture
-def plan_file(tmp_path: Path) -> str:
+def plan_file(tmp_path):
     path = tmp_path / "plan.json"
     write_plan(plan_of(CONTIGUOUS, dp=8), path)
     return str(path)
@@ -20,14 +18,14 @@ def plan_file(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("format", [k for k in OF_PLANS if not FORMATS[k].folder])
 @pytest.mark.parametrize("extra", [[], ["-o", "-"]], ids=["plain", "dash"])
-def test_prints_the_text(plan_file: str, format: str, extra: list[str]) -> None:
+def test_prints_the_text(plan_file, format, extra):
     """Without a path, or with ``-``, the launcher file itself is printed."""
     found = run("emit", plan_file, format, *extra)
     assert found.stderr == ""
     assert found.stdout == emit(plan_of(CONTIGUOUS, dp=8), format)
 
 
-def test_writes_and_prints_the_path(plan_file: str, tmp_path: Path) -> None:
+def test_writes_and_prints_the_path(plan_file, tmp_path):
     """With a path the file is written, or a folder of files; the path is printed."""
     for format, name in (("slurm-hostfile", ""), ("hydra", "machines.txt")):
         target = tmp_path / format
@@ -37,18 +35,18 @@ def test_writes_and_prints_the_path(plan_file: str, tmp_path: Path) -> None:
     assert "name a folder" in refusal("emit", plan_file, "hydra")
 
 
-def test_list_needs_no_plan() -> None:
+def test_list_needs_no_plan():
     """``--list`` alone prints one line a format."""
     lines = run("emit", "--list").stdout.splitlines()
     assert [line.split()[0] for line in lines] == list(FORMATS)
 
 
-def test_unknown_format_is_a_usage_error(plan_file: str) -> None:
+def test_unknown_format_is_a_usage_error(plan_file):
     """A format that does not exist ends with 2 and the names of those that do."""
     assert "openmpi-rankfile" in refusal("emit", plan_file, "lsf")
 
 
-def test_refusal_writes_nothing(tmp_path: Path) -> None:
+def test_refusal_writes_nothing(tmp_path):
     """A refused plan leaves no file behind."""
     write_plan(plan_of(FREE), tmp_path / "plan.json")
     target = tmp_path / "run.sh"

@@ -1,11 +1,8 @@
 """``--even`` and ``even``: equal parts of groups, from a script to what is emitted."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -21,9 +18,6 @@ from placer.topology.compact import compact_document
 from tests.commands import run
 from tests.texts import file_text
 
-if TYPE_CHECKING:
-    from click.testing import Result
-
 SCRIPT = """\
 #!/bin/bash
 {before}
@@ -38,24 +32,24 @@ EVEN = ("--even", "ep=rack", "-o", "plan.json")
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-def machine(racks: list[int], gpus: int = 4) -> None:
+def machine(racks, gpus=4):
     """Racks ``a``, ``b`` ... of so many nodes, each joined by NVLink."""
     found = testing.racks(dict(zip("abcdefgh", racks, strict=False)), gpus)
     Path("m.json").write_text(json.dumps(compact_document(found)))
 
 
-def job(ep: int, ranks: int, **more: Any) -> None:
+def job(ep, ranks, **more):
     axes, weights = {"ep": ep, "dp": ranks}, {"ep": 64, "edp": 4}
     text = file_text("job", parallelism=axes, weights=weights, **more)
     Path("j.json").write_text(text)
 
 
-def place(source: str, *words: str, code: int = 0) -> Result:
+def place(source, *words, code=0):
     asked = ("place", "-t", "m.json", "-j", source, "--time-limit", "2")
     return run(*asked, *words, code=code)
 
 
-def held(plan: str, size: int) -> list[list[int]]:
+def held(plan, size):
     """Ranks of each group of consecutive ranks in each rack, in their order."""
     content = json.loads(Path(plan).read_text())
     racks = content["domains"]["rack"]
@@ -73,9 +67,7 @@ def held(plan: str, size: int) -> list[list[int]]:
         ([3, 3, 2, 2, 2], 4, 16, 48, None),  # four parts, none twice in a rack
     ],
 )
-def test_groups_in_equal_parts(
-    racks: list[int], gpus: int, ep: int, ranks: int, parts: list[int] | None
-) -> None:
+def test_groups_in_equal_parts(racks, gpus, ep, ranks, parts):
     """Each lies in racks in parts of one size, and the plan passes its check."""
     machine(racks, gpus)
     job(ep, ranks)
@@ -93,9 +85,7 @@ def test_groups_in_equal_parts(
         ([8, 16], 8, 192, 192, ["ep 64, which fits on all"]),
     ],
 )
-def test_groups_that_no_racks_hold_evenly(
-    racks: list[int], gpus: int, ep: int, ranks: int, words: list[str]
-) -> None:
+def test_groups_that_no_racks_hold_evenly(racks, gpus, ep, ranks, words):
     """They are refused with the sizes that can be, asked for by file or by option."""
     machine(racks, gpus)
     job(ep, ranks, even={"ep": "rack"})
@@ -110,7 +100,7 @@ def test_groups_that_no_racks_hold_evenly(
         ("export NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN=8", ""),
     ],
 )
-def test_scripts_of_hybridep(before: str, more: str) -> None:
+def test_scripts_of_hybridep(before, more):
     """A script that names HybridEP has the rule, and what is emitted its variables."""
     machine([13, 11, 8])
     for nodes, code in ((32, 3), (24, 0)):
@@ -124,7 +114,7 @@ def test_scripts_of_hybridep(before: str, more: str) -> None:
         ) in run("emit", "plan.json", name).output, name
 
 
-def test_scripts_of_other_back_ends() -> None:
+def test_scripts_of_other_back_ends():
     """Without the rule the plan says which groups lie unevenly, and how to ask."""
     machine([13, 11, 8])
     text = SCRIPT.format(before="", more="", nodes=32, batch=256)
@@ -147,7 +137,7 @@ def test_scripts_of_other_back_ends() -> None:
         ("abbbbbbb", False),
     ],
 )
-def test_checker_knows_equal_parts(racks: str, is_even: bool) -> None:
+def test_checker_knows_equal_parts(racks, is_even):
     """Parts are of one length, of consecutive ranks, and a rack holds one of them."""
     topology = tiny_machine([("b0", [8]) for _ in "abcd"])
     even = Job("even", Parallelism(ep=8, dp=8), require={"ep/even": "rack"})
@@ -158,7 +148,7 @@ def test_checker_knows_equal_parts(racks: str, is_even: bool) -> None:
     assert any("in equal parts, one a rack" in one for one in broken) != is_even
 
 
-def test_replace_keeps_parts_equal() -> None:
+def test_replace_keeps_parts_equal():
     """After a failure groups lie in equal parts again."""
     machine([9, 9, 9, 9])
     job(32, 96, even={"ep": "rack"})

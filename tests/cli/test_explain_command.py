@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +13,13 @@ __all__ = ["JOB"]
 
 
 @pytest.fixture
-def plan(tmp_path: Path, job: str) -> Path:
+def plan(tmp_path, job):
     path = tmp_path / "plan.json"
     run("place", "-q", "-t", MACHINE, "-j", job, "-o", path)
     return path
 
 
-def test_rank_group_and_host(plan: Path, job: str) -> None:
+def test_rank_group_and_host(plan, job):
     """Each is named with its place, its groups and its exchanges, within 80 columns."""
     args = ["explain", plan, "-j", job, "--rank", "0-1,5", "--rank", "1"]
     found = run(*args, "--group", "pp:1", "--host", placer.read_plan(plan).nodes[0])
@@ -34,7 +33,7 @@ def test_rank_group_and_host(plan: Path, job: str) -> None:
     assert all(line == line.rstrip() for line in lines)
 
 
-def test_a_plan_alone_is_enough(tmp_path: Path) -> None:
+def test_a_plan_alone_is_enough(tmp_path):
     """Without a subject it is the group that a step waits for, or rank 0."""
     path = tmp_path / "plan.json"
     run("place", "-q", "-t", "nvl72", "-j", "quickstart", "-o", path)
@@ -46,7 +45,7 @@ def test_a_plan_alone_is_enough(tmp_path: Path) -> None:
     assert run("explain", path).stdout.startswith("group pp:3 of 8")
 
 
-def test_json_is_what_the_library_says(plan: Path, job: str) -> None:
+def test_json_is_what_the_library_says(plan, job):
     """The command's JSON is the library's answer."""
     args = ("-t", MACHINE, "-j", job, "--rank", 3, "--group", "dp:0")
     expected = placer.explain(placer.read_plan(plan), ranks=[3], groups=["dp:0"])
@@ -77,7 +76,7 @@ def test_json_is_what_the_library_says(plan: Path, job: str) -> None:
         (["-j", "quickstart", "--rank", "0"], ["the plan"]),
     ],
 )
-def test_errors(plan: Path, args: list[str], words: list[str]) -> None:
+def test_errors(plan, args, words):
     """What is not in the plan is an input error that says what would be, all at once.
 
     So is another job than the plan's.
@@ -87,7 +86,7 @@ def test_errors(plan: Path, args: list[str], words: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("folder", "job")
-def test_the_summary_names_a_command_that_works() -> None:
+def test_the_summary_names_a_command_that_works():
     """What `placer place` offers to run next can be run as it stands."""
     args = ["-t", MACHINE, "-j", "job.yaml", "-o", "my plan.json"]
     for order in ([], ["--order", "auto"]):

@@ -1,7 +1,6 @@
 """``placer.yaml``: commands in its folder need no options."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -23,7 +22,7 @@ FOLDER = "topology: cluster.yaml\njob: job.yaml\nhosts: n[3-6]\n"
 
 
 @pytest.fixture(autouse=True)
-def _files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _files(folder, monkeypatch):
     for name, text in {
         "cluster.yaml": TOPOLOGY,
         "topology.conf": SWITCHES,
@@ -34,11 +33,11 @@ def _files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
 
 
-def placed(*args: str) -> dict:
+def placed(*args):
     return data("place", "-q", *args)
 
 
-def test_place_needs_no_options() -> None:
+def test_place_needs_no_options():
     """Topology, job and hosts are those of the file, and a note says so."""
     plan = placed()
     assert set(plan["nodes"]) == {"n3", "n4", "n5", "n6"}
@@ -57,16 +56,14 @@ def test_place_needs_no_options() -> None:
         ["sweep", "--dp", "2"],
     ],
 )
-def test_other_commands_take_it_too(args: list[str]) -> None:
+def test_other_commands_take_it_too(args):
     """Whatever needs a machine and a job takes them from the file, once."""
     found = run(*args, code=None)
     assert found.exit_code in (0, 1), found.stderr
     assert found.stderr.count("note: placer.yaml") == 1
 
 
-def test_launch_takes_the_hosts_of_slurm(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_launch_takes_the_hosts_of_slurm(folder, monkeypatch):
     """Inside an allocation its hosts count; outside, those of the file."""
     monkeypatch.setattr("os.execvpe", lambda *_: None)
     for listed, wanted in (("n[1-4]", "n1"), ("", "n3")):
@@ -75,7 +72,7 @@ def test_launch_takes_the_hosts_of_slurm(
         assert min(json.loads((folder / "p.json").read_text())["nodes"]) == wanted
 
 
-def test_options_come_first(folder: Path) -> None:
+def test_options_come_first(folder):
     """An option replaces its key; hosts of the file belong to its topology."""
     assert set(placed("--hosts", "n[1-4]")["nodes"]) == {"n1", "n2", "n3", "n4"}
     other = placed("-t", "rack:2 node:2 gpu:2")
@@ -85,7 +82,7 @@ def test_options_come_first(folder: Path) -> None:
     assert placed("-j", "other.yaml")["job"]["name"] == "other"
 
 
-def test_all_keys(folder: Path) -> None:
+def test_all_keys(folder):
     """Several sources, their hardware and GPUs a node; hosts as a list."""
     (folder / "placer.yaml").write_text(
         "topology: [slurm:topology.conf]\nhardware: cluster.yaml\ngpus_per_node: 2\n"
@@ -117,7 +114,7 @@ def test_all_keys(folder: Path) -> None:
         ("set: [a]\n", "placer.yaml:1:6: set: expected a mapping"),
     ],
 )
-def test_what_is_wrong_in_it(folder: Path, text: str, message: str) -> None:
+def test_what_is_wrong_in_it(folder, text, message):
     """Errors name the file and the place; what is in neither is asked for."""
     (folder / "placer.yaml").write_text(text)
     assert message in refusal("place")

@@ -2,8 +2,6 @@
 
 import re
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 
 import click
 import pytest
@@ -15,7 +13,7 @@ from tests.commands import refusal, run
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS, "topology show", "job list"])
-def test_help_is_that_of_the_option(name: str) -> None:
+def test_help_is_that_of_the_option(name):
     """``help X`` prints what ``X --help`` prints."""
     assert run("help", *name.split()).stdout == run(*name.split(), "--help").stdout
 
@@ -29,12 +27,12 @@ def test_help_is_that_of_the_option(name: str) -> None:
         (["place", "-o", "x"], "-o is for --man"),
     ],
 )
-def test_no_such_command(names: list[str], message: str) -> None:
+def test_no_such_command(names, message):
     """What is no command is a usage error that names the nearest."""
     assert message in refusal("help", *names)
 
 
-def test_every_command_has_a_page(tmp_path: Path) -> None:
+def test_every_command_has_a_page(tmp_path):
     """-o makes a page for each command; man takes all of them without a warning."""
     folder = tmp_path / "man1"
     run("help", "--man", "-o", folder)
@@ -55,14 +53,14 @@ def test_every_command_has_a_page(tmp_path: Path) -> None:
             assert f"\n{title}\n" in shown.stdout
 
 
-def test_the_first_page_has_exit_codes_and_commands() -> None:
+def test_the_first_page_has_exit_codes_and_commands():
     """placer(1) lists the commands and what the exit codes mean."""
     page = run("help", "--man").stdout
     assert ".SH EXIT STATUS\n.TP\n.B 0\n" in page
     assert r"placer\-place(1)" in page
 
 
-def names_of(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[str]:
+def names_of(command, names=()):
     """Names of a command and of all the commands in it."""
     yield " ".join(names)
     if isinstance(command, click.Group):
@@ -76,7 +74,7 @@ PAGES = [*names_of(main)]
 LISTS = ("list", "formats")
 
 
-def helped(name: str, width: int) -> list[str]:
+def helped(name, width):
     """Lines of the help of a command on a terminal that is so wide."""
     found = run(*name.split(), "--help", terminal_width=width)
     return found.stdout.splitlines()
@@ -84,7 +82,7 @@ def helped(name: str, width: int) -> list[str]:
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("name", ["", "topology", "job"])
-def test_summaries_are_whole(name: str, width: int) -> None:
+def test_summaries_are_whole(name, width):
     """A summary says what a command does in one line, and none is cut."""
     lines = helped(name, width)
     group = main if not name else main.get_command(click.Context(main), name)
@@ -99,7 +97,7 @@ def test_summaries_are_whole(name: str, width: int) -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_of_help(name: str, width: int) -> None:
+def test_pages_of_help(name, width):
     """A page fits the terminal, breaks no option, and ends its sentences."""
     lines = helped(name, width)
     assert max(map(len, lines)) <= width
@@ -116,14 +114,14 @@ def test_pages_of_help(name: str, width: int) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if not name.endswith(LISTS)])
-def test_every_command_shows_an_example(name: str) -> None:
+def test_every_command_shows_an_example(name):
     """The last line is a command that can be typed, whole at 80 columns."""
     last = helped(name, 80)[-1]
     assert last.startswith("  Example: ")
     assert f"placer {name}".strip() in last
 
 
-def test_options_are_under_headings() -> None:
+def test_options_are_under_headings():
     """Options of a machine are under Machine, rules under Rules, none is lost."""
     found = run("place", "--help").stdout
     at = {name: found.index(f"\n{name}:\n") for name in HEADINGS if f"{name}:" in found}
@@ -136,7 +134,7 @@ def test_options_are_under_headings() -> None:
     assert [p.opts[-1] for p in shown if p.opts[-1] not in found] == []
 
 
-def test_a_plan_needs_no_machine() -> None:
+def test_a_plan_needs_no_machine():
     """Commands on a plan name -t and -j in one row: a plan has its inputs."""
     found = run("check", "--help").stdout
     assert "-t T, -j J" in found

@@ -1,7 +1,5 @@
 """``placer init``: a folder that needs no options from then on."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -33,13 +31,13 @@ set: {TP: 8, job.overlap.tp: true}
 
 
 @pytest.fixture(autouse=True)
-def _files(folder: Path) -> None:
+def _files(folder):
     (folder / "topology.conf").write_text(TOPOLOGY)
     (folder / "pretrain.sh").write_text(SCRIPT)
     (folder / "notes.txt").write_text("hosts h01 and h02 are new\n")
 
 
-def test_commands_need_no_options_afterwards() -> None:
+def test_commands_need_no_options_afterwards():
     """Without a terminal nothing is asked; the files of the folder are found."""
     found = run("init")
     told = found.stdout
@@ -69,7 +67,7 @@ def test_commands_need_no_options_afterwards() -> None:
     assert [entry["key"] for entry in said["assumed"]] == ["model.vocab"]
 
 
-def test_options_are_written() -> None:
+def test_options_are_written():
     """What options say stands in the file, which takes no other in its place."""
     given = ("--gpu", "h200", "--oversubscription", "spine=2", "--tflops", "500")
     run("init", "-t", "slurm:topology.conf", "-j", "pretrain.sh", *given, "-q")
@@ -83,7 +81,7 @@ def test_options_are_written() -> None:
     assert "h200" not in Path("placer.yaml").read_text()
 
 
-def test_a_terminal_is_asked() -> None:
+def test_a_terminal_is_asked():
     """What no file says is asked for; a wrong answer again, an empty line leaves it."""
     own, side = pty.openpty()
     os.write(own, b"foo\nh200\n4:1\n\n")
@@ -103,7 +101,7 @@ def test_a_terminal_is_asked() -> None:
     assert text.endswith("# tflops: 396.0\n")
 
 
-def test_a_folder_that_leaves_open_which_file() -> None:
+def test_a_folder_that_leaves_open_which_file():
     """Several files, and none, are told with the option that names one."""
     Path("other.conf").write_text(TOPOLOGY)
     found = refusal("init")
@@ -115,7 +113,7 @@ def test_a_folder_that_leaves_open_which_file() -> None:
     assert not Path("placer.yaml").exists()
 
 
-def test_the_schema_and_the_reader_know_the_same_keys() -> None:
+def test_the_schema_and_the_reader_know_the_same_keys():
     """Every key of placer.yaml is in its schema, which takes what is read."""
     schema = json.loads(schema_text("folder"))
     document = parse_document(EVERY_KEY, "placer.yaml")
@@ -133,7 +131,7 @@ def test_the_schema_and_the_reader_know_the_same_keys() -> None:
         jsonschema.validate({"topolgy": "a"}, schema)
 
 
-def test_an_option_takes_the_place_of_its_pair() -> None:
+def test_an_option_takes_the_place_of_its_pair():
     """``--hardware`` leaves out the file's gpu, ``-j`` what belongs to its job."""
     text = "topology: topology.conf\ngpu: h100\njob: pretrain.sh\ntflops: 400\n"
     Path("placer.yaml").write_text(text)

@@ -3,8 +3,6 @@
 import json
 import signal
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -59,11 +57,11 @@ A_WHILE = """\
 
 
 def start(
-    path: Path,
-    body: str,
-    function: tuple[str, str] = SOLVE,
-    before: str = "default_int_handler",
-) -> Forked:
+    path,
+    body,
+    function=SOLVE,
+    before="default_int_handler",
+):
     args = ["place", "-q", "-t", "dgx-h100-4x8", "-j", "quickstart", "-o", str(path)]
     module, name = function
     streams = path.parent.with_name(f"{path.parent.name}-streams")
@@ -81,15 +79,14 @@ def start(
     return run
 
 
-def assert_plan(path: Path) -> dict[str, Any]:
+def assert_plan(path):
     """The plan in a file, which must hold all its promises."""
     placer.check(
         placer.read_plan(path),
         placer.read_topology("dgx-h100-4x8"),
         placer.read_job("quickstart"),
     )
-    solver: dict[str, Any] = json.loads(path.read_text())["solver"]
-    return solver
+    return json.loads(path.read_text())["solver"]
 
 
 BASELINES = "placer.solve.problem.launch", "feasible_colocations"
@@ -113,13 +110,13 @@ WRITING = "placer.placement.plan_file", "encode_plan"
     ids=["SIGINT", "SIGTERM", "deaf", "baselines", "scoring", "writing"],
 )
 def test_one_signal_keeps_the_plan(
-    tmp_path: Path,
-    body: str,
-    function: tuple[str, str],
-    number: signal.Signals,
-    key: str,
-    value: object,
-) -> None:
+    tmp_path,
+    body,
+    function,
+    number,
+    key,
+    value,
+):
     """The best plan so far is checked and written; the exit code names the signal."""
     path = tmp_path / "plan.json"
     run = start(path, body, function)
@@ -139,9 +136,7 @@ def test_one_signal_keeps_the_plan(
     ],
     ids=["reading", "objective", "search"],
 )
-def test_without_a_placement_nothing_is_written(
-    tmp_path: Path, function: tuple[str, str], number: signal.Signals
-) -> None:
+def test_without_a_placement_nothing_is_written(tmp_path, function, number):
     """Before there is any placement the command ends, says so and writes no file."""
     run = start(tmp_path / "plan.json", BEFORE, function)
     run.send_signal(number)
@@ -152,7 +147,7 @@ def test_without_a_placement_nothing_is_written(
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
-def test_second_signal_leaves_at_once(tmp_path: Path, second: signal.Signals) -> None:
+def test_second_signal_leaves_at_once(tmp_path, second):
     """Who does not want to wait for the plan gets none, and no partial file."""
     path = tmp_path / "plan.json"
     run = start(path, BEFORE, SCORING)
@@ -166,7 +161,7 @@ def test_second_signal_leaves_at_once(tmp_path: Path, second: signal.Signals) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:
+def test_ignored_signals_stay_ignored(tmp_path):
     """Under nohup and the like a signal that is ignored does not stop the search."""
     path = tmp_path / "plan.json"
     run = start(path, A_WHILE, before="SIG_IGN")

@@ -1,7 +1,6 @@
 """``placer job`` and ``-j FORMAT:FILE``: from a preset or a script to a launch."""
 
 import re
-from pathlib import Path
 
 import click
 import pytest
@@ -23,16 +22,14 @@ MACHINE = ("-t", "rack:2 node:2 gpu:8")
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> str:
+def script(tmp_path):
     path = tmp_path / "pretrain.sh"
     path.write_text(SCRIPT)
     return f"megatron:{path}"
 
 
 @pytest.mark.parametrize("suffix", ["yaml", "json"])
-def test_convert_place_emit_gives_back_the_sizes(
-    script: str, tmp_path: Path, suffix: str
-) -> None:
+def test_convert_place_emit_gives_back_the_sizes(script, tmp_path, suffix):
     """The flags of the script are those that the plan's launch has."""
     job, plan = str(tmp_path / f"job.{suffix}"), str(tmp_path / "plan.json")
     run("jobs", "convert", script, "--tflops", "400", "-o", job, "-q")
@@ -44,7 +41,7 @@ def test_convert_place_emit_gives_back_the_sizes(
     assert "Data parallel size: 2" in emitted
 
 
-def test_a_script_serves_wherever_a_job_does(script: str) -> None:
+def test_a_script_serves_wherever_a_job_does(script):
     """place, score, predict and sweep take -j FORMAT:FILE with what it lacks."""
     given = (*MACHINE, "-j", script, "--tflops", "400")
     direct = data("place", *given, "-q")
@@ -54,7 +51,7 @@ def test_a_script_serves_wherever_a_job_does(script: str) -> None:
     run("sweep", *given, "--dp", "1,2", "-q", "--time-limit", "5")
 
 
-def test_the_report_has_a_line_for_each_key(script: str) -> None:
+def test_the_report_has_a_line_for_each_key(script):
     """What was read, derived, left out and ignored goes to stderr."""
     found = run("jobs", "convert", script, "--tflops", "400")
     assert "\nparallelism:\n  tp: 4 " in found.stdout
@@ -68,14 +65,14 @@ def test_the_report_has_a_line_for_each_key(script: str) -> None:
     assert run("jobs", "convert", script, "--tflops", "400", "-q").stderr == ""
 
 
-def test_strict_refuses_what_is_not_modelled(script: str) -> None:
+def test_strict_refuses_what_is_not_modelled(script):
     """--strict makes an error of it, with the place."""
     told = refusal("jobs", "convert", script, "--tflops", "400", "--strict")
     assert "pretrain.sh:6:" in told
     assert "not modelled: recompute full" in told
 
 
-def test_options_fill_gaps_and_settings_change_variables(script: str) -> None:
+def test_options_fill_gaps_and_settings_change_variables(script):
     """--gpus, --set of a variable, and --set of a key of the job."""
     given = ("jobs", "show", script, "--tflops", "400", "-q")
     for options, dp in (((), 2), (("--gpus", "64"), 8), (("--set", "GPUS=4"), 1)):
@@ -91,14 +88,12 @@ def test_options_fill_gaps_and_settings_change_variables(script: str) -> None:
         (("--gpus", "12"), "= 8 does not divide the 12 GPUs"),
     ],
 )
-def test_options_that_do_not_fit(
-    script: str, options: tuple[str, ...], words: str
-) -> None:
+def test_options_that_do_not_fit(script, options, words):
     """Each is refused by name."""
     assert words in refusal("jobs", "show", script, "--tflops", "400", *options)
 
 
-def test_a_preset_becomes_a_file_that_can_be_changed(tmp_path: Path) -> None:
+def test_a_preset_becomes_a_file_that_can_be_changed(tmp_path):
     """What convert writes of a preset is the same job, in YAML and in JSON."""
     own = data("jobs", "show", "quickstart")
     for name in ("job.yaml", "job.json"):
@@ -108,7 +103,7 @@ def test_a_preset_becomes_a_file_that_can_be_changed(tmp_path: Path) -> None:
     assert run("jobs", "convert", "quickstart").stdout.startswith("format: placer/job")
 
 
-def test_keys_of_a_complete_job_can_be_set(tmp_path: Path) -> None:
+def test_keys_of_a_complete_job_can_be_set(tmp_path):
     """Of a preset and of a file; what had its default follows, digests differ."""
     path = str(tmp_path / "job.yaml")
     run("jobs", "convert", "quickstart", "-o", path, "--name", "mine")
@@ -127,7 +122,7 @@ def test_keys_of_a_complete_job_can_be_set(tmp_path: Path) -> None:
     assert placed["world_size"] == 64
 
 
-def test_a_time_takes_the_place_of_another() -> None:
+def test_a_time_takes_the_place_of_another():
     """Setting one way to say how long the work takes leaves out the others."""
     given = ("--set", "job.compute.micro_batch_time=90ms")
     found = data("jobs", "show", "quickstart", *given)
@@ -143,12 +138,12 @@ def test_a_time_takes_the_place_of_another() -> None:
         ("TP=8", "no source has a variable TP"),
     ],
 )
-def test_keys_that_cannot_be_set_are_named(setting: str, words: str) -> None:
+def test_keys_that_cannot_be_set_are_named(setting, words):
     """The message names the option, or the key that is none."""
     assert words in refusal("jobs", "show", "quickstart", "--set", setting)
 
 
-def test_formats_are_listed() -> None:
+def test_formats_are_listed():
     """Both forms list every format, and an unknown one is met with its neighbour."""
     rows = data("jobs", "formats")
     names = [line.split()[0] for line in run("jobs", "formats").stdout.splitlines()]
@@ -158,7 +153,7 @@ def test_formats_are_listed() -> None:
     assert 'did you mean "megatron"?' in told
 
 
-def test_the_hosts_say_how_many_gpus_a_script_lacks(tmp_path: Path) -> None:
+def test_the_hosts_say_how_many_gpus_a_script_lacks(tmp_path):
     """A script of one node is placed on the hosts that --hosts gives."""
     path = tmp_path / "pretrain.sh"
     path.write_text(SCRIPT.replace("--nnodes 2", "--nnodes $NNODES"))
@@ -177,7 +172,7 @@ WITH_JOBS = [
 
 
 @pytest.mark.parametrize("name", WITH_JOBS)
-def test_every_command_with_jobs_tells_origins(name: str) -> None:
+def test_every_command_with_jobs_tells_origins(name):
     """``-v`` has one meaning and one help."""
     command = main.get_command(click.Context(main), name)
     assert command is not None
@@ -186,7 +181,7 @@ def test_every_command_with_jobs_tells_origins(name: str) -> None:
     assert words in (found.help or "")
 
 
-def test_origins_are_a_line_a_key(tmp_path: Path) -> None:
+def test_origins_are_a_line_a_key(tmp_path):
     """Read, derived and given values, each with its place, rule or option."""
     (tmp_path / "ds.json").write_text(DEEPSPEED)
     (tmp_path / "config.json").write_text(SHAPE)
@@ -205,7 +200,7 @@ def test_origins_are_a_line_a_key(tmp_path: Path) -> None:
 JOBS = preset_names("jobs")
 
 
-def test_a_workload_shows_its_roles() -> None:
+def test_a_workload_shows_its_roles():
     """Who takes part and what they send; axes and order are of no workload."""
     text = run("jobs", "show", "rl-weights-qwen3").stdout
     assert "role rollout  4 x 8 ranks, tp 8\n" in text
@@ -213,7 +208,7 @@ def test_a_workload_shows_its_roles() -> None:
     assert "  axes" not in text
 
 
-def test_list() -> None:
+def test_list():
     """Both forms list every preset with its ranks."""
     rows = data("jobs", "list")
     assert [row["name"] for row in rows] == list(JOBS)
@@ -224,7 +219,7 @@ def test_list() -> None:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_text_fits_a_terminal(name: str) -> None:
+def test_text_fits_a_terminal(name):
     """The text opens with the job's name and is at most 80 columns wide."""
     lines = run("jobs", "show", name).stdout.splitlines()
     assert lines[0] == read_job(name).name

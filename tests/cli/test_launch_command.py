@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -33,11 +33,8 @@ class Step(NamedTuple):
     environ: Mapping[str, str] = {}
 
 
-Launch = Callable[..., Step]
-
-
 @pytest.fixture
-def launch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
+def launch(folder, monkeypatch):
     """Runs the command in a folder of plans, and starts nothing."""
     for name in [name for name in os.environ if name.startswith("SLURM")]:
         monkeypatch.delenv(name)
@@ -45,16 +42,16 @@ def launch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
     write_plan(plan_of(CONTIGUOUS), folder / "p.json")
     write_plan(plan_of(FREE), folder / "free.json")
     write_plan(plan_of([("n1", 0), ("n1", 1)]), folder / "one.json")
-    started: list[tuple[tuple[str, ...], Mapping[str, str]]] = []
+    started = []
 
-    def start(name: str, command: tuple[str, ...], environ: Mapping[str, str]) -> None:
+    def start(name, command, environ):
         if name == "no-such-command":
             raise FileNotFoundError(2, "No such file or directory")
         started.append((command, environ))
 
     monkeypatch.setattr("os.execvpe", start)
 
-    def launched(*words: str, code: int = 0, **env: str) -> Step:
+    def launched(*words, code=0, **env):
         started.clear()
         found = run("launch", *words, code=code, env=env)
         assert found.stdout == ""
@@ -63,9 +60,7 @@ def launch(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Launch:
     return launched
 
 
-def process(
-    folder: Path, code: list[str], *words: str, **env: str
-) -> subprocess.CompletedProcess[str]:
+def process(folder, code, *words, **env):
     kept = {k: v for k, v in os.environ.items() if not k.startswith("SLURM")}
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
@@ -77,7 +72,7 @@ def process(
     )
 
 
-def test_plans_for_the_allocation(tmp_path: Path) -> None:
+def test_plans_for_the_allocation(tmp_path):
     """The step gets the plan's host file, counts and addresses; arguments pass."""
     (tmp_path / "job.yaml").write_text(JOB)
     done = process(
@@ -112,7 +107,7 @@ def test_plans_for_the_allocation(tmp_path: Path) -> None:
     assert "placer: 4 ranks on 2 hosts by placer-42.json" in done.stderr
 
 
-def test_runs_by_a_plan(tmp_path: Path) -> None:
+def test_runs_by_a_plan(tmp_path):
     """A plan made before is used as it is; the exit code is the command's."""
     write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
     words = ("--plan", "p.json", "-q", "sh", "-c", "exit 7")
@@ -135,7 +130,7 @@ def test_runs_by_a_plan(tmp_path: Path) -> None:
         (["--plan", "p.json", "--hosts", "n[1-3]", "srun"], "does not have the plan's"),
     ],
 )
-def test_errors(launch: Launch, words: list[str], message: str) -> None:
+def test_errors(launch, words, message):
     """What cannot be launched ends with 2 and starts nothing."""
     step = launch(*words, code=2)
     assert message in step.err
@@ -161,9 +156,7 @@ def test_errors(launch: Launch, words: list[str], message: str) -> None:
         ("srun torchrun --nproc-per-node 2 train.py", ["--per-rank"], False),
     ],
 )
-def test_agents_are_one_a_node(
-    launch: Launch, command: str, options: list[str], per_node: bool
-) -> None:
+def test_agents_are_one_a_node(launch, command, options, per_node):
     """As COMMAND, or a script that it names, starts them; an option says otherwise."""
     Path("agents.sh").write_text("srun torchrun train.py\n")
     words = shlex.split(command)
@@ -189,9 +182,7 @@ def test_agents_are_one_a_node(
         ("srun --distribution=cyclic:block sh x", "cyclic:block deals", "leave it out"),
     ],
 )
-def test_what_would_undo_the_plan_is_refused(
-    launch: Launch, command: str, message: str, hint: str
-) -> None:
+def test_what_would_undo_the_plan_is_refused(launch, command, message, hint):
     """Before anything starts, with what to write instead; one host has no order."""
     Path("c10d.sh").write_text("B=c10d\nsrun torchrun --rdzv_backend $B a.py\n")
     swift = "#SBATCH -N 4\nexport NODE_RANK=$SLURM_NODEID\nswift pt --x\n"
@@ -205,7 +196,7 @@ def test_what_would_undo_the_plan_is_refused(
     assert message not in launch("--plan", "one.json", *words).err
 
 
-def test_ft_launcher_is_told_its_place(launch: Launch) -> None:
+def test_ft_launcher_is_told_its_place(launch):
     """A step a node, whose node rank comes before Slurm's blocks."""
     blocks = {"SLURM_TOPOLOGY_ADDR_PATTERN": "block.node", "SLURM_JOB_ID": "1"}
     words = ("ft_launcher", "--ft-segment=2", "train.py")
@@ -235,9 +226,7 @@ def test_ft_launcher_is_told_its_place(launch: Launch) -> None:
         ("abab", 2, "", ""),
     ],
 )
-def test_segments_that_reorder_the_plan(
-    launch: Launch, racks: str, scale_up: int, segment: str, moved: str
-) -> None:
+def test_segments_that_reorder_the_plan(launch, racks, scale_up, segment, moved):
     """Those that put NVLink domains together: a line says what that moves."""
     plan = plan_of(CONTIGUOUS)
     tiers = {"tiers": ["node", "rack", "cluster"], "scale_up": scale_up}
@@ -248,7 +237,7 @@ def test_segments_that_reorder_the_plan(
     assert (f"{moved} get another rank" in told) == bool(moved), told
 
 
-def test_ray_is_told_of(launch: Launch) -> None:
+def test_ray_is_told_of(launch):
     """It gives no order of tasks a meaning: what does is named."""
     told = launch("--plan", "p.json", "srun", "ray", "start", "--head").err
     assert "placer emit PLAN ray" in told
@@ -262,7 +251,7 @@ def test_ray_is_told_of(launch: Launch) -> None:
         "srun python a.py --rdzv-backend c10d",
     ],
 )
-def test_harmless_commands_pass(launch: Launch, command: str) -> None:
+def test_harmless_commands_pass(launch, command):
     """What only looks alike: options of the program, and the plan's own backend."""
     words = command.split()
     assert launch("--plan", "p.json", *words).command == tuple(words)
@@ -277,7 +266,7 @@ main(prog_name="placer")
 """
 
 
-def test_containers_need_click_and_numpy_alone(tmp_path: Path) -> None:
+def test_containers_need_click_and_numpy_alone(tmp_path):
     """A plan is made and run by; YAML alone says what it lacks."""
     write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
     job = file_text("job", parallelism={"dp": 4}, weights={"dp": 1})

@@ -1,17 +1,11 @@
 """``--order`` and ``--previous``: as a user types them, through to the files."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.small_job import HEAD
 from tests.commands import data, refusal, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MACHINE = "node:2 gpu:4"
 JOB = HEAD + "parallelism: {pp: 4, dp: 2, order: ORDER}\nweights: {pp: 10, dp: 1}\n"
@@ -19,7 +13,7 @@ OPEN, DEFAULT, MAJOR = "auto", "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> dict[str, Path]:
+def jobs(tmp_path):
     """The same job with its order open, and fixed either way."""
     found = {order: tmp_path / f"{order}.yaml" for order in (OPEN, DEFAULT, MAJOR)}
     for order, path in found.items():
@@ -27,7 +21,7 @@ def jobs(tmp_path: Path) -> dict[str, Path]:
     return found
 
 
-def test_an_open_order_is_chosen(jobs: dict[str, Path], tmp_path: Path) -> None:
+def test_an_open_order_is_chosen(jobs, tmp_path):
     """The plan names the order, and check, score and emit work with the open job."""
     path, given = tmp_path / "plan.json", ("-t", MACHINE, "-j", jobs[OPEN])
     found = run("place", *given, "-o", path)
@@ -43,7 +37,7 @@ def test_an_open_order_is_chosen(jobs: dict[str, Path], tmp_path: Path) -> None:
     assert [row.split(",")[2] for row in rows] == ["0"] * 4
 
 
-def test_advice_of_a_fixed_order(jobs: dict[str, Path]) -> None:
+def test_advice_of_a_fixed_order(jobs):
     """The advice line names the flag, and the saving is in the plan."""
     given = ("place", "-t", MACHINE, "-j", jobs[DEFAULT])
     assert (
@@ -53,7 +47,7 @@ def test_advice_of_a_fixed_order(jobs: dict[str, Path]) -> None:
     assert data(*given)["advice"]["savings"][0]["saves"] == 128
 
 
-def test_order_is_as_if_the_file_said_so(jobs: dict[str, Path], tmp_path: Path) -> None:
+def test_order_is_as_if_the_file_said_so(jobs, tmp_path):
     """A plan made with --order is one of the edited file, and of --order again."""
     path, given = tmp_path / "plan.json", ("-t", MACHINE, "-j", jobs[DEFAULT])
     run("place", *given, "--order", OPEN, "-q", "-o", path)
@@ -64,7 +58,7 @@ def test_order_is_as_if_the_file_said_so(jobs: dict[str, Path], tmp_path: Path) 
     assert scored["hop_cost"] == 96
 
 
-def test_previous(jobs: dict[str, Path], tmp_path: Path) -> None:
+def test_previous(jobs, tmp_path):
     """Hosts in another order do not move ranks that may stay."""
     path, given = tmp_path / "plan.json", ("-t", MACHINE, "-j", jobs[MAJOR])
     run("place", *given, "--hosts", "n2,n1", "-q", "-o", path)
@@ -76,7 +70,7 @@ def test_previous(jobs: dict[str, Path], tmp_path: Path) -> None:
     assert "8 of 8 ranks stay where the previous plan has them, 0 move" in told
 
 
-def test_previous_of_another_job(jobs: dict[str, Path], tmp_path: Path) -> None:
+def test_previous_of_another_job(jobs, tmp_path):
     """A plan whose ranks do other work, or no plan at all, is refused."""
     path, other = tmp_path / "plan.json", tmp_path / "other.yaml"
     run("place", "-t", MACHINE, "-j", jobs[MAJOR], "-q", "-o", path)

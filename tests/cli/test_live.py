@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -17,27 +16,25 @@ BETTER = Improvement(1.5, "[red]n[1-2] :smile:", 1.25, 1.0, pulse=PULSE)
 
 
 @pytest.fixture
-def terminal() -> Iterator[Terminal]:
+def terminal():
     with Terminal() as one:
         yield one
 
 
-def soon(found: Callable[[], bool]) -> None:
+def soon(found):
     """Wait until something is so."""
     deadline = time.monotonic() + 10
     while not found():
         assert time.monotonic() < deadline
 
 
-def shown(terminal: Terminal, text: str) -> list[str]:
+def shown(terminal, text):
     """The lines, once some text is among them."""
     soon(lambda: text in "\n".join(terminal.seen()))
     return terminal.seen()
 
 
-def test_a_search_is_drawn_and_then_gone(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_is_drawn_and_then_gone(terminal, monkeypatch):
     """Numbers, a clock and the method at work; at the end what was there."""
     terminal.be_stderr(monkeypatch)
     os.write(terminal.side, b"before\n")
@@ -53,9 +50,7 @@ def test_a_search_is_drawn_and_then_gone(
     assert not terminal.is_broken
 
 
-def test_it_follows_the_bound(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_follows_the_bound(terminal, monkeypatch):
     """A better bound and the method at work are seen without a better placement."""
     terminal.be_stderr(monkeypatch)
     pulse = Pulse("levelled", 1.0)
@@ -67,7 +62,7 @@ def test_it_follows_the_bound(
         shown(terminal, "now: annealed")
 
 
-def fits(terminal: Terminal) -> bool:
+def fits(terminal):
     """Whether something arrives, and no line of it is too long."""
     terminal.is_broken, before = False, len(terminal.raw)
     terminal.seen()
@@ -85,9 +80,7 @@ def fits(terminal: Terminal) -> bool:
         ((30, 24), (40, 12)),
     ],
 )
-def test_it_fits_whatever_the_size_becomes(
-    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], later: tuple[int, int]
-) -> None:
+def test_it_fits_whatever_the_size_becomes(monkeypatch, size, later):
     """From the next drawing on no line is broken; at the end nothing is left."""
     with Terminal(*size).be_stderr(monkeypatch) as terminal:
         os.write(terminal.side, b"before\n")
@@ -102,7 +95,7 @@ def test_it_fits_whatever_the_size_becomes(
         assert not terminal.is_broken
 
 
-def test_count_of_points(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_count_of_points(terminal, monkeypatch):
     """The bar of a sweep counts points, never wraps, and then is gone."""
     terminal.be_stderr(monkeypatch)
     with CountBar() as done:

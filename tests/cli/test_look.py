@@ -18,13 +18,13 @@ COLOUR = re.compile("\x1b\\[[0-9;]*m")
 FULL = "\u2588"
 
 
-def environment(**changed: str) -> dict[str, str]:
+def environment(**changed):
     left_out = ("COLUMNS", "NO_COLOR", "PYTHONIOENCODING")
     kept = {k: v for k, v in os.environ.items() if k not in left_out}
     return kept | {"TERM": "xterm-256color", "PYTHONUTF8": "1"} | changed
 
 
-def on_terminal(folder: Path, width: int, **changed: str) -> str:
+def on_terminal(folder, width, **changed):
     """Standard output of the command on a terminal of ``width`` columns."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
@@ -41,7 +41,7 @@ def on_terminal(folder: Path, width: int, **changed: str) -> str:
 
 
 @pytest.mark.parametrize("width", [40, 132])
-def test_fits_the_terminal(tmp_path: Path, width: int) -> None:
+def test_fits_the_terminal(tmp_path, width):
     """No line is wider than the terminal; there are colours, and bars with room."""
     text = on_terminal(tmp_path, width)
     lines = COLOUR.sub("", text).splitlines()
@@ -52,14 +52,12 @@ def test_fits_the_terminal(tmp_path: Path, width: int) -> None:
 
 
 @pytest.mark.parametrize("changed", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_no_colours_where_none_are_wanted(
-    tmp_path: Path, changed: dict[str, str]
-) -> None:
+def test_no_colours_where_none_are_wanted(tmp_path, changed):
     """NO_COLOR and a dumb terminal get no escape sequence."""
     assert "\x1b" not in on_terminal(tmp_path, 80, **changed)
 
 
-def test_a_pipe_is_plain(tmp_path: Path) -> None:
+def test_a_pipe_is_plain(tmp_path):
     """In a pipe: 80 columns whatever COLUMNS says, no colours, no bars."""
     path = tmp_path / "plan.json"
     script, environ = command(*COMMAND, "-o", str(path)), environment(COLUMNS="200")

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 JOB = WEIGHED
 
 
-def topology(names: str = "n[1-2]") -> str:
+def topology(names="n[1-2]"):
     """A machine of nodes of these names."""
     node = {"name": "node", "size": 4, "bandwidth": "100GB/s", "scale_up": True}
     outer = {"name": "cluster", "bandwidth": "10GB/s"}
@@ -53,7 +53,7 @@ BAD_TEXTS = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("inputs")
     (path / "job.yaml").write_text(JOB)
     (path / "machine.yaml").write_text(topology())
@@ -80,9 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=lambda command: " ".join(word or "BAD" for word in command),
 )
-def test_bad_files(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], name: str
-) -> None:
+def test_bad_files(folder, monkeypatch, command, name):
     """A file that cannot be used ends with 2 and its name, whatever the command."""
     monkeypatch.chdir(folder)
     told = refusal(*(f"./{name}" if word is None else word for word in command))
@@ -93,7 +91,7 @@ def test_bad_files(
     "name",
     ["a;reboot", "$(reboot)", "-oProxyCommand=x", "../../etc", "a\x1b[31mb", "é"],
 )
-def test_hostile_host_names(tmp_path: Path, name: str) -> None:
+def test_hostile_host_names(tmp_path, name):
     """A node name that could mean something to a shell is refused, never echoed raw."""
     path = tmp_path / "machine.yaml"
     path.write_text(topology(name))
@@ -102,7 +100,7 @@ def test_hostile_host_names(tmp_path: Path, name: str) -> None:
         assert "\x1b" not in refusal(*words)
 
 
-def test_standard_input_and_unknown_words() -> None:
+def test_standard_input_and_unknown_words():
     """``-`` reads standard input; what is no command or option is refused."""
     run("place", "-q", "-t", MACHINE, "-j", "-", input=JOB)
     run("topo", "validate", "-", input=topology())
@@ -131,15 +129,15 @@ def test_standard_input_and_unknown_words() -> None:
 )
 @pytest.mark.parametrize("place_of_flag", ["none", "before", "after"])
 def test_exit_codes(
-    monkeypatch: pytest.MonkeyPatch,
-    error: BaseException,
-    code: int,
-    start: str,
-    place_of_flag: str,
-) -> None:
+    monkeypatch,
+    error,
+    code,
+    start,
+    place_of_flag,
+):
     """Each kind of error has its code; its traceback shows with --debug only."""
 
-    def fail(*_args: object, **_options: object) -> None:
+    def fail(*_args, **_options):
         raise error
 
     monkeypatch.setattr("placer.cli.main._drop_output", lambda: None)
@@ -157,7 +155,7 @@ def test_exit_codes(
     assert "\x1b" not in found.stderr
 
 
-def test_broken_pipe_is_quiet() -> None:
+def test_broken_pipe_is_quiet():
     """A reader that goes away early leaves no message."""
     command = subprocess.Popen(
         [sys.executable, "cli.py", "topo", "list"],
@@ -173,6 +171,6 @@ def test_broken_pipe_is_quiet() -> None:
     assert command.wait() == 141
 
 
-def test_choices_are_listed_one_a_line() -> None:
+def test_choices_are_listed_one_a_line():
     """What an argument may be is readable where it is missing."""
     assert "\n  folder,\n  job,\n" in run("schema", code=2).output

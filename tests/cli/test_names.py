@@ -1,7 +1,5 @@
 """One way to name a placement, the names of commands, and what is said of files."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.commands import data, refusal, run
@@ -20,7 +18,7 @@ TAKERS = {
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory):
     """A folder with a plan in the order that Slurm has by itself, and its host file."""
     folder = tmp_path_factory.mktemp("made")
     plan, hosts = folder / "plan.json", folder / "hosts.txt"
@@ -30,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def files(made: Path, folder: Path) -> Path:
+def files(made, folder):
     for path in made.iterdir():
         (folder / path.name).write_bytes(path.read_bytes())
     return folder
@@ -38,7 +36,7 @@ def files(made: Path, folder: Path) -> Path:
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("name", TAKERS)
-def test_a_placement_is_named_in_one_way(name: str) -> None:
+def test_a_placement_is_named_in_one_way(name):
     """A launcher, a baseline and a host file stand wherever a plan file does."""
     for text in ("launcher:slurm", "baseline:given-order", "hostfile:hosts.txt"):
         words = [text if word == "PLAN" else word for word in TAKERS[name]]
@@ -68,7 +66,7 @@ def test_a_placement_is_named_in_one_way(name: str) -> None:
         ("place INPUTS -o p.json --report x.html", "report p.json -o x.html"),
     ],
 )
-def test_old_names_tell_the_new_one(typed: str, new: str) -> None:
+def test_old_names_tell_the_new_one(typed, new):
     """What was typed before works, and one line says what to type now."""
     words = typed.replace("INPUTS", " ".join(INPUTS)).split()
     told = run(*words).stderr.splitlines()
@@ -78,7 +76,7 @@ def test_old_names_tell_the_new_one(typed: str, new: str) -> None:
     assert "note:" not in run(*words, "-q").stderr
 
 
-def test_help_has_no_old_names() -> None:
+def test_help_has_no_old_names():
     """Help and completion offer the new names alone."""
     names = [line.split()[0] for line in run("--help").stdout.splitlines() if line]
     assert not {"predict", "topo", "jobs"} & set(names)
@@ -88,7 +86,7 @@ def test_help_has_no_old_names() -> None:
     assert "html" not in run("draw", "--help").stdout
 
 
-def test_machines_and_jobs_have_the_same_verbs() -> None:
+def test_machines_and_jobs_have_the_same_verbs():
     """topology and job list, show, convert and validate; their old names do too."""
     for new, old in (("topology", "topo"), ("job", "jobs")):
         shown = run(new, "--help").stdout
@@ -99,7 +97,7 @@ def test_machines_and_jobs_have_the_same_verbs() -> None:
         assert (found.stdout, found.stderr) == (run(new, "list").stdout, "")
 
 
-def test_jobs_are_validated(tmp_path: Path) -> None:
+def test_jobs_are_validated(tmp_path):
     """All that is wrong with all of the jobs is told at once; good ones are counted."""
     for name in ("one.yaml", "two.yaml"):
         (tmp_path / name).write_text("format: placer/job\nversion: 1\n")
@@ -122,9 +120,7 @@ def test_jobs_are_validated(tmp_path: Path) -> None:
         (("report", "launcher:slurm", *INPUTS), "launcher-slurm-report.html"),
     ],
 )
-def test_no_terminal_is_filled(
-    files: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], name: str
-) -> None:
+def test_no_terminal_is_filled(files, monkeypatch, words, name):
     """On a terminal a page or a picture goes to a file named after the plan."""
     piped = run(*words).stdout
     monkeypatch.setattr("placer.cli.output.is_terminal", lambda: True)
@@ -150,7 +146,7 @@ def test_no_terminal_is_filled(
     ],
     ids=lambda words: words[0],
 )
-def test_what_is_written_is_told(words: tuple[str, ...]) -> None:
+def test_what_is_written_is_told(words):
     """Every command that writes a file says so in the same words, unless quiet."""
     found = run(*words)
     assert found.stderr.splitlines().count("wrote OUT") == 1
@@ -158,7 +154,7 @@ def test_what_is_written_is_told(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.usefixtures("files")
-def test_the_page_of_a_plan_is_beside_another() -> None:
+def test_the_page_of_a_plan_is_beside_another():
     """--against is any placement; without it the hosts in the given order."""
     usual = run("report", "plan.json").stdout
     assert "given-order" in usual

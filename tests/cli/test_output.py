@@ -27,7 +27,7 @@ WRITERS = {
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("output")
     machine, job = placer.read_topology("dgx-h100-4x8"), placer.read_job("quickstart")
     placer.write_plan(placer.place(machine, job).plan, folder / "plan.json")
@@ -38,15 +38,13 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 @pytest.fixture(autouse=True)
-def _files(inputs: dict[str, bytes], folder: Path) -> None:
+def _files(inputs, folder):
     for name, data in inputs.items():
         (folder / name).write_bytes(data)
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_no_command_writes_over_its_input(
-    inputs: dict[str, bytes], folder: Path, name: str
-) -> None:
+def test_no_command_writes_over_its_input(inputs, folder, name):
     """``-o`` that is an input, by whatever name, is refused and the input stays."""
     words = WRITERS[name]
     own = next(word for word in words if word in inputs)
@@ -57,7 +55,7 @@ def test_no_command_writes_over_its_input(
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_outputs_that_cannot_be(folder: Path, name: str) -> None:
+def test_outputs_that_cannot_be(folder, name):
     """A loop of links, a name too long, a read-only file: 4, and nothing changes."""
     (folder / "loop").symlink_to("loop")
     (folder / "kept").write_text("kept")
@@ -70,7 +68,7 @@ def test_outputs_that_cannot_be(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_full_disk_is_told(folder: Path, unbuffered: str) -> None:
+def test_a_full_disk_is_told(folder, unbuffered):
     """A short write to standard output is no success, buffered or not."""
     script = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600));"
@@ -90,7 +88,7 @@ def test_a_full_disk_is_told(folder: Path, unbuffered: str) -> None:
     assert found.stderr == "error: standard output: cannot be written: File too large\n"
 
 
-def test_reports_from_a_pipe(folder: Path) -> None:
+def test_reports_from_a_pipe(folder):
     """``verify --collected <(...)`` reads what the shell's command writes."""
     reader, writer = os.pipe()
     os.write(writer, b"no report\n")
@@ -103,7 +101,7 @@ def test_reports_from_a_pipe(folder: Path) -> None:
     assert "there is no report" in found.stderr
 
 
-def test_data_go_one_way() -> None:
+def test_data_go_one_way():
     """Commands print messages only; what they print of data goes through the writer."""
     printing = set()
     for path in (ROOT / "placer").rglob("*.py"):

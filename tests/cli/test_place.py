@@ -1,14 +1,11 @@
 """``placer place`` from end to end: plans, options, rules and what is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -27,23 +24,20 @@ from tests.commands import data, refusal, run
 from tests.solve.annealing import test_added_move
 from tests.texts import file_text
 
-if TYPE_CHECKING:
-    from click.testing import Result
-
 ROOT = Path(__file__).resolve().parents[2]
 JOB = WEIGHED
 RULED = "rack:2 node:3 gpu:2"
 
 
-def words(job: object, machine: str = MACHINE) -> tuple[object, ...]:
+def words(job, machine=MACHINE):
     return ("place", "-t", machine, "-j", job)
 
 
-def place(job: str, *args: object, code: int = 0) -> Result:
+def place(job, *args, code=0):
     return run(*words(job), *args, code=code)
 
 
-def test_prints_a_summary(job: str) -> None:
+def test_prints_a_summary(job):
     """By default stdout is a summary for people, with what was assumed."""
     found = place(job, "-v")
     first, _, rest = found.stdout.partition("\n\n")
@@ -54,7 +48,7 @@ def test_prints_a_summary(job: str) -> None:
     assert "Traceback" not in found.stderr
 
 
-def test_writes_a_plan_that_holds(job: str, tmp_path: Path) -> None:
+def test_writes_a_plan_that_holds(job, tmp_path):
     """With -o the plan is written, and passes its check; -q leaves both streams empty.
 
     With ``--format json`` and ``-o -`` the plan is printed and nothing else.
@@ -67,7 +61,7 @@ def test_writes_a_plan_that_holds(job: str, tmp_path: Path) -> None:
         assert (plan["format"], plan["world_size"]) == ("placer/plan", 8)
 
 
-def test_hosts_and_exclude(job: str) -> None:
+def test_hosts_and_exclude(job):
     """Only the hosts of the allocation are used, without the excluded ones."""
     hosts = ("--hosts", "r1-n1,r2-n[1-2],r1-n2")
     used = set(data(*words(job, RULED), *hosts)["nodes"])
@@ -76,7 +70,7 @@ def test_hosts_and_exclude(job: str) -> None:
     assert "infeasible: " in told
 
 
-def test_added_rule_holds_and_is_recorded(job: str, tmp_path: Path) -> None:
+def test_added_rule_holds_and_is_recorded(job, tmp_path):
     """A rule of the command line is kept and stands in the plan's bound.
 
     When it cannot hold, exit is 3 and no plan appears.
@@ -90,7 +84,7 @@ def test_added_rule_holds_and_is_recorded(job: str, tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def without_proof(problem, *_options):  # type: ignore[no-untyped-def]
+def without_proof(problem, *_options):
     """A search that stops at the given order, half of it proved."""
     placement = baseline("given-order", problem.machine, problem.job)
     value = hop_cost(problem.machine, problem.job, placement)
@@ -107,9 +101,7 @@ def without_proof(problem, *_options):  # type: ignore[no-untyped-def]
     )
 
 
-def test_gap_not_met_still_writes(
-    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gap_not_met_still_writes(job, tmp_path, monkeypatch):
     """A gap that is not reached gives exit 1, after the plan is written."""
     monkeypatch.setattr("placer.solve.orders.solve", without_proof)
     path = tmp_path / "plan.json"
@@ -119,12 +111,10 @@ def test_gap_not_met_still_writes(
     place(job, "--gap", "0.6", "-o", path)
 
 
-def test_a_plan_that_fails_its_check_is_never_shown(
-    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_that_fails_its_check_is_never_shown(job, tmp_path, monkeypatch):
     """A wrong answer of the search is an internal error: exit 70 and no plan."""
 
-    def wrong(problem, *_options):  # type: ignore[no-untyped-def]
+    def wrong(problem, *_options):
         solution = without_proof(problem)
         gpus = solution.placement.gpu_of_rank[[0, 2, 1, 3, 4, 5, 6, 7]]
         swapped = Placement(gpus)
@@ -145,11 +135,11 @@ def test_a_plan_that_fails_its_check_is_never_shown(
     "target", ["missing/plan.json", "."], ids=["no folder", "a folder"]
 )
 def test_unwritable_output_is_found_before_the_search(
-    job: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
-) -> None:
+    job, tmp_path, monkeypatch, target
+):
     """A path that cannot be written ends with 4 before any time is spent."""
 
-    def never(*_args: object, **_options: object) -> None:
+    def never(*_args, **_options):
         raise AssertionError("searched")
 
     monkeypatch.setattr("placer.solve.orders.solve", never)
@@ -169,7 +159,7 @@ for objective in ("time", "hop-cost"):
 """
 
 
-def test_same_bytes_outside_solver() -> None:
+def test_same_bytes_outside_solver():
     """Under two hash seeds there is one plan, but for its solver section."""
     texts = [
         subprocess.run(
@@ -214,7 +204,7 @@ def test_same_bytes_outside_solver() -> None:
     ],
     ids=" ".join,
 )
-def test_bad_options(job: str, tmp_path: Path, args: list[str]) -> None:
+def test_bad_options(job, tmp_path, args):
     """A bad option ends with 2, a message, no traceback and no output."""
     path = tmp_path / "plan.json"
     refusal(*words(job), "-o", path, *args)
@@ -222,7 +212,7 @@ def test_bad_options(job: str, tmp_path: Path, args: list[str]) -> None:
 
 
 @pytest.mark.parametrize("hosts", ["n[10,2,1,9]", "n[9,10,2]", "n10"])
-def test_the_first_host_by_name_keeps_rank_0(tmp_path: Path, hosts: str) -> None:
+def test_the_first_host_by_name_keeps_rank_0(tmp_path, hosts):
     """Slurm's order: n2 before n10, whatever order the hosts are given in."""
     path, job, machine = (tmp_path / name for name in ("p.json", "j.yaml", "m.yaml"))
     names = expand(hosts)
@@ -249,13 +239,11 @@ def test_the_first_host_by_name_keeps_rank_0(tmp_path: Path, hosts: str) -> None
         (["--effort", "12"], 12),
     ],
 )
-def test_a_time_limit_is_a_ceiling(
-    job: str, monkeypatch: pytest.MonkeyPatch, options: list[str], effort: str | int
-) -> None:
+def test_a_time_limit_is_a_ceiling(job, monkeypatch, options, effort):
     """A time limit asks for no more effort than there is without one."""
-    asked: list[str | int] = []
+    asked = []
 
-    def stop(*, effort: str | int, **_others: object) -> None:
+    def stop(*, effort, **_others):
         asked.append(effort)
         raise InputError([])
 
@@ -265,16 +253,14 @@ def test_a_time_limit_is_a_ceiling(
 
 
 @pytest.mark.parametrize("text", ["hard", "-1", "1.5", "²"])
-def test_an_effort_there_is_not(job: str, text: str) -> None:
+def test_an_effort_there_is_not(job, text):
     """It is a usage error that names those there are."""
     told = " ".join(refusal(*words(job), f"--effort={text}").split())
     assert "quick, measurable, normal, full or a number" in told
 
 
 @pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
-def test_a_compiled_cost_that_the_scorer_does_not_share_is_told(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_compiled_cost_that_the_scorer_does_not_share_is_told(folder, monkeypatch):
     """Changes are then priced in full, which nobody should have to find out."""
     (folder / "machine.json").write_text(json.dumps(test_added_move.MACHINE))
     (folder / "job.json").write_text(json.dumps(test_added_move.jobs()[2]))
@@ -284,7 +270,7 @@ def test_a_compiled_cost_that_the_scorer_does_not_share_is_told(
     assert NOT_EXACT in run(*asked).stderr
 
 
-def test_rules_are_kept_recorded_and_checked(job: str, tmp_path: Path) -> None:
+def test_rules_are_kept_recorded_and_checked(job, tmp_path):
     """Rules of flags are in the plan, and check enforces them without the flags."""
     path = tmp_path / "plan.json"
     flags = ("--pin", "0-1=r2-n[2-3]", "--avoid", "r1-n1", "--at-most", "rack=2")
@@ -301,7 +287,7 @@ def test_rules_are_kept_recorded_and_checked(job: str, tmp_path: Path) -> None:
     assert "more than 1 replicas" in found.stdout
 
 
-def test_rules_of_flags_add_to_the_file(tmp_path: Path) -> None:
+def test_rules_of_flags_add_to_the_file(tmp_path):
     """Both hold; one of the file that does not fit is reported with its line."""
     path = tmp_path / "job.yaml"
     path.write_text(JOB + "rules: {pin: [{ranks: 0, nodes: r1-n3}]}\n")
@@ -328,7 +314,7 @@ def test_rules_of_flags_add_to_the_file(tmp_path: Path) -> None:
         (("--at-most", "rack=1"), 3, "it fits with at most 2 a rack"),
     ],
 )
-def test_bad_rules(job: str, flags: tuple[str, ...], code: int, expected: str) -> None:
+def test_bad_rules(job, flags, code, expected):
     """Bad flags exit with 2, rules that cannot be kept with 3 and a reason."""
     assert expected in refusal(*words(job, RULED), *flags, code=code)
 
@@ -342,9 +328,7 @@ def test_bad_rules(job: str, flags: tuple[str, ...], code: int, expected: str) -
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
-def test_json_says_what_is_infeasible(
-    job: str, asked: list[str], reason: str, hint: str
-) -> None:
+def test_json_says_what_is_infeasible(job, asked, reason, hint):
     """Exit code 3 with JSON: the verdict, the rule with its counts, what would fit."""
     given = (*asked, "-t", RULED, "-j", job)
     found = run(*given, "--format", "json", code=3)

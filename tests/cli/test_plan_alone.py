@@ -1,22 +1,14 @@
 """A plan stands alone: what commands say of it, and of one whose inputs are damaged."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import placer
 from tests.cli import small_job
 from tests.commands import data, refusal, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from click.testing import Result
 
 MACHINE = """\
 format: placer/topology
@@ -71,7 +63,7 @@ PLAN_ONLY = {
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """A machine, a job, and a plan on a part of it, plain and compressed; and roles."""
     path = tmp_path_factory.mktemp("alone")
     (path / "machine.yaml").write_text(MACHINE)
@@ -85,26 +77,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def inputs_in(folder: Path) -> list[str]:
+def inputs_in(folder):
     return ["-t", str(folder / "machine.yaml"), "-j", str(folder / "job.yaml")]
 
 
-def run_on(
-    plan: Path, command: tuple[str, ...], *more: str, code: int | None = None
-) -> Result:
+def run_on(plan, command, *more, code=None):
     """The command on the plan, which comes first but in ``diff``."""
     name, *options = command
     words = [*options, plan] if name == "diff" else [plan, *options]
     return run(name, *words, *more, code=code)
 
 
-def lasting(text: str) -> str:
+def lasting(text):
     """What is printed without the seconds that a search took."""
     return "\n".join(line for line in text.split("\n") if '"wall_s"' not in line)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_plan_says_what_its_inputs_say(folder: Path, name: str) -> None:
+def test_the_plan_says_what_its_inputs_say(folder, name):
     """The same bytes with ``-t`` and ``-j`` as without, and of a compressed plan."""
     alone = run_on(folder / "plan.json", COMMANDS[name])
     assert alone.exit_code in (0, 1), alone.output
@@ -115,7 +105,7 @@ def test_the_plan_says_what_its_inputs_say(folder: Path, name: str) -> None:
     assert given.exit_code == packed.exit_code == alone.exit_code
 
 
-def test_a_plan_of_the_whole_machine(folder: Path) -> None:
+def test_a_plan_of_the_whole_machine(folder):
     """The same holds where the plan names no hosts: it keeps to naming none."""
     path = folder / "whole.json"
     run("place", *inputs_in(folder), "-q", "-o", path)
@@ -129,14 +119,14 @@ def test_a_plan_of_the_whole_machine(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PLAN_ONLY)
-def test_the_plan_is_enough(folder: Path, name: str) -> None:
+def test_the_plan_is_enough(folder, name):
     """Launcher files and pictures of a compressed plan are those of a plain one."""
     alone = run_on(folder / "plan.json", PLAN_ONLY[name], code=0)
     assert run_on(folder / "plan.json.gz", PLAN_ONLY[name]).stdout == alone.stdout
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "diff json"])
-def test_others_are_refused_unless_forced(folder: Path, name: str) -> None:
+def test_others_are_refused_unless_forced(folder, name):
     """A machine with another digest ends with 2; ``--force`` takes it."""
     other = folder / "faster.yaml"
     other.write_text(MACHINE.replace("oversubscription: 2", "oversubscription: 1"))
@@ -146,7 +136,7 @@ def test_others_are_refused_unless_forced(folder: Path, name: str) -> None:
     assert forced.exit_code in (0, 1), forced.output
 
 
-def test_nothing_leaves_the_allocation(folder: Path) -> None:
+def test_nothing_leaves_the_allocation(folder):
     """Hosts outside it, or excluded, serve no repair, baseline or prediction."""
     plan = folder / "plan.json"
     told = refusal("replace", plan, "--failed", "a1,b1", "-q", code=3)
@@ -157,7 +147,7 @@ def test_nothing_leaves_the_allocation(folder: Path) -> None:
         assert not gained & {"b3", "b4", "a2"}
 
 
-def test_an_older_plan_needs_its_inputs(folder: Path) -> None:
+def test_an_older_plan_needs_its_inputs(folder):
     """Without inputs and verdict a plan reads as before: with ``-t`` and ``-j``."""
     older = json.loads((folder / "plan.json").read_text())
     del older["inputs"], older["verdict"]
@@ -171,19 +161,19 @@ def test_an_older_plan_needs_its_inputs(folder: Path) -> None:
         run_on(path, command, code=0)
 
 
-VALUES: tuple[Any, ...] = (
+VALUES = (
     *(None, True, -1, 0, 3, 0.5, 10**12, 1e300),
     *("", "x", "0", "node", "a[1-4]", "a[1-99999999]", "b[1", "placer/job"),
     *([], [0], ["a1"], [None], [[1]], {}, {"x": 1}, {"tp": "rack"}, {"rack": {}}),
 )
 
 
-def damaged(section: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+def damaged(section, chance):
     """The section with a few values changed, dropped, added or moved."""
     found = copy.deepcopy(section)
     for _ in range(chance.randint(1, 3)):
-        inside: Any = {"section": found}
-        key: Any = "section"
+        inside = {"section": found}
+        key = "section"
         while isinstance(inside[key], dict | list) and inside[key]:
             if inside is not found and key != "section" and chance.random() < 0.2:
                 break
@@ -207,7 +197,7 @@ def damaged(section: dict[str, Any], chance: random.Random) -> dict[str, Any]:
     return found
 
 
-def passes_check(path: Path, plan: dict[str, Any]) -> bool:
+def passes_check(path, plan):
     """Whether the check passes a damaged plan; its inputs are then what it names."""
     path.write_text(json.dumps(plan))
     found = run_on(path, ("check",))
@@ -223,7 +213,7 @@ def passes_check(path: Path, plan: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("name", ["plan.json", "roles.json"])
 @pytest.mark.parametrize("count", [30, pytest.param(300, marks=pytest.mark.slow)])
-def test_damaged_plans_give_clean_errors(folder: Path, name: str, count: int) -> None:
+def test_damaged_plans_give_clean_errors(folder, name, count):
     """An answer or an error in words, wherever the plan was edited.
 
     ``check`` passes no input that is another than the plan names.

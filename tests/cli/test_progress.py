@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from time import sleep
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ FIRST = Improvement(0.1, "given-order", 2.0, 0.0)
 BETTER = Improvement(1.5, "nesting", 1.25, 1.0)
 
 
-def test_a_short_search_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_short_search_is_silent(capsys):
     """Nothing is printed by a search that ends within the delay."""
     with ProgressLines(60.0) as lines:
         lines(FIRST)
@@ -26,7 +25,7 @@ def test_a_short_search_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_lines_after_the_delay(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_after_the_delay(capsys):
     """After the delay come a header, the best so far, and then each better one."""
     with ProgressLines(60.0, delay_s=0.0) as lines:
         lines(FIRST)
@@ -38,9 +37,7 @@ def test_lines_after_the_delay(capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[-1].split() == ["*", "1.5s", "1.25", "1", "20.0%", "nesting"]
 
 
-def test_a_log_hears_of_a_search_that_finds_nothing_new(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_hears_of_a_search_that_finds_nothing_new(capsys, monkeypatch):
     """Every ten seconds a line: how long, the best so far, what the search is at."""
     assert progress.TICK_S == 10.0
     monkeypatch.setattr(progress, "TICK_S", 0.05)
@@ -54,13 +51,11 @@ def test_a_log_hears_of_a_search_that_finds_nothing_new(
 
 
 @pytest.mark.parametrize("flags", [[], ["-v"]])
-def test_verbose_tells_the_moves_of_local_search(
-    flags: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_verbose_tells_the_moves_of_local_search(flags, monkeypatch):
     """``-v`` says how often each move was tried and helped, as the plan keeps it."""
     moves = {"exchange": {"tried": 1234, "helped": 5}}
 
-    def counted(*args: Any) -> Any:
+    def counted(*args):
         problem, solution = solve_orders(*args)
         return problem, replace(solution, moves=moves)
 

@@ -1,17 +1,11 @@
 """``placer replace`` from end to end."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.small_job import HEAD
 from tests.commands import data, refusal, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MACHINE = "rack:3 node:3 gpu:2"
 JOB = (
@@ -25,20 +19,17 @@ require: {tp: node, pp: rack}
 
 
 @pytest.fixture
-def plan(tmp_path: Path, job: str) -> Path:
+def plan(tmp_path, job):
     path = tmp_path / "plan.json"
     run("place", "-t", MACHINE, "-j", job, "-q", "-o", path)
     return path
 
 
-def nodes(plan: Path) -> list[str]:
-    found: list[str] = json.loads(plan.read_text())["nodes"]
-    return found
+def nodes(plan):
+    return json.loads(plan.read_text())["nodes"]
 
 
-def test_says_what_moves_and_writes_the_plan(
-    plan: Path, job: str, tmp_path: Path
-) -> None:
+def test_says_what_moves_and_writes_the_plan(plan, job, tmp_path):
     """The summary names moves, proof, cost and the difference; the plan holds.
 
     With --format json stdout is the new plan, its curve among the facts.
@@ -58,7 +49,7 @@ def test_says_what_moves_and_writes_the_plan(
     assert [point["moves"] for point in about["curve"]] == [2]
 
 
-def test_infeasible_and_shrink(plan: Path, tmp_path: Path) -> None:
+def test_infeasible_and_shrink(plan, tmp_path):
     """Two trays of a rack lost: exit 3 with a way out, which then works.
 
     Without any host left the job is infeasible too, which is no usage error.
@@ -72,7 +63,7 @@ def test_infeasible_and_shrink(plan: Path, tmp_path: Path) -> None:
     assert "every host has failed: the job needs 12 GPUs, none is left" in told
 
 
-def test_hosts_outside_the_allocation_are_a_way_out(tmp_path: Path) -> None:
+def test_hosts_outside_the_allocation_are_a_way_out(tmp_path):
     """A job that fills its hosts is told of --added, which then works."""
     path = tmp_path / "plan.json"
     inputs = ("-t", "dgx-h100-4x8", "-j", "quickstart", "--hosts", "n[1-2]")

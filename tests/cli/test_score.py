@@ -1,10 +1,8 @@
 """``placer score`` from end to end."""
 
 import json
-from pathlib import Path
 
 import pytest
-from click.testing import Result
 
 from placer.placement.baselines import BASELINES
 from tests.cli import small_job
@@ -14,20 +12,20 @@ from tests.commands import data, refusal, run
 JOB = small_job.WEIGHED + "require: {tp: node}\n"
 
 
-def score(job: object, *args: object) -> Result:
+def score(job, *args):
     return run("score", "-t", MACHINE, "-j", job, *args)
 
 
-def scored(job: object, *args: object) -> dict:
+def scored(job, *args):
     return data("score", "-t", MACHINE, "-j", job, *args)
 
 
-def hop_cost(job: str, *args: object) -> float:
+def hop_cost(job, *args):
     return float(scored(job, *args)["hop_cost"])
 
 
 @pytest.fixture
-def timed(tmp_path: Path) -> Path:
+def timed(tmp_path):
     """A job whose step has a time."""
     path = tmp_path / "timed.yaml"
     path.write_text(small_job.JOB)
@@ -39,7 +37,7 @@ def timed(tmp_path: Path) -> Path:
 IN_ORDER = 10 * 4 * 1 + 1 * 2 * 4 * 9
 
 
-def test_three_sources_agree(job: str, tmp_path: Path) -> None:
+def test_three_sources_agree(job, tmp_path):
     """The same placement as baseline, host file and plan has the same, known score."""
     hosts = tmp_path / "hosts.txt"
     hosts.write_text("r1-n1:2\nr1-n2:2\nr2-n1:2\nr2-n2:2\n")
@@ -50,7 +48,7 @@ def test_three_sources_agree(job: str, tmp_path: Path) -> None:
     assert hop_cost(job, plan) == IN_ORDER
 
 
-def test_text_is_a_table(job: str) -> None:
+def test_text_is_a_table(job):
     """Without --format the score is text: the cost, and groups by their tier."""
     found = score(job, "baseline:given-order")
     table, _, assumed = found.stdout.partition("\n\nassumed: ")
@@ -64,7 +62,7 @@ def test_text_is_a_table(job: str) -> None:
     ]
 
 
-def test_text_names_the_busiest_links(timed: Path) -> None:
+def test_text_names_the_busiest_links(timed):
     """A step time comes with the links that carry most, as the JSON has them."""
     link = scored(timed, "baseline:sorted-hosts")["hottest_links"][0]
     told = score(timed, "baseline:sorted-hosts").stdout
@@ -73,7 +71,7 @@ def test_text_names_the_busiest_links(timed: Path) -> None:
     assert first.startswith(f"  {link['domain']} {link['direction']}, {link['tier']}")
 
 
-def test_broken_rules_are_noted(job: str, tmp_path: Path) -> None:
+def test_broken_rules_are_noted(job, tmp_path):
     """A placement that breaks a hard rule is scored all the same, with a note."""
     hosts = tmp_path / "hosts.txt"
     hosts.write_text("r1-n1\nr1-n2\nr1-n1\nr1-n2\nr2-n1:2\nr2-n2:2\n")
@@ -83,7 +81,7 @@ def test_broken_rules_are_noted(job: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_every_baseline(job: str, name: str) -> None:
+def test_every_baseline(job, name):
     """Each baseline can be scored, and the list names it."""
     assert hop_cost(job, f"baseline:{name}", "--seed", 3) >= IN_ORDER
     assert f"baseline:{name} " in run("score", "--list").stdout
@@ -102,12 +100,12 @@ def test_every_baseline(job: str, name: str) -> None:
     ],
     ids=" ".join,
 )
-def test_bad_options(job: str, args: list[str]) -> None:
+def test_bad_options(job, args):
     """None or two sources, or one that does not exist, ends with 2 and no output."""
     refusal("score", "-t", MACHINE, "-j", job, *args)
 
 
-def test_explanations_follow_the_score(timed: Path) -> None:
+def test_explanations_follow_the_score(timed):
     """With ``--explain`` the words come after the usual tables."""
     found = score(timed, "--explain", "baseline:given-order").stdout
     table, _, words = found.partition("\n\ncritical path")
@@ -118,7 +116,7 @@ def test_explanations_follow_the_score(timed: Path) -> None:
     assert not found.endswith("\n\n")
 
 
-def test_json_has_the_facts(timed: Path, tmp_path: Path) -> None:
+def test_json_has_the_facts(timed, tmp_path):
     """Under ``explain``, the same for a plan as a host file; else there are none."""
     plan, hosts = tmp_path / "plan.json", tmp_path / "hosts"
     run("place", "-q", "-t", MACHINE, "-j", timed, "-o", plan)

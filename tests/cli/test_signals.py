@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import cycle, islice
@@ -63,7 +62,7 @@ points:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """The inputs of the commands."""
     path = tmp_path_factory.mktemp("signals")
     machine, job = placer.read_topology("dgx-h100-4x8"), placer.read_job("quickstart")
@@ -84,7 +83,7 @@ class Run:
     was_alive: bool
 
 
-def listens(pid: int) -> bool:
+def listens(pid):
     """Whether the process has a handler of SIGTERM, which Python itself has not."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
@@ -95,7 +94,7 @@ def listens(pid: int) -> bool:
     return caught is None or bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
-def listening(folder: Path, mine: Path, words: list[str]) -> subprocess.Popen[bytes]:
+def listening(folder, mine, words):
     """The command, as soon as it listens to signals; it writes into ``mine``."""
     mine.mkdir()
     args = [word.replace("OUT", str(mine / "out")) for word in words]
@@ -112,7 +111,7 @@ def listening(folder: Path, mine: Path, words: list[str]) -> subprocess.Popen[by
     return process
 
 
-def run_time(folder: Path, words: list[str]) -> float:
+def run_time(folder, words):
     """Seconds the command takes from when it listens."""
     process = listening(folder, folder / f"{random.getrandbits(60):x}", words)
     begin = time.monotonic()
@@ -120,7 +119,7 @@ def run_time(folder: Path, words: list[str]) -> float:
     return time.monotonic() - begin
 
 
-def signalled(folder: Path, words: list[str], number: int, delay_s: float) -> Run:
+def signalled(folder, words, number, delay_s):
     """The command, which gets the signal so long after it has begun to listen."""
     mine = folder / f"{random.getrandbits(60):x}"
     process = listening(folder, mine, words)
@@ -132,7 +131,7 @@ def signalled(folder: Path, words: list[str], number: int, delay_s: float) -> Ru
     return Run(code, texts.pop("err"), texts, was_alive)
 
 
-def wrong(folder: Path, name: str, number: int, run: Run) -> Iterator[str]:
+def wrong(folder, name, number, run):
     """What the command did that it must not."""
     if "Traceback" in run.err or "Exception ignored" in run.err:
         yield "a traceback"
@@ -150,7 +149,7 @@ def wrong(folder: Path, name: str, number: int, run: Run) -> Iterator[str]:
             yield f"a part of {file}"
 
 
-def is_whole(folder: Path, name: str, text: str) -> bool:
+def is_whole(folder, name, text):
     if name not in ("place", "place by CP-SAT", "replace"):
         return text.rstrip().endswith(("}", "]", "</svg>", "</html>"))
     plan = json.loads(text)
@@ -164,13 +163,13 @@ def is_whole(folder: Path, name: str, text: str) -> bool:
     return plan["world_size"] > 0
 
 
-def assert_signals_are_answered(folder: Path, count: int, seed: int) -> None:
+def assert_signals_are_answered(folder, count, seed):
     rng = random.Random(seed)
     names = [*islice(cycle(rng.sample([*COMMANDS], len(COMMANDS))), count)]
     known = sorted({*names})
     numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGINT, signal.SIGKILL]
 
-    def one(case: tuple[str, int, float]) -> list[str]:
+    def one(case):
         name, number, delay_s = case
         run = signalled(folder, COMMANDS[name], number, delay_s)
         found = wrong(folder, name, number, run)
@@ -189,7 +188,7 @@ def assert_signals_are_answered(folder: Path, count: int, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 @pytest.mark.parametrize(("count", "seed"), [(5, 11), (2 * len(COMMANDS), 12)])
-def test_any_command_at_any_moment(folder: Path, count: int, seed: int) -> None:
+def test_any_command_at_any_moment(folder, count, seed):
     """Whatever is interrupted: a whole file or none, a message, and 130 or 143."""
     assert_signals_are_answered(folder, count, seed)
 
@@ -230,7 +229,7 @@ work = threading.Thread(target=placer.place, args=(machine, job),
 @pytest.mark.parametrize(
     ("call", "delay_s"), [(FULL, 0.05), (FULL, 1.4), (IN_A_THREAD, 0.7)]
 )
-def test_a_callers_own_handler(folder: Path, call: str, delay_s: float) -> None:
+def test_a_callers_own_handler(folder, call, delay_s):
     """In the library KeyboardInterrupt reaches the caller, whose handler stays."""
     script = LIBRARY.format(root=str(ROOT), machine=MACHINE, delay_s=delay_s, call=call)
     run = subprocess.run(

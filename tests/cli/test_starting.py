@@ -1,7 +1,5 @@
 """Ctrl-C before the program has loaded what listens for it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -20,14 +18,12 @@ print("went on")
 """
 
 
-def interrupted(
-    words: list[str], argv: list[str], handler: str = "default_int_handler"
-) -> str:
+def interrupted(words, argv, handler="default_int_handler"):
     """The program of a process that was started with these words."""
     return INTERRUPTED.format(words=words, argv=argv, handler=handler)
 
 
-def python(*args: str) -> subprocess.CompletedProcess[str]:
+def python(*args):
     command = [sys.executable, *args]
     return subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False
@@ -41,7 +37,7 @@ def python(*args: str) -> subprocess.CompletedProcess[str]:
         (["python3", "/usr/bin/placer", "place"], ["/usr/bin/placer", "place"]),
     ],
 )
-def test_the_program_ends_quietly(words: list[str], argv: list[str]) -> None:
+def test_the_program_ends_quietly(words, argv):
     """Its first import takes Ctrl-C: the exit code of shells, and one line."""
     found = python("-c", interrupted(words, argv))
     assert found.returncode == 130
@@ -50,7 +46,7 @@ def test_the_program_ends_quietly(words: list[str], argv: list[str]) -> None:
 
 
 @pytest.mark.parametrize("module", ["pytest", "placerish"])
-def test_a_library_leaves_signals_alone(module: str) -> None:
+def test_a_library_leaves_signals_alone(module):
     """Another program that imports placer gets its own KeyboardInterrupt."""
     words = ["python3", "-m", module, "placer"]
     found = python("-c", interrupted(words, ["-m", "placer"]))
@@ -58,7 +54,7 @@ def test_a_library_leaves_signals_alone(module: str) -> None:
 
 
 @pytest.mark.parametrize("start", [["-m", "placer"], ["cli.py"]])
-def test_nothing_of_the_package_loads_before(start: list[str]) -> None:
+def test_nothing_of_the_package_loads_before(start):
     """The module that listens comes before every other import of the package."""
     lines = python("-X", "importtime", *start, "--version").stderr.splitlines()
     loaded = [line.rpartition("|")[2].strip() for line in lines]
@@ -67,7 +63,7 @@ def test_nothing_of_the_package_loads_before(start: list[str]) -> None:
     assert loaded.index("typing") > loaded.index("placer.starting")
 
 
-def test_who_ignores_ctrl_c_goes_on() -> None:
+def test_who_ignores_ctrl_c_goes_on():
     """As nohup does, a shell may start it so."""
     code = interrupted(["python3", "-m", "placer"], ["-m"], "SIG_IGN")
     assert python("-c", code).stdout == "went on\n"

@@ -10,7 +10,6 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
-from click.testing import Result
 
 from tests.cli.small_job import HEAD
 from tests.commands import refusal, run
@@ -30,14 +29,12 @@ compute: {micro_batch_time: 20ms}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def sweep(
-    job: str, *args: object, machine: str = MACHINE, code: int | None = 0
-) -> Result:
+def sweep(job, *args, machine=MACHINE, code=0):
     given = ("-t", machine, "-j", job, "--workers", "1")
     return run("sweep", *given, *args, code=code)
 
 
-def test_json(job: str) -> None:
+def test_json(job):
     """The documented keys, a row a point, in the order of the options."""
     found = sweep(job, "--dp", "1,2", "--nic-rate", "25GB/s,50GB/s", "--format", "json")
     (key, rows), *rest = json.loads(found.stdout).items()
@@ -55,7 +52,7 @@ def test_json(job: str) -> None:
     assert "global batch" in found.stderr
 
 
-def test_csv_and_json_agree(job: str) -> None:
+def test_csv_and_json_agree(job):
     """CSV holds the same values; a row without a placement has its error."""
     words = ("--dp", "2,64", "--format")
     rows = json.loads(sweep(job, *words, "json").stdout)["rows"]
@@ -67,7 +64,7 @@ def test_csv_and_json_agree(job: str) -> None:
     assert "error" in rows[1]
 
 
-def test_text(job: str) -> None:
+def test_text(job):
     """One line a point under a head, then what is wrong with the others.
 
     What is swept is a column once, the world size too.
@@ -100,22 +97,20 @@ def test_text(job: str) -> None:
         (["--dp", "2", "--plot", "no/a.svg"], 4, "there is no folder"),
     ],
 )
-def test_bad_options(job: str, args: list[str], code: int, what: str) -> None:
+def test_bad_options(job, args, code, what):
     """An option that cannot be used ends with 2 or 4 before anything is placed."""
     given = ("-t", MACHINE, "-j", job, "--workers", "1")
     assert what in refusal("sweep", *given, *args, code=code)
 
 
-def test_no_placement_at_all(job: str) -> None:
+def test_no_placement_at_all(job):
     """Without any placement the rows say why, and the exit code is 3, or 2."""
     found = sweep(job, "--dp", "64,65", "--format", "json", code=3)
     assert all("error" in row for row in json.loads(found.stdout)["rows"])
     sweep(job, "--pp", "16", code=2)
 
 
-def test_unwritable_plot_keeps_the_rows(
-    job: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unwritable_plot_keeps_the_rows(job, monkeypatch):
     """A figure that cannot be written in the end ends with 4, after the rows."""
     monkeypatch.setattr("placer.cli.sweep.check_target", lambda _path: None)
     plot = ("--plot", "no/a.svg")
@@ -132,7 +127,7 @@ def test_unwritable_plot_keeps_the_rows(
         (["--dp", "64,65"], 1),
     ],
 )
-def test_plot(job: str, tmp_path: Path, args: list[str], lines: int) -> None:
+def test_plot(job, tmp_path, args, lines):
     """The figure has a title, a point a row in both panels, a legend if needed."""
     path = tmp_path / "figure.svg"
     found = sweep(job, *args, "--plot", path, "--format", "json", code=None)
@@ -156,7 +151,7 @@ def test_plot(job: str, tmp_path: Path, args: list[str], lines: int) -> None:
     assert len(legend) == (lines if lines > 1 else 0)
 
 
-def test_a_model_alone_has_the_gpus_of_the_hosts(tmp_path: Path) -> None:
+def test_a_model_alone_has_the_gpus_of_the_hosts(tmp_path):
     """Not those of all hosts of the machine."""
     config = {"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024}
     config |= {"num_attention_heads": 8, "num_hidden_layers": 4, "vocab_size": 32000}
@@ -198,7 +193,7 @@ main()
 """
 
 
-def test_interrupt_keeps_the_rows(job: str) -> None:
+def test_interrupt_keeps_the_rows(job):
     """Ctrl-C prints the rows done so far and ends with 130."""
     args = ["sweep", "-q", "-t", MACHINE, "-j", job, "--dp", "2,4,8"]
     args += ["--workers", "1", "--format", "json"]

@@ -1,7 +1,5 @@
 """``placer topology``: list, show and validate."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

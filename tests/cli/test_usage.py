@@ -1,7 +1,5 @@
 """Errors of a first run: one shape, and all that is wrong at once."""
 
-from pathlib import Path
-
 import pytest
 
 import placer
@@ -22,7 +20,7 @@ from tests.commands import refusal
     ],
     ids=" ".join,
 )
-def test_usage_errors_are_as_others(words: tuple[str, ...], command: str) -> None:
+def test_usage_errors_are_as_others(words, command):
     """They begin with ``error:`` and end with a hint that can be typed."""
     first, last = refusal(*words).splitlines()
     assert first.startswith("error: ")
@@ -30,7 +28,7 @@ def test_usage_errors_are_as_others(words: tuple[str, ...], command: str) -> Non
 
 
 @pytest.mark.usefixtures("folder")
-def test_both_inputs_are_asked_for() -> None:
+def test_both_inputs_are_asked_for():
     """Where machine and job are missing, one error names both."""
     assert "'-t' / '--topology' and '-j' / '--job'" in refusal("place")
     assert "--job" not in refusal("place", "-j", "quickstart")
@@ -44,9 +42,7 @@ def test_both_inputs_are_asked_for() -> None:
     ],
     ids=" ".join,
 )
-def test_faults_of_machine_and_job_are_told_together(
-    tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_faults_of_machine_and_job_are_told_together(tmp_path, words):
     """A bad machine does not hide what is wrong with the job."""
     machine, job = tmp_path / "machine.yaml", tmp_path / "job.yaml"
     machine.write_text("format: placer/topology\nversion: 1\nname: m\nbogus: 1\n")
@@ -61,7 +57,7 @@ def test_faults_of_machine_and_job_are_told_together(
     assert gone.count("cannot be read") == 2
 
 
-def test_what_the_machine_may_say_is_not_asked_for(tmp_path: Path) -> None:
+def test_what_the_machine_may_say_is_not_asked_for(tmp_path):
     """Beside a bad machine nothing is said of GPUs that the job leaves open."""
     machine, script = tmp_path / "machine.yaml", tmp_path / "run.sh"
     machine.write_text("format: placer/topology\nversion: 1\nname: m\n")
@@ -74,7 +70,7 @@ def test_what_the_machine_may_say_is_not_asked_for(tmp_path: Path) -> None:
     assert "run.sh" not in told
 
 
-def test_faults_of_several_jobs_are_told_together(tmp_path: Path) -> None:
+def test_faults_of_several_jobs_are_told_together(tmp_path):
     """One bad job does not hide another, whether the machine is good or not."""
     paths = [tmp_path / name for name in ("one.yaml", "two.yaml")]
     for path in paths:
@@ -86,14 +82,14 @@ def test_faults_of_several_jobs_are_told_together(tmp_path: Path) -> None:
             assert f'{path}:4:1: unknown key "bogus"' in told
 
 
-def test_a_library_call_tells_machine_and_job_together() -> None:
+def test_a_library_call_tells_machine_and_job_together():
     """So does a call from Python."""
     with pytest.raises(placer.InputError) as error:
         placer.place("gone.yaml", "megatron:gone.sh")
     assert [p.source for p in error.value.problems] == ["gone.yaml", "gone.sh"]
 
 
-def test_bad_values_of_options_are_told_together() -> None:
+def test_bad_values_of_options_are_told_together():
     """Each option with a bad value has a line, in the order typed, and one hint."""
     words = ("place", "--gap", "x", "--pin", "y", "--gpus", "0", "--effort", "z")
     *told, hint = refusal(*words).splitlines()
@@ -102,7 +98,7 @@ def test_bad_values_of_options_are_told_together() -> None:
     assert hint == "  hint: placer place --help"
 
 
-def test_a_range_is_told_in_words() -> None:
+def test_a_range_is_told_in_words():
     """A number that is too small or too large is told what it may be."""
     found = refusal("place", "--gpus", "0", "--workers", "5000")
     assert "expected 1 or more, got 0" in found

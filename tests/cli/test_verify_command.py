@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def plan_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def plan_file(tmp_path, monkeypatch):
     for name in (*RANK_VARIABLES, "CUDA_VISIBLE_DEVICES", "SLURMD_NODENAME"):
         monkeypatch.delenv(name, raising=False)
     path = tmp_path / "plan.json"
@@ -25,12 +25,12 @@ def plan_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def run(*arguments: str, text: str = "", **env: str) -> tuple[int, str, str]:
+def run(*arguments, text="", **env):
     done = commands.run("verify", *arguments, code=None, input=text, env=env)
     return done.exit_code, done.stdout, done.stderr
 
 
-def test_collected_from_the_report_of_every_process(plan_file: str) -> None:
+def test_collected_from_the_report_of_every_process(plan_file):
     """What processes print, put together in any order, is the whole job."""
     lines = []
     for rank, (host, gpu) in enumerate(CONTIGUOUS):
@@ -54,7 +54,7 @@ def test_collected_from_the_report_of_every_process(plan_file: str) -> None:
     assert run("-", "--collected", "-")[0] == 2  # one pipe is not both
 
 
-def test_wrong_job(plan_file: str, tmp_path: Path) -> None:
+def test_wrong_job(plan_file, tmp_path):
     """A job in another order ends with 1 and names ranks and habit, in JSON too."""
     order = ["n4", "n3", "n2", "n1"]
     reports = tmp_path / "reports.txt"
@@ -80,7 +80,7 @@ def test_wrong_job(plan_file: str, tmp_path: Path) -> None:
     assert "explained by one of:\n  hosts are numbered by their names sorted" in out
 
 
-def test_one_process(plan_file: str) -> None:
+def test_one_process(plan_file):
     """Inside the job a process checks itself."""
     env = {"RANK": "2", "WORLD_SIZE": "8", "LOCAL_RANK": "0"}
     right = run(plan_file, **env, PLACER_HOST="n1")
@@ -102,16 +102,14 @@ def test_one_process(plan_file: str) -> None:
         (["--report", "--collected", "-"], {}, "not both"),
     ],
 )
-def test_errors(
-    plan_file: str, arguments: list[str], env: dict[str, str], message: str
-) -> None:
+def test_errors(plan_file, arguments, env, message):
     """What cannot be compared ends with 2 and says why."""
     code, out, err = run(plan_file, *arguments, **env)
     assert (code, out) == (2, "")
     assert message in err
 
 
-def test_report_is_light() -> None:
+def test_report_is_light():
     """Thousands of processes report at once: no array, YAML or solver library loads."""
     script = (
         "import sys, contextlib\n"

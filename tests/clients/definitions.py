@@ -4,21 +4,15 @@ JSON schemas let keys pass that they do not name, and a server drops those in si
 ``replicatedJobz`` would make a JobSet of no jobs. So the keys are walked as well.
 """
 
-from __future__ import annotations
-
 import copy
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from tests.clients.needs import module
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # What the definition of a ComputeDomain says of its spec: NVIDIA DRA driver for GPUs
 # 5a0112cb, crds/resource.nvidia.com_computedomains.yaml, v1beta1.
@@ -42,7 +36,7 @@ SERVED = {
 }
 
 
-def require_valid(manifest: Any) -> None:
+def require_valid(manifest):
     """Nothing, when an API server takes the object and keeps all of its fields."""
     kind = manifest["kind"]
     if kind in SERVED:
@@ -68,7 +62,7 @@ def require_valid(manifest: Any) -> None:
         require_valid({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
 
-def schema_of(kind: str) -> Any:
+def schema_of(kind):
     """The schema of a kind, of the definitions among the captured files."""
     folder = os.environ.get("PLACER_SAMPLES")
     if not folder:
@@ -78,7 +72,7 @@ def schema_of(kind: str) -> Any:
 
 
 @cache
-def served_schema(path: Path, version: str) -> Any:
+def served_schema(path, version):
     """The schema of a served version in a CustomResourceDefinition."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     definition = yaml.load(path.read_text(), Loader=loader)
@@ -90,7 +84,7 @@ def served_schema(path: Path, version: str) -> Any:
     return schema
 
 
-def unknown_keys(schema: Any, value: Any, at: str = "") -> Iterator[str]:
+def unknown_keys(schema, value, at=""):
     """Paths of the keys that the schema does not name.
 
     The inside of the outermost ``metadata`` is the server's own and left out, as is

@@ -5,18 +5,12 @@ host's name: in a UTS namespace of its own, which root may make, and other users
 a user namespace.
 """
 
-from __future__ import annotations
-
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.clients.needs import program
 from tests.clients.processes import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WAYS = (["--uts"], ["--map-current-user", "--keep-caps", "--uts"])
 # ssh, as the launchers call it: flags without values, the host, a shell's command.
@@ -35,7 +29,7 @@ exec {unshare} sh -c 'hostname "$1" && shift && exec sh -c "$*"' sh "$host" "$@"
 
 
 @cache
-def way() -> tuple[str, ...]:
+def way():
     """The ``unshare`` command that gives a program a host name; empty when none may."""
     unshare = program("unshare", "util-linux")
     for options in WAYS:
@@ -46,7 +40,7 @@ def way() -> tuple[str, ...]:
     return ()
 
 
-def ssh_stand_in(folder: Path) -> Path:
+def ssh_stand_in(folder):
     """The stand-in for ssh, written into the folder.
 
     Where the kernel forbids host names the test is skipped, in continuous integration

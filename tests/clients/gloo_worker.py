@@ -20,7 +20,7 @@ from placer.launch.process import report_line
 from placer.placement.plan_file import read_plan
 
 
-def main() -> None:
+def main():
     sizes = json.loads(sys.argv[1])
     arguments = torch_arguments(read_plan(sys.argv[2])) if len(sys.argv) > 2 else {}
     dist.init_process_group("gloo", **arguments)

@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from importlib import import_module
-from typing import Any
 
 import jax
 import numpy as np
@@ -19,11 +18,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from placer.launch import jax_arguments, jax_mesh, this_process
 from placer.launch.process import report_line
-from placer.placement.plan import Plan
 from placer.placement.plan_file import read_plan
 
 
-def plan_mesh(plan: Plan, loader: Any) -> Any:
+def plan_mesh(plan, loader):
     """The mesh of the emitted loader, which must be that of the library."""
     mesh, other = loader.mesh(), jax_mesh(plan)
     assert mesh.axis_names == other.axis_names
@@ -31,7 +29,7 @@ def plan_mesh(plan: Plan, loader: Any) -> Any:
     return mesh
 
 
-def numbers() -> dict[Any, int]:
+def numbers():
     """Device -> 100 times its process, plus its place there; not told by the plan."""
     found = {}
     for process in range(jax.process_count()):
@@ -41,14 +39,14 @@ def numbers() -> dict[Any, int]:
     return found
 
 
-def spread(mesh: Any, values: list[int]) -> jax.Array:
+def spread(mesh, values):
     """The values over the mesh, one on every device."""
     sharding = NamedSharding(mesh, PartitionSpec(*mesh.axis_names))
     grid = np.array(values, dtype=np.int32).reshape(mesh.devices.shape)
     return jax.make_array_from_callback(grid.shape, sharding, lambda at: grid[at])
 
 
-def gathered(mesh: Any, axis: str, array: jax.Array) -> dict[Any, list[int]]:
+def gathered(mesh, axis, array):
     """Device of this process -> the values of its group along an axis, in order."""
     spec = PartitionSpec(*mesh.axis_names)
     gather = jax.shard_map(
@@ -61,7 +59,7 @@ def gathered(mesh: Any, axis: str, array: jax.Array) -> dict[Any, list[int]]:
     return {shard.device: shard.data.ravel().tolist() for shard in shards}
 
 
-def main() -> None:
+def main():
     path, folder, *given = sys.argv[1:]
     plan = read_plan(path)
     sys.path.insert(0, folder)

@@ -23,7 +23,7 @@ import time
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tests.clients import processes as local
 
@@ -44,7 +44,7 @@ class Row(NamedTuple):
     is_last: bool
 
 
-def hosts_by_rank(rows: list[Row]) -> list[str]:
+def hosts_by_rank(rows):
     """The hosts of a round, all of whose agents know it alike."""
     by_rank = {int(row.rank): row.host for row in rows}
     assert sorted(by_rank) == [*range(len(rows))], rows
@@ -56,7 +56,7 @@ def hosts_by_rank(rows: list[Row]) -> list[str]:
 class LightAgents:
     """Agents by host on this machine, and a store that none of them keeps."""
 
-    def __init__(self, folder: Path, nodes: str, more: str = "") -> None:
+    def __init__(self, folder, nodes, more=""):
         self.folder, self.nodes, self.conf = folder, nodes, CONF + more
         self.endpoint = f"127.0.0.1:{local.free_port()}"
         for name in ("again", "closed"):
@@ -71,16 +71,16 @@ class LightAgents:
             text=True,
             start_new_session=True,
         )
-        self.running: dict[str, int] = {}
+        self.running = {}
         self.store = self._start("-")
 
-    def start(self, *names: str, conf: str = "") -> None:
+    def start(self, *names, conf=""):
         """One agent for each name, ``HOST[:DOMAIN[:GPUS]]``."""
         for name in names:
             host = name.partition(":")[0]
             self.running[host] = self._start(name, conf)
 
-    def _start(self, name: str, conf: str = "") -> int:
+    def _start(self, name, conf=""):
         stdin, stdout = self._parent.stdin, self._parent.stdout
         assert stdin
         assert stdout
@@ -88,28 +88,28 @@ class LightAgents:
         print(*words, file=stdin, flush=True)
         return int(stdout.readline())
 
-    def kill(self, *hosts: str) -> None:
+    def kill(self, *hosts):
         """These agents are gone at once."""
         for host in hosts:
             os.kill(self.running.pop(host), signal.SIGKILL)
 
-    def meet_again(self) -> None:
+    def meet_again(self):
         """All agents' workers have failed, as they do when a peer is gone."""
         with (self.folder / "again").open("a") as file:
             file.write("x")
 
-    def lose_store(self) -> None:
+    def lose_store(self):
         """The store is gone at once."""
         os.kill(self.store, signal.SIGKILL)
 
-    def have_ended(self, seconds: float) -> None:
+    def have_ended(self, seconds):
         """Wait until no agent runs any more."""
         end = time.monotonic() + seconds
         while any(Path(f"/proc/{pid}").exists() for pid in self.running.values()):
             assert time.monotonic() < end, self.said()[-3000:]
             time.sleep(0.1)
 
-    def met(self, size: int, seconds: float, after: int = -1) -> list[str]:
+    def met(self, size, seconds, after=-1):
         """Hosts by rank, once ``size`` agents that run are in a round after that one.
 
         No two of them have one rank, and all know the same master.
@@ -125,13 +125,13 @@ class LightAgents:
         said = self.said()[-3000:]
         raise AssertionError(f"they did not meet: {self.rounds()}\n{said}")
 
-    def round(self) -> int:
+    def round(self):
         """The latest round that an agent has started in."""
         return max(self.rounds(), default=-1)
 
-    def rounds(self) -> dict[int, list[Row]]:
+    def rounds(self):
         """What agents know of each round that they started in."""
-        found: dict[int, list[Row]] = {}
+        found = {}
         for path in self.folder.glob("met.*"):
             lines = [line for line in path.read_text().split("\n")[:-1] if line]
             for k, line in enumerate(lines, 1):
@@ -140,30 +140,30 @@ class LightAgents:
                 found.setdefault(int(number), []).append(row)
         return found
 
-    def has_closed(self, *hosts: str) -> None:
+    def has_closed(self, *hosts):
         """Wait until torch's rendezvous is over for these, and not yet placer's."""
         end = time.monotonic() + 60
         while not {*hosts} <= {*(self.folder / "closed").read_text().split()}:
             assert time.monotonic() < end, self.said()[-3000:]
             time.sleep(0.05)
 
-    def said(self) -> str:
+    def said(self):
         """What all agents have logged."""
         return (self.folder / "log").read_text()
 
-    def cpu_s(self, host: str) -> float:
+    def cpu_s(self, host):
         """Seconds that an agent has worked."""
         stat = Path(f"/proc/{self.running[host]}/stat").read_text().rsplit(")", 1)[1]
         return sum(map(int, stat.split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
-    def stop(self) -> None:
+    def stop(self):
         with suppress(OSError):
             os.killpg(self._parent.pid, signal.SIGKILL)
         self._parent.communicate()
         self._log.close()
 
 
-def agent(name: str, folder: Path, endpoint: str, nodes: str, conf: str) -> None:
+def agent(name, folder, endpoint, nodes, conf):
     """Meet the others until somebody kills this process."""
     from torch.distributed.elastic.rendezvous import (
         RendezvousParameters,
@@ -183,9 +183,9 @@ def agent(name: str, folder: Path, endpoint: str, nodes: str, conf: str) -> None
     told |= {"host": host, "gpu": "NVIDIA GB200", "nvlink_domain": domain or None}
     placed_again = rendezvous.placed_again
 
-    def placed_late(probes: Any, last: Any, command: Any, limit: Any, tell: Any) -> Any:
+    def placed_late(probes, last, command, limit, tell):
         time.sleep(order_s)
-        said: list[str] = []
+        said = []
         found = placed_again(probes, last, command, limit, said.append)
         for text in said:
             tell(text)
@@ -196,7 +196,7 @@ def agent(name: str, folder: Path, endpoint: str, nodes: str, conf: str) -> None
 
     class Clock(datetime):
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
+        def now(cls, tz=None):
             return datetime.now(tz) + timedelta(seconds=clock_s)
 
     dynamic_rendezvous.datetime = Clock
@@ -217,7 +217,7 @@ def agent(name: str, folder: Path, endpoint: str, nodes: str, conf: str) -> None
     meet = handler._inner.next_rendezvous
     closed = 0.0
 
-    def met() -> Any:
+    def met():
         nonlocal closed
         info = meet()
         closed = time.time()
@@ -242,7 +242,7 @@ def agent(name: str, folder: Path, endpoint: str, nodes: str, conf: str) -> None
             time.sleep(0.1)
 
 
-def keep_store(endpoint: str) -> None:
+def keep_store(endpoint):
     """Keep the store of all agents."""
     from torch.distributed import TCPStore
 
@@ -251,7 +251,7 @@ def keep_store(endpoint: str) -> None:
     signal.pause()
 
 
-def main() -> None:
+def main():
     from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 
     from placer.injob.again import _load

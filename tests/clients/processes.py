@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from placer.placement.plan import Plan
 from placer.placement.plan_file import write_plan
-from tests.emit.readback import Seat, plan_of
+from tests.emit.readback import plan_of
 from tests.injob.stand_ins import UUID, program, smi_xml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +49,7 @@ class Done:
     error: str
 
 
-def free_port() -> int:
+def free_port():
     """A port nobody listens on, outside the range the kernel gives to clients."""
     while True:
         port = random.SystemRandom().randrange(10_000, 32_000)
@@ -59,7 +58,7 @@ def free_port() -> int:
             return port
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(**more):
     """What a process needs to run here, and nothing that a launcher may have set.
 
     Python finds what it finds in the test itself: packages may be there by PYTHONPATH.
@@ -77,9 +76,7 @@ def environment(**more: str) -> dict[str, str]:
     }
 
 
-def tell_domains(
-    folder: Path, domains: int, variable: str = "PLACER_HOST", gpus: int = 2
-) -> None:
+def tell_domains(folder, domains, variable="PLACER_HOST", gpus=2):
     """Put an nvidia-smi into a folder: nK is in NVLink domain K mod ``domains``."""
     for k in range(domains):
         text = smi_xml(*["1"] * gpus, uuid=UUID.format(k + 1))
@@ -91,16 +88,14 @@ def tell_domains(
     program(folder, "nvidia-smi", case)
 
 
-def in_domains(folder: Path, domains: int, **more: str) -> dict[str, str]:
+def in_domains(folder, domains, **more):
     """Of a process on node PLACER_HOST=nK, in NVLink domain K mod ``domains``."""
     tell_domains(folder, domains)
     found = environment(**more)
     return found | {"PATH": f"{folder}:{found['PATH']}"}
 
 
-def run(
-    command: Sequence[str | Path], environ: Mapping[str, str] | None = None
-) -> Done:
+def run(command, environ=None):
     """The command, run to its end; after a minute it and its children are killed."""
     process = subprocess.Popen(
         list(map(str, command)),
@@ -120,13 +115,13 @@ def run(
     return Done(process.returncode, output, error)
 
 
-def run_all(folder: Path, commands: Sequence[Command]) -> list[Done]:
+def run_all(folder, commands):
     """All commands at once, each with an environment of its own, until all have ended.
 
     None is left behind: what has not ended in time is stopped.
     """
     folder.mkdir(exist_ok=True)
-    running: list[subprocess.Popen[bytes]] = []
+    running = []
     try:
         for k, (command, environ) in enumerate(commands):
             out, err = folder / f"{k}.out", folder / f"{k}.err"
@@ -154,14 +149,14 @@ def run_all(folder: Path, commands: Sequence[Command]) -> list[Done]:
     ]
 
 
-def output(ended: Sequence[Done]) -> str:
+def output(ended):
     """What processes that all ended well have printed."""
     for process in ended:
         assert process.status == 0, process.error
     return "".join(process.output for process in ended)
 
 
-def seats(text: str) -> list[Seat]:
+def seats(text):
     """The map that the probes of a job tell, every rank once."""
     rows = [line.split() for line in text.splitlines() if line.startswith("seat ")]
     by_rank = {int(row[1]): (row[2], int(row[3])) for row in rows}
@@ -169,20 +164,20 @@ def seats(text: str) -> list[Seat]:
     return [by_rank[rank] for rank in range(len(rows))]
 
 
-def reports(text: str) -> list[dict[str, Any]]:
+def reports(text):
     """The report of every process, by rank; lines may run together."""
     found = [json.loads(part) for part in re.findall(r"{[^{}]*}", text)]
     return sorted(found, key=lambda report: report["rank"])
 
 
-def reported_seats(text: str) -> list[Seat]:
+def reported_seats(text):
     """Host and GPU of every rank; ranks are 0, 1, 2 ..."""
     found = reports(text)
     assert [report["rank"] for report in found] == list(range(len(found)))
     return [(report["host"], int(report["gpu"])) for report in found]
 
 
-def verdict(folder: Path, planned: Plan | Sequence[Seat], text: str) -> dict[str, Any]:
+def verdict(folder, planned, text):
     """What ``placer verify --collected`` says of a plan; "habits" holds names only.
 
     The exit code is 0 if and only if it says that all is right.
@@ -192,12 +187,12 @@ def verdict(folder: Path, planned: Plan | Sequence[Seat], text: str) -> dict[str
     (folder / "reports.txt").write_text(text)
     files = (folder / "plan.json", "--collected", folder / "reports.txt")
     done = run([*PLACER, "verify", *files, "--format", "json"])
-    found: dict[str, Any] = json.loads(done.output)
+    found = json.loads(done.output)
     assert done.status == (0 if found["ok"] else 1)
     return found | {"habits": [habit["name"] for habit in found["habits"]]}
 
 
-def _wait(running: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
+def _wait(running, seconds):
     """Until all have ended, or the time is over."""
     end = time.monotonic() + seconds
     for process in running:
@@ -205,7 +200,7 @@ def _wait(running: Sequence[subprocess.Popen[bytes]], seconds: float) -> None:
             process.wait(max(0, end - time.monotonic()))
 
 
-def _stop(running: Sequence[subprocess.Popen[bytes]]) -> None:
+def _stop(running):
     for process in running:
         process.terminate()
     _wait(running, _GRACE_S)

@@ -18,17 +18,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from placer.base.hostlist import expand
 from tests.clients import needs
-
-if TYPE_CHECKING:
-    from tests.emit.readback import Seat
 
 NODES = "n[1-16]"
 GPUS = 4
@@ -113,13 +108,11 @@ class Slurm:
     port: int
 
     @property
-    def probe(self) -> Path:
+    def probe(self):
         """A program for `tasks` to read the output of."""
         return self.folder / "probe"
 
-    def run(
-        self, *command: str | Path, cwd: Path | None = None
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *command, cwd=None):
         """The finished command, whatever its exit code."""
         return subprocess.run(
             [str(word) for word in command],
@@ -131,13 +124,13 @@ class Slurm:
             timeout=120,
         )
 
-    def output(self, *command: str | Path, cwd: Path | None = None) -> str:
+    def output(self, *command, cwd=None):
         """What a command prints that must succeed."""
         done = self.run(*command, cwd=cwd)
         assert done.returncode == 0, f"{command}:\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def allocate(self, script: str, *options: str, cwd: Path | None = None) -> str:
+    def allocate(self, script, *options, cwd=None):
         """What a bash script prints in an allocation, by default of 64 tasks."""
         wanted = options or ("-N16", "-n64")
         return self.output(
@@ -146,7 +139,7 @@ class Slurm:
             cwd=cwd,
         )
 
-    def submit(self, *command: str | Path, cwd: Path) -> str:
+    def submit(self, *command, cwd):
         """What a batch job prints that is submitted and must end well."""
         job = self.output("sbatch", "--parsable", *command, cwd=cwd).strip()
         state, limit = "PENDING", time.monotonic() + 90
@@ -160,30 +153,28 @@ class Slurm:
         return printed
 
 
-def tasks(output: str) -> list[dict[str, str]]:
+def tasks(output):
     """The variables of every task that became the probe, by ``SLURM_PROCID``."""
     lines = [line.split() for line in output.splitlines() if line.startswith("task ")]
     found = [dict(word.split("=", 1) for word in words[1:]) for words in lines]
     return sorted(found, key=lambda task: int(task["SLURM_PROCID"]))
 
 
-def seats_by_rank(output: str) -> list[Seat]:
+def seats_by_rank(output):
     """Node and GPU of every rank, from the variables that scripts and torchrun set."""
     found = {int(task["RANK"]): task for task in tasks(output)}
     assert sorted(found) == list(range(len(tasks(output))))
     return [_seat(found[rank]) for rank in range(len(found))]
 
 
-def _seat(task: dict[str, str]) -> Seat:
+def _seat(task):
     index = int(task["LOCAL_RANK"])
     visible = task["CUDA_VISIBLE_DEVICES"].split(",")
     return task["SLURMD_NODENAME"], int(visible[index]) if any(visible) else index
 
 
 @contextmanager
-def cluster(
-    nodes: str = NODES, topology: str = TOPOLOGY, gpus: int = GPUS
-) -> Iterator[Slurm]:
+def cluster(nodes=NODES, topology=TOPOLOGY, gpus=GPUS):
     """A running cluster, gone with all its processes afterwards.
 
     Parameters
@@ -212,14 +203,14 @@ def cluster(
             started.stop()
 
 
-def version() -> tuple[int, ...]:
+def version():
     """Year and month of the installed Slurm."""
     command = (needs.program("slurmctld", PACKAGES), "-V")
     text = subprocess.run(command, capture_output=True, text=True).stdout
     return tuple(map(int, re.findall("[0-9]+", text)[:2]))
 
 
-def _require_programs() -> None:
+def _require_programs():
     for name in ("munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc"):
         needs.program(name, PACKAGES)
     try:
@@ -231,11 +222,11 @@ def _require_programs() -> None:
 class _Started:
     """The processes and the folder of one cluster."""
 
-    def __init__(self, nodes: str, topology: str, gpus: int) -> None:
+    def __init__(self, nodes, topology, gpus):
         self.nodes, self.gpus = nodes, gpus
         self.names = expand(nodes)
         self.topology = topology
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes = {}
         self.guard, self.port = _free_ports(len(self.names) + 2)
         # Not the test's own folder: a socket's path has at most 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
@@ -247,7 +238,7 @@ class _Started:
             "SLURM_CONF": str(self.folder / "slurm.conf"),
         }
 
-    def start(self) -> Slurm:
+    def start(self):
         self._write_files()
         files = [f"--{k}-file={self.folder}/munge.{k}" for k in _MUNGE_FILES]
         socket_option = f"--socket={self.folder}/munge.socket"
@@ -265,7 +256,7 @@ class _Started:
         )
         return slurm
 
-    def stop(self) -> None:
+    def stop(self):
         """End every process that has this cluster's folder in its environment."""
         limit = time.monotonic() + 10
         while (left := self._left()) and time.monotonic() < limit:
@@ -278,7 +269,7 @@ class _Started:
         self.guard.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _left(self) -> list[int]:
+    def _left(self):
         """Processes of this cluster: daemons, steps, and what those started."""
         mark = f"SLURM_CONF={self.folder}/".encode()
         found = []
@@ -288,7 +279,7 @@ class _Started:
                     found.append(int(path.parent.name))
         return [pid for pid in found if pid != os.getpid()]
 
-    def _write_files(self) -> None:
+    def _write_files(self):
         last = self.port + len(self.names)
         text = _CONF.format(
             folder=self.folder,
@@ -318,7 +309,7 @@ class _Started:
         key.touch(mode=0o600)
         key.write_bytes(os.urandom(128))
 
-    def _spawn(self, *command: str) -> None:
+    def _spawn(self, *command):
         """Start a daemon in the foreground; its log is named after its last word."""
         name = command[-1] if command[0] == "slurmd" else command[0]
         path = shutil.which(command[0], path=self.environ["PATH"])
@@ -333,7 +324,7 @@ class _Started:
                 preexec_fn=_die_with_parent,
             )
 
-    def _until(self, what: str, ready: Callable[[], bool]) -> None:
+    def _until(self, what, ready):
         limit = time.monotonic() + 60
         while not ready():
             dead = [name for name, p in self.processes.items() if p.poll() is not None]
@@ -343,22 +334,22 @@ class _Started:
                 raise StartError(f"{what} did not come up\n" + "\n".join(ends))
             time.sleep(0.05)
 
-    def _log_end(self, name: str) -> str:
+    def _log_end(self, name):
         log = self.folder / f"{name}.log"
         return f"{log.name}: {log.read_text()[-1500:] if log.exists() else 'no log'}"
 
 
-def _die_with_parent() -> None:
+def _die_with_parent():
     """Let the kernel end this process when the test run is killed."""
     _LIBC.prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
-def _listens(port: int) -> bool:
+def _listens(port):
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _free_ports(count: int) -> tuple[socket.socket, int]:
+def _free_ports(count):
     """A guard, and the first of ``count`` free ports that are this cluster's.
 
     Whoever listens at the port before them, the guard, has the block: two test runs
@@ -379,7 +370,7 @@ def _free_ports(count: int) -> tuple[socket.socket, int]:
     raise StartError("no free ports")
 
 
-def _listener(port: int) -> socket.socket | None:
+def _listener(port):
     """A socket that listens there; None where something does already."""
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,11 +1,8 @@
 """Hydra starts every rank on its host, and the script beside it finds the GPU."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,31 +11,27 @@ from tests.clients.fake_hosts import ssh_stand_in
 from tests.clients.needs import program
 from tests.clients.processes import (
     REPORT,
-    Done,
     environment,
     reported_seats,
     reports,
     run,
     verdict,
 )
-from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, Seat, plan_of
+from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of
 from tests.emit.test_patch import started
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # A host with ranks in two places of the machine file has them counted from 0 twice.
 SPLIT = [("a", 0), ("a", 1), ("b", 1), ("b", 0), ("a", 2), ("b", 2)]
 
 
-def mpiexec(folder: Path, machines: Path, ranks: int, *command: str | Path) -> Done:
+def mpiexec(folder, machines, ranks, *command):
     """What Hydra's processes print, started over the stand-in for ssh."""
     launcher = ("-launcher", "ssh", "-launcher-exec", ssh_stand_in(folder))
     hydra = (program("mpiexec.hydra", "mpich"), *launcher, "-iface", "lo")
     return run([*hydra, "-f", machines, "-n", str(ranks), *command], environment())
 
 
-def sorted_machines(seats: list[Seat], folder: Path) -> Path:
+def sorted_machines(seats, folder):
     """A machine file of the plan's hosts in the order of their names."""
     path = folder / "sorted.txt"
     path.write_text("".join(f"{host}:1\n" for host in sorted(h for h, _ in seats)))
@@ -51,7 +44,7 @@ def sorted_machines(seats: list[Seat], folder: Path) -> Path:
     [CONTIGUOUS, INTERLEAVED, FREE, SPLIT],
     ids=["nodes", "in-order", "free", "split"],
 )
-def test_ranks_and_gpus(tmp_path: Path, seats: list[Seat]) -> None:
+def test_ranks_and_gpus(tmp_path, seats):
     """Every process reports the host and the GPU of its rank; verify agrees."""
     folder = emit(plan_of(seats), "hydra", tmp_path / "hydra")
     command = ("bash", folder / "gpu-wrapper.sh", *REPORT)
@@ -62,7 +55,7 @@ def test_ranks_and_gpus(tmp_path: Path, seats: list[Seat]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
-def test_a_patched_script(tmp_path: Path, seats: list[Seat]) -> None:
+def test_a_patched_script(tmp_path, seats):
     """Its own options for hosts are gone; every process has the host of its rank."""
     (tmp_path / "old").write_text("n9\n")
     hydra = program("mpiexec.hydra", "mpich")
@@ -80,7 +73,7 @@ def test_a_patched_script(tmp_path: Path, seats: list[Seat]) -> None:
     assert verdict(tmp_path, seats, done.output)["ok"]
 
 
-def test_local_ranks_do_not_say_the_gpu(tmp_path: Path) -> None:
+def test_local_ranks_do_not_say_the_gpu(tmp_path):
     """Hydra's local rank is 0 where lines are apart; verify says all share a GPU."""
     folder = emit(plan_of(FREE), "hydra", tmp_path / "hydra")
     done = mpiexec(tmp_path, folder / "machines.txt", 8, *REPORT)
@@ -93,7 +86,7 @@ def test_local_ranks_do_not_say_the_gpu(tmp_path: Path) -> None:
     ]
 
 
-def test_sorted_machine_file(tmp_path: Path) -> None:
+def test_sorted_machine_file(tmp_path):
     """The hosts in order of their names: verify names every rank, and the order."""
     machines = sorted_machines(CONTIGUOUS, tmp_path)
     done = mpiexec(tmp_path, machines, 8, *REPORT)
@@ -107,7 +100,7 @@ def test_sorted_machine_file(tmp_path: Path) -> None:
     assert "text-order" in found["habits"]
 
 
-def test_script_stops_elsewhere(tmp_path: Path) -> None:
+def test_script_stops_elsewhere(tmp_path):
     """Under a machine file of another order the script starts nothing there."""
     folder = emit(plan_of(CONTIGUOUS), "hydra", tmp_path / "hydra")
     machines = sorted_machines(CONTIGUOUS, tmp_path)

@@ -1,26 +1,21 @@
 """Fabrics that ibsim simulates, as the real ``ibnetdiscover`` prints them."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from placer.formats.machines.infiniband import Fabric, read_fabric
+from placer.formats.machines.infiniband import read_fabric
 from tests.clients.needs import missing, program
 from tests.clients.processes import Done, run
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, tier_names
 
-Discover = Callable[[str, str], str]
 
-
-def library() -> Path:
+def library():
     """The library that stands for the InfiniBand devices."""
     folders = ["/usr/lib", *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
     for folder in filter(None, folders):
@@ -30,14 +25,14 @@ def library() -> Path:
 
 
 @pytest.fixture
-def discover(tmp_path: Path) -> Iterator[Discover]:
+def discover(tmp_path):
     """What ibnetdiscover prints of a net, seen from one of its adapters."""
     ibsim = program("ibsim", "ibsim-utils")
     tool = program("ibnetdiscover", "infiniband-diags")
     umad = library()
     servers = []
 
-    def answer(net: str, adapter: str) -> str:
+    def answer(net, adapter):
         port = free_port()
         path = tmp_path / "net"
         path.write_text(net)
@@ -65,14 +60,14 @@ def discover(tmp_path: Path) -> Iterator[Discover]:
             server.communicate()
 
 
-def free_port() -> int:
+def free_port():
     """A port that nobody has just now."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
-def first_answer(tool: str, environment: dict[str, str]) -> str:
+def first_answer(tool, environment):
     """The answer of the tool, once the simulator takes connections."""
     done = Done(0, "", "")
     for _ in range(40):
@@ -83,15 +78,15 @@ def first_answer(tool: str, environment: dict[str, str]) -> str:
     return missing(f"ibnetdiscover does not answer: {done.error[:200]}")
 
 
-def fat_tree(pods: int, units: int, hosts: int, rails: int) -> str:
+def fat_tree(pods, units, hosts, rails):
     """A net for ibsim of three levels, rail-optimised.
 
     A unit has a leaf a rail, and each of its hosts an adapter on every leaf. The units
     of a pod share a spine a rail by two links to each leaf, the pods two core switches.
     """
-    links: dict[str, list[tuple[str, int]]] = {}
+    links = {}
 
-    def link(a: str, b: str) -> None:
+    def link(a, b):
         ends = [links.setdefault(name, []) for name in (a, b)]
         for own, other, far in zip(ends, (b, a), ends[::-1], strict=True):
             own.append((other, len(far) + (own is ends[0])))
@@ -115,14 +110,14 @@ def fat_tree(pods: int, units: int, hosts: int, rails: int) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def test_fat_tree(discover: Discover, tmp_path: Path) -> None:
+def test_fat_tree(discover, tmp_path):
     """Two pods of two units of two hosts on four rails come back as they were made."""
     text = discover(fat_tree(2, 2, 2, 4), "h0 mlx5_0")
     machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
     assert tier_names(machine) == ["node", "rails", "spine", "core"]
     assert machine.num_nodes == 8
 
-    def hosts(tier: str) -> list[list[str]]:
+    def hosts(tier):
         return sorted(map(sorted, nodes_of_domains(machine, tier).values()))
 
     assert hosts("rails") == [[f"h{k}", f"h{k + 1}"] for k in range(0, 8, 2)]
@@ -134,13 +129,13 @@ def test_fat_tree(discover: Discover, tmp_path: Path) -> None:
     assert not any("not understood" in note for note in notes)
 
 
-def ends(fabric: Fabric) -> set[tuple[str, int, str, int]]:
+def ends(fabric):
     """Every end of every link: node and port, other node and port."""
     return {(i.node, i.port, i.other, i.other_port) for i in fabric.links.values()}
 
 
 @pytest.mark.slow
-def test_captured_fabric(discover: Discover, tmp_path: Path, samples: Path) -> None:
+def test_captured_fabric(discover, tmp_path, samples):
     """A fabric of 582 adapters, simulated and printed anew, is the same machine."""
     dump = (samples / "topograph" / "ibnetdiscover-dgx-h100.out").read_text()
     text = discover(dump, "H-e09d730300156ff6")

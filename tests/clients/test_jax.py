@@ -2,42 +2,39 @@
 
 import json
 import sys
-from collections.abc import Mapping
 from importlib.util import find_spec
-from pathlib import Path
 from random import Random
 
 import pytest
 
 from placer.emit import emit
-from placer.placement.plan import Plan
 from placer.placement.plan_file import write_plan
 from tests.clients import needs
 from tests.clients import processes as local
-from tests.emit.readback import FREE, Seat, plan_of
+from tests.emit.readback import FREE, plan_of
 
 
 @pytest.fixture(autouse=True)
-def jax() -> None:
+def jax():
     if not find_spec("jax"):
         needs.missing("JAX is not installed (Python package jax)")
 
 
-def command(folder: Path, plan: Plan, sizes: Mapping[str, int]) -> list[str]:
+def command(folder, plan, sizes):
     """The worker, with the plan's files in a folder."""
-    plan.job["parallelism"] = dict(sizes)  # type: ignore[index]
+    plan.job["parallelism"] = dict(sizes)
     write_plan(plan, folder / "by-plan.json")
     files = emit(plan, "jax", folder / "jax")
     worker = local.ROOT / "tests/clients/jax_worker.py"
     return [sys.executable, str(worker), str(folder / "by-plan.json"), str(files)]
 
 
-def cpu(devices: int, **more: str) -> dict[str, str]:
+def cpu(devices, **more):
     flags = f"--xla_force_host_platform_device_count={devices}"
     return local.environment(JAX_PLATFORMS="cpu", XLA_FLAGS=flags, **more)
 
 
-def places(text: str) -> dict[int, list[object]]:
+def places(text):
     """What the processes tell of every rank: device, and its group along every axis."""
     rows = [json.loads(line[7:]) for line in text.splitlines() if line[:7] == "places "]
     found = {int(rank): place for row in rows for rank, place in row.items()}
@@ -45,12 +42,12 @@ def places(text: str) -> dict[int, list[object]]:
     return found
 
 
-def expected(numbers: list[int], sizes: Mapping[str, int]) -> dict[int, list[object]]:
+def expected(numbers, sizes):
     """The same from the devices of all ranks: tp counts fastest, then dp, then pp."""
     stride = {"tp": 1, "cp": sizes["tp"], "dp": sizes["tp"]}
     stride["pp"] = sizes["tp"] * sizes["dp"]
 
-    def group(rank: int, axis: str) -> list[int]:
+    def group(rank, axis):
         size = sizes.get(axis, 1)
         first = rank - rank // stride[axis] % size * stride[axis]
         return [numbers[first + k * stride[axis]] for k in range(size)]
@@ -62,12 +59,12 @@ def expected(numbers: list[int], sizes: Mapping[str, int]) -> dict[int, list[obj
 
 
 @pytest.mark.slow
-def test_64_devices_of_one_process(tmp_path: Path) -> None:
+def test_64_devices_of_one_process(tmp_path):
     """A rehearsal: the k-th device of 64 stands for the GPUs, node after node.
 
     Every mesh position, and every group along an axis, has the plan's devices in order.
     """
-    seats: list[Seat] = [(f"n{k}", gpu) for k in range(8) for gpu in range(8)]
+    seats = [(f"n{k}", gpu) for k in range(8) for gpu in range(8)]
     Random(5).shuffle(seats)
     plan, sizes = plan_of(seats), {"tp": 4, "dp": 8, "pp": 2}
     job = [(command(tmp_path, plan, sizes), cpu(64))]
@@ -77,9 +74,7 @@ def test_64_devices_of_one_process(tmp_path: Path) -> None:
     assert places(text) == expected(numbers, sizes)
 
 
-def distributed(
-    folder: Path, plan: Plan, sizes: Mapping[str, int], ids: Mapping[str, str]
-) -> str:
+def distributed(folder, plan, sizes, ids):
     """What four processes of two devices print that are started by name."""
     argv, port = command(folder, plan, sizes), str(local.free_port())
     job = [
@@ -93,7 +88,7 @@ def distributed(
 
 
 @pytest.mark.slow
-def test_four_processes(tmp_path: Path) -> None:
+def test_four_processes(tmp_path):
     """Processes get the plan's ids, and the mesh has all their devices in its order."""
     plan, sizes = plan_of(FREE), {"tp": 2, "dp": 2, "pp": 2}
     text = distributed(tmp_path, plan, sizes, {})
@@ -104,7 +99,7 @@ def test_four_processes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_process_ids_by_name(tmp_path: Path) -> None:
+def test_process_ids_by_name(tmp_path):
     """verify finds ids that follow the names of hosts, though the mesh can be made."""
     plan, sizes = plan_of(FREE), {"tp": 2, "dp": 2, "pp": 2}
     ids = {"n1": "0", "n2": "1", "n3": "2", "n4": "3"}

@@ -1,10 +1,7 @@
 """From the nodes of a cluster and a script to manifests that an API server takes."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
@@ -15,11 +12,6 @@ from tests.clients.test_kubernetes_manifests import FORMATS, TRAINER
 from tests.commands import run
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 from tests.emit.stubs import pod_templates, trained
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from placer.placement.plan import Plan
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 ARM_TAINT = {"key": "kubernetes.io/arch", "effect": "NoExecute"}
@@ -37,7 +29,7 @@ srun torchrun --nnodes 72 --nproc-per-node 4 --rdzv-backend c10d \\
 """
 
 
-def tray(number: int) -> dict[str, Any]:
+def tray(number):
     """A GB200 tray, as the GPU operator, topograph and a shared NIC plugin have it."""
     rack, name = number // 18, f"r{number // 18}t{number % 18:02}"
     labels = {
@@ -55,9 +47,7 @@ def tray(number: int) -> dict[str, Any]:
     }
 
 
-def test_two_commands_from_the_nodes_to_a_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_commands_from_the_nodes_to_a_job(tmp_path, monkeypatch):
     """72 trays and a script of Slurm: files in, and what the definitions take out."""
     monkeypatch.chdir(tmp_path)
     control = {
@@ -114,7 +104,7 @@ def test_two_commands_from_the_nodes_to_a_job(
     assert "<label" not in request
 
 
-def on_cluster(seats: list[Any], cluster: dict[str, Any], **started: Any) -> Plan:
+def on_cluster(seats, cluster, **started):
     """A plan of a machine whose cluster is known, and of a script."""
     topology = {"tiers": [{"name": "node"}, {"name": "rack"}], "kubernetes": cluster}
     launcher = {"name": "torchrun-static", "source": "a.sh", "line": 1, **started}
@@ -122,7 +112,7 @@ def on_cluster(seats: list[Any], cluster: dict[str, Any], **started: Any) -> Pla
     return replace(plan_of(seats), inputs={"topology": topology, "job": job})
 
 
-def pods_of(plan: Plan, format: str) -> list[Any]:
+def pods_of(plan, format):
     """The specifications of all pods, each valid as one of a Job."""
     *_, last = found = list(yaml.safe_load_all(emit(plan, format)))
     workload = trained(found[-2], last) if format == TRAINER else last
@@ -134,7 +124,7 @@ def pods_of(plan: Plan, format: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("format", [*FORMATS, TRAINER])
-def test_pods_ask_for_what_their_nodes_have(format: str) -> None:
+def test_pods_ask_for_what_their_nodes_have(format):
     """No taint of other nodes is tolerated, and nothing asked for that one lacks."""
     cluster = {
         "gpu": "amd.com/gpu",
@@ -170,7 +160,7 @@ def test_pods_ask_for_what_their_nodes_have(format: str) -> None:
 
 
 @pytest.mark.parametrize("format", [*FORMATS, TRAINER])
-def test_pods_run_the_command_of_the_script(format: str) -> None:
+def test_pods_run_the_command_of_the_script(format):
     """A module, texts that look like numbers, and Python where ranks need a wrapper."""
     started = {
         "command": ["-m", "torchtitan.train", "--x=${X}", "${Y}", "1e3"],
@@ -190,7 +180,7 @@ def test_pods_run_the_command_of_the_script(format: str) -> None:
             assert "tolerations" not in pod
 
 
-def test_without_a_script_marks_stand_for_it() -> None:
+def test_without_a_script_marks_stand_for_it():
     """The comment names what to put in, and what is there already is not named."""
     text = emit(plan_of(CONTIGUOUS), FORMATS[0])
     assert "Put your image for IMAGE and your\n# program for train.py, then:" in text

@@ -15,13 +15,12 @@ from tests.clients.definitions import require_valid, schema_of, unknown_keys
 from tests.clients.needs import module
 from tests.clients.processes import (
     REPORT,
-    Done,
     environment,
     reported_seats,
     run,
     verdict,
 )
-from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
+from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 from tests.emit.stubs import pod_templates, trained
 from tests.emit.tiered import tiered
 from tests.injob.stand_ins import program
@@ -48,7 +47,7 @@ done
 """
 
 
-def objects(seats: list[Seat], format: str) -> tuple[Any, Any]:
+def objects(seats, format):
     """The ConfigMap and the workload of a plan."""
     config_map, workload = yaml.safe_load_all(emit(plan_of(seats), format))
     return config_map, workload
@@ -56,7 +55,7 @@ def objects(seats: list[Seat], format: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
 @pytest.mark.parametrize("format", [*FORMATS, TRAINER])
-def test_a_server_takes_them(format: str, seats: list[Seat]) -> None:
+def test_a_server_takes_them(format, seats):
     """Objects have only fields of their kinds, of the right types, as have the pods."""
     found = list(yaml.safe_load_all(emit(plan_of(seats), format)))
     for one in found:
@@ -65,14 +64,14 @@ def test_a_server_takes_them(format: str, seats: list[Seat]) -> None:
         require_valid(job_of(*trained(*found[1:])["spec"]["replicatedJobs"]))
 
 
-def job_of(replicated: Any) -> Any:
+def job_of(replicated):
     """The Job that a server makes of one of a JobSet."""
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {}}
     return job | {"spec": replicated["template"]["spec"]}
 
 
 @pytest.mark.parametrize("format", [*FORMATS, TRAINER])
-def test_trays_of_a_rack_share_a_compute_domain(format: str) -> None:
+def test_trays_of_a_rack_share_a_compute_domain(format):
     """Every pod claims a channel of it; where NVLink ends in the node there is none."""
     joined = tiered(["a", "a", "b"], gpus=2, scale_up=2)
     found = list(yaml.safe_load_all(emit(joined, format)))
@@ -100,7 +99,7 @@ def test_trays_of_a_rack_share_a_compute_domain(format: str) -> None:
         assert "resourceClaims" not in emit(lone, format)
 
 
-def test_a_misspelt_field_of_a_jobset_is_refused() -> None:
+def test_a_misspelt_field_of_a_jobset_is_refused():
     """Any key in turn, misspelt by a letter, is found; a schema alone finds few.
 
     Keys of labels, selectors and limits are the user's and free.
@@ -123,10 +122,10 @@ def test_a_misspelt_field_of_a_jobset_is_refused() -> None:
     module("jsonschema").validate(jobset, schema)
 
 
-def key_paths(value: Any) -> list[tuple[Any, ...]]:
+def key_paths(value):
     """The way to every key of an object: keys and positions."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    found: list[tuple[Any, ...]] = []
+    found = []
     for key, inside in pairs:
         if isinstance(value, dict):
             found.append((key,))
@@ -135,7 +134,7 @@ def key_paths(value: Any) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_kueue_annotations() -> None:
+def test_kueue_annotations():
     """On a JobSet's pods they are valid, and a Topology of their labels is, too.
 
     The mark where a label has to be put is none that a Topology takes.
@@ -159,7 +158,7 @@ def test_kueue_annotations() -> None:
     require_valid(jobset)
 
 
-def topology(label: str) -> Any:
+def topology(label):
     """Kueue's Topology with a level of this node label."""
     levels = [{"nodeLabel": label}, {"nodeLabel": "kubernetes.io/hostname"}]
     head = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Topology"}
@@ -173,7 +172,7 @@ class Kubelet:
     folder: Path  # the mounted ConfigMap, a ``torchrun`` and ``train.py`` on the PATH
     config_map: Any
 
-    def start(self, pod: Any, node: str, index: int) -> Done:
+    def start(self, pod, node, index):
         """What the container prints on this node, as pod number ``index``."""
         (container,) = pod["spec"]["containers"]
         mount, memory = container["volumeMounts"]
@@ -198,7 +197,7 @@ class Kubelet:
         return run(command, surroundings)
 
 
-def value_of(row: Any, node: str) -> str:
+def value_of(row, node):
     """The value of an environment variable on a node."""
     if "value" in row:
         return str(row["value"])
@@ -206,7 +205,7 @@ def value_of(row: Any, node: str) -> str:
     return node
 
 
-def pods_and_nodes(workload: Any, nodes: list[str]) -> list[tuple[Any, str]]:
+def pods_and_nodes(workload, nodes):
     """Every pod, on its own node or on one of ``nodes`` in their order."""
     templates = list(pod_templates(workload))
     if workload["kind"] == "JobSet" and len(templates) == len(nodes):
@@ -217,7 +216,7 @@ def pods_and_nodes(workload: Any, nodes: list[str]) -> list[tuple[Any, str]]:
 
 @pytest.mark.parametrize("seats", [SWAPPED, FEW], ids=["swapped", "free"])
 @pytest.mark.parametrize("format", [FORMATS[0], TRAINER, *slow(FORMATS[1:])])
-def test_pods_find_their_ranks(tmp_path: Path, format: str, seats: list[Seat]) -> None:
+def test_pods_find_their_ranks(tmp_path, format, seats):
     """Pods on nodes in any order report the plan's rank and GPU; verify agrees."""
     config_map, *rest = yaml.safe_load_all(emit(plan_of(seats), format))
     workload = trained(*rest) if format == TRAINER else rest[0]
@@ -232,7 +231,7 @@ def test_pods_find_their_ranks(tmp_path: Path, format: str, seats: list[Seat]) -
 
 
 @pytest.mark.parametrize("format", FORMATS[:2])
-def test_a_pod_on_another_node_stops(tmp_path: Path, format: str) -> None:
+def test_a_pod_on_another_node_stops(tmp_path, format):
     """On a node that is not in the plan the script starts nothing."""
     config_map, workload = objects(SWAPPED, format)
     pod = next(pod_templates(workload))
@@ -241,11 +240,11 @@ def test_a_pod_on_another_node_stops(tmp_path: Path, format: str) -> None:
     assert "host 'gpu-9' is not in the plan" in done.error
 
 
-def test_ranks_by_pod_index_are_caught(tmp_path: Path) -> None:
+def test_ranks_by_pod_index_are_caught(tmp_path):
     """Node ranks by pod index, on nodes as a scheduler filled them: verify says so."""
     nodes = list(dict.fromkeys(host for host, _ in CONTIGUOUS))
 
-    def run_on(nodes: list[str]) -> str:
+    def run_on(nodes):
         done = [
             run(REPORT, environment(PLACER_HOST=node, JOB_COMPLETION_INDEX=str(index)))
             for index, node in enumerate(nodes)

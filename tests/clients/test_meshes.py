@@ -1,19 +1,13 @@
 """Meshes of real PyTorch and JAX whose groups lie in NVLink domains."""
 
-from __future__ import annotations
-
 import json
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.clients import processes as local
 from tests.clients.needs import module
 from tests.clients.processes import in_domains
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # The members of every group are at their coordinates, as collectives see them too.
 TORCH = """\
@@ -59,19 +53,19 @@ for shard in total.addressable_shards:
 """
 
 
-def meshes(ended: list[local.Done]) -> list[list[int]]:
+def meshes(ended):
     text = local.output(ended)
     lines = [line for line in text.splitlines() if line.startswith("mesh ")]
     return [json.loads(line[5:]) for line in lines]
 
 
 @pytest.mark.slow
-def test_torch(tmp_path: Path) -> None:
+def test_torch(tmp_path):
     """Four nodes of two processes: every process gets one mesh, its groups in order."""
     module("torch")
     (tmp_path / "worker.py").write_text(TORCH)
     port = str(local.free_port())
-    commands: list[local.Command] = [
+    commands = [
         (
             [sys.executable, str(tmp_path / "worker.py"), "[2, 4]", '["dp", "tp"]'],
             in_domains(
@@ -92,13 +86,13 @@ def test_torch(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_jax(tmp_path: Path) -> None:
+def test_jax(tmp_path):
     """Four processes of two devices; the mesh sums along groups of one domain."""
     module("jax")
     (tmp_path / "worker.py").write_text(JAX)
     meet = f"127.0.0.1:{local.free_port()}"
     flags = "--xla_force_host_platform_device_count=2"
-    commands: list[local.Command] = [
+    commands = [
         (
             [sys.executable, str(tmp_path / "worker.py"), str(rank)],
             in_domains(

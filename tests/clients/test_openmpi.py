@@ -23,7 +23,6 @@ from tests.clients.fake_hosts import ssh_stand_in
 from tests.clients.needs import missing
 from tests.clients.processes import (
     REPORT,
-    Done,
     environment,
     reported_seats,
     run,
@@ -33,7 +32,6 @@ from tests.emit.readback import (
     CONTIGUOUS,
     FREE,
     INTERLEAVED,
-    Seat,
     counted,
     plan_of,
     texts,
@@ -54,7 +52,7 @@ class OpenMpi:
     version: int
     mpirun: str
 
-    def agent(self, ssh: Path) -> tuple[str, ...]:
+    def agent(self, ssh):
         """Options that start daemons with the stand-in for ssh, on this machine."""
         if self.version == 5:
             options = "--prtemca plm_ssh_agent {} --prtemca plm_ssh_no_tree_spawn 1"
@@ -65,7 +63,7 @@ class OpenMpi:
             )
         return tuple(options.format(ssh).split())
 
-    def map_by(self, format: str, file: Path, hosts: Path) -> tuple[str, ...]:
+    def map_by(self, format, file, hosts):
         """Options that make ranks follow an emitted file."""
         if format == "openmpi-seq":
             return ("--map-by", "seq", "--hostfile", str(file), "--bind-to", "none")
@@ -73,14 +71,14 @@ class OpenMpi:
             return ("--hostfile", str(hosts), "--map-by", f"rankfile:file={file}")
         return ("--rankfile", str(file))
 
-    def run(self, *arguments: str | Path) -> Done:
+    def run(self, *arguments):
         """``mpirun`` with these arguments."""
         surroundings = environment(**ROOT_TOO, **CORES, **NO_WAIT)
         return run([self.mpirun, *arguments], surroundings)
 
 
 @cache
-def open_mpi(version: int) -> OpenMpi:
+def open_mpi(version):
     """The first installed ``mpirun`` of this version."""
     folders = [str(Path(sys.prefix) / "bin"), *os.get_exec_path(), "/usr/bin"]
     for folder in dict.fromkeys(folders):
@@ -92,18 +90,18 @@ def open_mpi(version: int) -> OpenMpi:
 
 
 @pytest.fixture(params=[4, 5], ids=["v4", "v5"])
-def mpi(request: pytest.FixtureRequest) -> OpenMpi:
+def mpi(request):
     return open_mpi(request.param)
 
 
-def write_hosts(folder: Path, hosts: list[str]) -> Path:
+def write_hosts(folder, hosts):
     """A host file, line k for rank k."""
     path = folder / "hosts.txt"
     path.write_text("".join(f"{host}\n" for host in hosts))
     return path
 
 
-def start(mpi: OpenMpi, folder: Path, *arguments: str | Path) -> str:
+def start(mpi, folder, *arguments):
     """What eight started processes print."""
     done = mpi.run(*mpi.agent(ssh_stand_in(folder)), "-n", "8", *arguments)
     assert done.status == 0, done.error
@@ -113,9 +111,7 @@ def start(mpi: OpenMpi, folder: Path, *arguments: str | Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("seats", [CONTIGUOUS, INTERLEAVED], ids=["nodes", "free"])
 @pytest.mark.parametrize("format", ["openmpi-seq", "openmpi-rankfile"])
-def test_ranks_are_where_the_plan_has_them(
-    mpi: OpenMpi, tmp_path: Path, format: str, seats: list[Seat]
-) -> None:
+def test_ranks_are_where_the_plan_has_them(mpi, tmp_path, format, seats):
     """Every process reports the host and local rank of its rank; verify agrees."""
     file = emit(plan_of(seats), format, tmp_path / "ranks.txt")
     hosts = emit(plan_of(seats), "openmpi-seq", tmp_path / "hosts.txt")
@@ -137,12 +133,12 @@ def test_ranks_are_where_the_plan_has_them(
     ids=["no-mapper", "by-node", "sorted", "swapped"],
 )
 def test_wrong_launches_are_caught(
-    mpi: OpenMpi,
-    tmp_path: Path,
-    seats: list[Seat],
-    options: tuple[str, ...],
-    habit: str | None,
-) -> None:
+    mpi,
+    tmp_path,
+    seats,
+    options,
+    habit,
+):
     """Verify names the wrong ranks and, where a habit did it, the habit."""
     hosts = [host for host, _ in seats]
     if "sorted" in options:
@@ -162,7 +158,7 @@ def test_wrong_launches_are_caught(
 
 
 @pytest.mark.slow
-def test_gpu_wrapper_beside_a_host_list(mpi: OpenMpi, tmp_path: Path) -> None:
+def test_gpu_wrapper_beside_a_host_list(mpi, tmp_path):
     """GPUs in any order need the wrapper; without it, verify says so."""
     file = write_hosts(tmp_path, [host for host, _ in FREE])
     script = emit(plan_of(FREE), "gpu-wrapper", tmp_path / "gpu.sh")
@@ -174,7 +170,7 @@ def test_gpu_wrapper_beside_a_host_list(mpi: OpenMpi, tmp_path: Path) -> None:
     assert without["habits"] == ["gpus-by-local-rank"]
 
 
-def test_gpu_wrapper_stops_elsewhere(mpi: OpenMpi, tmp_path: Path) -> None:
+def test_gpu_wrapper_stops_elsewhere(mpi, tmp_path):
     """A rank on another host than the plan's stops the launch before the program."""
     planned = [host for host, _ in FREE]
     file = write_hosts(tmp_path, sorted(planned))
@@ -189,7 +185,7 @@ def test_gpu_wrapper_stops_elsewhere(mpi: OpenMpi, tmp_path: Path) -> None:
     assert done.output.count("ran") <= at_home < len(planned)
 
 
-def test_env_script(mpi: OpenMpi, tmp_path: Path) -> None:
+def test_env_script(mpi, tmp_path):
     """However mpirun orders hosts, the script gives each process the plan's rank."""
     script = emit(plan_of(FREE), "env", tmp_path / "env.sh")
     hosts = ("--host", "n1:2,n2:2,n3:2,n4:2", "--map-by", "ppr:2:node")
@@ -198,11 +194,11 @@ def test_env_script(mpi: OpenMpi, tmp_path: Path) -> None:
     assert verdict(tmp_path, FREE, output)["ok"]
 
 
-def launcher_map(*arguments: str | Path) -> list[Seat]:
+def launcher_map(*arguments):
     """Host and local rank of every rank in the map of Open MPI 5; nothing starts."""
     done = open_mpi(5).run(*arguments, *MAP_ONLY, "true")
     assert done.status == 0, done.error
-    found: dict[int, Seat] = {}
+    found = {}
     host = ""
     for line in done.output.splitlines():
         if match := re.match(r"Data for node: (\S+)", line):
@@ -212,7 +208,7 @@ def launcher_map(*arguments: str | Path) -> list[Seat]:
     return [found[rank] for rank in range(len(found))]
 
 
-def mapped(seats: list[Seat], format: str, folder: Path) -> list[Seat]:
+def mapped(seats, format, folder):
     """The map that Open MPI 5 makes of a plan's file."""
     file = emit(plan_of(seats), format, folder / "ranks.txt")
     hosts = emit(plan_of(seats), "openmpi-seq", folder / "hosts.txt")
@@ -221,7 +217,7 @@ def mapped(seats: list[Seat], format: str, folder: Path) -> list[Seat]:
 
 
 @pytest.mark.parametrize("format", ["openmpi-seq", "openmpi-rankfile"])
-def test_large_maps(tmp_path: Path, format: str) -> None:
+def test_large_maps(tmp_path, format):
     """4,096 shuffled ranks on 512 hosts of eight GPUs: the launcher's map is the plan.
 
     No host name is needed for it, so it runs wherever Open MPI does.
@@ -233,7 +229,7 @@ def test_large_maps(tmp_path: Path, format: str) -> None:
 
 
 @pytest.mark.parametrize("format", ["openmpi-seq", "openmpi-rankfile"])
-def test_odd_names(tmp_path: Path, format: str) -> None:
+def test_odd_names(tmp_path, format):
     """Names that are emitted come back as they are, or without their domain."""
     names = "1abc 0x10 12-3 10.0.0.9 10.0.0.10 gpu_1 NODE1 host user _n n-1.b_c a.1 no"
     seats = counted([*names.split(), *names.split()])
@@ -242,7 +238,7 @@ def test_odd_names(tmp_path: Path, format: str) -> None:
     assert mapped(seats, format, tmp_path) == expected
 
 
-def test_domains_are_dropped(tmp_path: Path) -> None:
+def test_domains_are_dropped(tmp_path):
     """Open MPI runs both of two hosts on one, so a plan that has both is refused."""
     seats = [("n1.a", 0), ("n1.b", 0)]
     file = write_hosts(tmp_path, [host for host, _ in seats])

@@ -1,9 +1,5 @@
 """The JobSet of a page, its pods as processes: they rank themselves by their nodes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 import pytest
 import yaml
 
@@ -13,30 +9,27 @@ from tests.clients.processes import in_domains
 from tests.clients.torch_jobs import need_torchrun
 from tests.doc_blocks import ROOT, fences
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 PAGE = ROOT / "docs/how-to/pods-that-rank-themselves.md"
 
 
 @pytest.fixture
-def jobset() -> Any:
+def jobset():
     (text,) = (one.body for one in fences(PAGE) if one.file == "jobset.yaml")
     return yaml.safe_load(text)
 
 
-def pod_of(jobset: Any) -> Any:
+def pod_of(jobset):
     (workers,) = jobset["spec"]["replicatedJobs"]
     return workers["template"]["spec"]["template"]["spec"]
 
 
-def test_it_is_what_a_server_takes(jobset: Any) -> None:
+def test_it_is_what_a_server_takes(jobset):
     """A JobSet with only fields of its kind, and a Job in it with those of its own."""
     require_valid(jobset)
 
 
 @pytest.mark.slow
-def test_pods_take_ranks_by_nvlink_domain(jobset: Any, tmp_path: Path) -> None:
+def test_pods_take_ranks_by_nvlink_domain(jobset, tmp_path):
     """However the scheduler has spread them, replicas lie in one domain each."""
     need_torchrun()
     pod = pod_of(jobset)
@@ -62,7 +55,7 @@ def test_pods_take_ranks_by_nvlink_domain(jobset: Any, tmp_path: Path) -> None:
         *("--local-addr=127.0.0.1", "--no-python", "bash"),
         *(str(tmp_path / "worker.sh"), *words[program + 1 :]),
     ]
-    commands: list[local.Command] = []
+    commands = []
     for index in range(4):
         labels = tmp_path / f"labels-{index}"
         labels.write_text(f'app="train"\nbatch.kubernetes.io/index="{index}"\n')

@@ -4,13 +4,12 @@ import json
 import subprocess
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
 from placer.emit import emit
 from tests.clients import needs, processes
-from tests.emit.readback import Seat, plan_of
+from tests.emit.readback import plan_of
 
 # Nodes join in another order than the plan's, and one more than it has.
 WORKER = """\
@@ -48,9 +47,9 @@ print(json.dumps(ray.get([actor.where.remote() for actor in actors], timeout=60)
 
 
 @pytest.mark.slow
-def test_actors_find_their_ranks(tmp_path: Path) -> None:
+def test_actors_find_their_ranks(tmp_path):
     """Every actor reports the plan's rank for its node and GPU, and rank 0's host."""
-    seats: list[Seat] = [("n3", 1), ("n1", 0), ("n1", 1), ("n3", 0)]
+    seats = [("n3", 1), ("n1", 0), ("n1", 1), ("n3", 0)]
     if not find_spec("ray"):
         needs.missing("Ray is not installed (Python package ray)")
     folder = emit(plan_of(seats), "ray", tmp_path / "ray")
@@ -112,7 +111,7 @@ except placer.InputError as error:
 
 
 @pytest.mark.slow
-def test_nodes_are_asked(tmp_path: Path) -> None:
+def test_nodes_are_asked(tmp_path):
     """Ray's nodes in an order that keeps NVLink domains together, and bundles in it."""
     if not find_spec("ray"):
         needs.missing("Ray is not installed (Python package ray)")

@@ -4,20 +4,14 @@ Its wheels from 0.5 on need glibc 2.39, so it is no requirement of the tests: th
 where it can be imported (PYTHONPATH may name it), seen with 0.6.0 and 0.7.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import pytest
 
 from placer.placement.copies import Copies, cliques
 from tests.clients import processes as local
 from tests.clients.processes import in_domains
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LAUNCHER = "nvidia_resiliency_ext.fault_tolerance.launcher"
 WORKER = """\
@@ -56,7 +50,7 @@ train()
 
 
 @pytest.fixture(autouse=True)
-def package() -> None:
+def package():
     try:
         found = find_spec(LAUNCHER)
     except ImportError as error:
@@ -67,7 +61,7 @@ def package() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [[], ["--ft-segment=2"]])
-def test_launcher_takes_the_base_order(tmp_path: Path, more: list[str]) -> None:
+def test_launcher_takes_the_base_order(tmp_path, more):
     """CROSS_SLURM_PROCID gives the node rank, whatever Slurm's blocks and tasks say."""
     order = ["n2", "n0", "n3", "n1"]
     script = 'echo "seat $GROUP_RANK $RANK $PLACER_HOST"\n'
@@ -78,7 +72,7 @@ def test_launcher_takes_the_base_order(tmp_path: Path, more: list[str]) -> None:
         *("--rdzv-id=j", "--local-addr=127.0.0.1", *more),
         *("--no-python", "bash", str(tmp_path / "worker.sh")),
     ]
-    commands: list[local.Command] = [
+    commands = [
         (
             argv,
             in_domains(
@@ -103,11 +97,11 @@ def test_launcher_takes_the_base_order(tmp_path: Path, more: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_in_process_restart(tmp_path: Path) -> None:
+def test_in_process_restart(tmp_path):
     """Ranks follow NVLink domains; a spare takes a lost node's ranks, others stay."""
     (tmp_path / "worker.py").write_text(WORKER)
     meet, store = str(local.free_port()), str(local.free_port())
-    commands: list[local.Command] = [
+    commands = [
         (
             [sys.executable, str(tmp_path / "worker.py")],
             in_domains(
@@ -125,7 +119,7 @@ def test_in_process_restart(tmp_path: Path) -> None:
     ]
     ended = local.run_all(tmp_path / "run", commands)
     assert [one.status for one in ended if one.status] == [9, 9], ended
-    found: dict[str, dict[int, str]] = {"0": {}, "1": {}}
+    found = {"0": {}, "1": {}}
     for one in ended:
         for line in one.output.splitlines():
             if line.startswith("seat "):
@@ -140,7 +134,7 @@ def test_in_process_restart(tmp_path: Path) -> None:
     assert after == ["n4" if host == "n2" else host for host in before]
 
 
-def test_cliques_are_the_package_s() -> None:
+def test_cliques_are_the_package_s():
     """Copies lie where its own rule for local checkpoints puts them."""
     from nvidia_resiliency_ext.checkpointing.local.replication import group_utils
 

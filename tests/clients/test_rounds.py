@@ -4,24 +4,17 @@ The agents are light (`tests.clients.light_agents`): torch's real rendezvous and
 and no workers.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.clients.light_agents import LightAgents, hosts_by_rank
 from tests.clients.torch_jobs import need_torchrun
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.slow
 HOSTS = tuple(f"n{k}:u.{k % 4}" for k in range(8))
@@ -30,7 +23,7 @@ LIMIT_S = 90
 
 
 @contextmanager
-def light(folder: Path, nodes: str = "4:8", more: str = "") -> Iterator[LightAgents]:
+def light(folder, nodes="4:8", more=""):
     """Light agents in a folder of their own, stopped in the end."""
     need_torchrun()
     folder.mkdir(exist_ok=True)
@@ -41,20 +34,18 @@ def light(folder: Path, nodes: str = "4:8", more: str = "") -> Iterator[LightAge
         agents.stop()
 
 
-def checked(agents: LightAgents) -> int:
+def checked(agents):
     """Ranks that moved, in all rounds that started; each as `replace` counted them.
 
     Each order starts from that of the round that started before, whoever was killed.
     """
     moved_at_all = 0
-    before: list[str] = []
+    before = []
     for number, rows in sorted(agents.rounds().items()):
         if len(rows) < int(rows[0].size):
             continue  # somebody was killed before it wrote its line
         hosts = hosts_by_rank(rows)
-        order: dict[str, Any] = json.loads(
-            (agents.folder / f"order.{number}").read_text()
-        )
+        order = json.loads((agents.folder / f"order.{number}").read_text())
         assert planned(order["kept"]) == hosts
         if order["last"] is not None and before:
             assert planned(order["last"]) == before
@@ -69,13 +60,13 @@ def checked(agents: LightAgents) -> int:
     return moved_at_all
 
 
-def planned(kept: dict[str, Any]) -> list[str]:
+def planned(kept):
     """Hosts by node rank, of what a round keeps."""
     plan = kept["plan"]
     return [plan["nodes"][node] for node in dict.fromkeys(plan["node_of_rank"])]
 
 
-def killed_at_random(folder: Path, seed: int, rounds: int) -> int:
+def killed_at_random(folder, seed, rounds):
     """So many rounds of kills and joins at random moments; ranks that moved."""
     draw = random.Random(seed)
     with light(folder, more=draw.choice(("", ",order_s=1"))) as agents:
@@ -97,7 +88,7 @@ def killed_at_random(folder: Path, seed: int, rounds: int) -> int:
         return checked(agents)
 
 
-def test_a_hundred_rounds_of_kills(tmp_path: Path) -> None:
+def test_a_hundred_rounds_of_kills(tmp_path):
     """None hangs, none gives two nodes one rank, and ranks move as `replace` says."""
     with ThreadPoolExecutor(5) as pool:
         games = [
@@ -107,7 +98,7 @@ def test_a_hundred_rounds_of_kills(tmp_path: Path) -> None:
         assert sum(game.result() for game in games) > 0
 
 
-def test_sixty_four_agents_agree(tmp_path: Path) -> None:
+def test_sixty_four_agents_agree(tmp_path):
     """They start within three seconds of the rendezvous closing, and work little."""
     with light(tmp_path, "64:64", ",keep_alive_interval=5") as agents:
         agents.start(*(f"n{k}:u.{k % 16}" for k in range(64)))
@@ -119,7 +110,7 @@ def test_sixty_four_agents_agree(tmp_path: Path) -> None:
         assert sum(map(agents.cpu_s, agents.running)) < 20
 
 
-def test_the_first_node_is_lost_while_it_works(tmp_path: Path) -> None:
+def test_the_first_node_is_lost_while_it_works(tmp_path):
     """The others meet again as soon as its heartbeats end, and start without it."""
     with light(tmp_path, more=",order_s=4") as agents:
         agents.start(*HOSTS)
@@ -130,7 +121,7 @@ def test_the_first_node_is_lost_while_it_works(tmp_path: Path) -> None:
         assert "c10d" not in agents.said()
 
 
-def test_a_node_is_lost_before_it_tells_of_itself(tmp_path: Path) -> None:
+def test_a_node_is_lost_before_it_tells_of_itself(tmp_path):
     """The same for any other node, which is lost as soon as it is in the round."""
     with light(tmp_path) as agents:
         agents.start(*HOSTS[:7])
@@ -141,7 +132,7 @@ def test_a_node_is_lost_before_it_tells_of_itself(tmp_path: Path) -> None:
         assert agents.said().count("the nodes meet again") == 1
 
 
-def test_rank_0_is_lost(tmp_path: Path) -> None:
+def test_rank_0_is_lost(tmp_path):
     """The next round's master is its own rank 0; `met` compares the two."""
     with light(tmp_path) as agents:
         agents.start(*HOSTS)
@@ -153,7 +144,7 @@ def test_rank_0_is_lost(tmp_path: Path) -> None:
             assert lost not in agents.met(size, LIMIT_S, after)
 
 
-def test_the_store_is_lost(tmp_path: Path) -> None:
+def test_the_store_is_lost(tmp_path):
     """No agent hangs: each ends with torch's error, in the exchange and after it."""
     with light(tmp_path, more=",order_s=30") as agents:
         agents.start(*HOSTS[:4])
@@ -163,7 +154,7 @@ def test_the_store_is_lost(tmp_path: Path) -> None:
         assert "RendezvousConnectionError" in agents.said()
 
 
-def test_a_node_of_fewer_gpus(tmp_path: Path) -> None:
+def test_a_node_of_fewer_gpus(tmp_path):
     """The order is c10d's where workers differ in number, said once, and all start."""
     with light(tmp_path, "4:4") as agents:
         agents.start(*HOSTS[:3], "n3:u.3:1")
@@ -172,7 +163,7 @@ def test_a_node_of_fewer_gpus(tmp_path: Path) -> None:
         assert agents.said().count(told) == 1
 
 
-def test_clocks_that_differ(tmp_path: Path) -> None:
+def test_clocks_that_differ(tmp_path):
     """Nothing here asks for the time of day: clocks may differ as c10d allows."""
     with light(tmp_path, "8:8") as agents:
         for k, name in enumerate(HOSTS):

@@ -1,7 +1,5 @@
 """Host lists mean to us what they mean to ``scontrol``."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable
@@ -23,13 +21,13 @@ Show = Callable[[str, str], subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")
-def show(tmp_path_factory: pytest.TempPathFactory) -> Show:
+def show(tmp_path_factory):
     """``scontrol show WHAT LIST``, which needs a configuration but no cluster."""
     conf = tmp_path_factory.mktemp("scontrol") / "slurm.conf"
     conf.write_text("ClusterName=none\nSlurmctldHost=localhost\n")
     program = needs.program("scontrol", "slurm-client")
 
-    def run(what: str, text: str) -> subprocess.CompletedProcess[str]:
+    def run(what, text):
         return subprocess.run(
             [program, "show", what, text],
             env={"PATH": os.defpath, "SLURM_CONF": str(conf)},
@@ -41,7 +39,7 @@ def show(tmp_path_factory: pytest.TempPathFactory) -> Show:
     return run
 
 
-def test_expands_1000_random_lists_as_scontrol_does(show: Show) -> None:
+def test_expands_1000_random_lists_as_scontrol_does(show):
     """Brackets, widths, repeats, blanks: the same names in the same order."""
     random = Random(1)
     texts = [random_list(random) for _ in range(1000)]
@@ -53,7 +51,7 @@ def test_expands_1000_random_lists_as_scontrol_does(show: Show) -> None:
         assert [names.split() for names in found] == [expand(text) for text in some]
 
 
-def test_folds_1000_random_lists_as_scontrol_does(show: Show) -> None:
+def test_folds_1000_random_lists_as_scontrol_does(show):
     """Runs, widths, repeats, order: the same text, name by name."""
     random = Random(2)
     lists = [random_names(random) for _ in range(1000)]
@@ -82,7 +80,7 @@ def test_folds_1000_random_lists_as_scontrol_does(show: Show) -> None:
         f"n[1-{MAX_NAMES + 1}]",
     ],
 )
-def test_refuses_what_scontrol_refuses(show: Show, text: str) -> None:
+def test_refuses_what_scontrol_refuses(show, text):
     """A list that is none to Slurm is none to us."""
     if text in NEWER_TAKES and version() >= (24, 11):
         pytest.skip("this Slurm takes text after a bracket, though it writes none")
@@ -105,7 +103,7 @@ def test_refuses_what_scontrol_refuses(show: Show, text: str) -> None:
         ("a.", "a."),
     ],
 )
-def test_refuses_what_scontrol_misreads(show: Show, text: str, shown: str) -> None:
+def test_refuses_what_scontrol_misreads(show, text, shown):
     """No name comes from what is no host name, or loses part of the list."""
     if text == "n[1-2" and version() >= (24, 11):
         pytest.skip("this Slurm refuses it too")
@@ -115,7 +113,7 @@ def test_refuses_what_scontrol_misreads(show: Show, text: str, shown: str) -> No
         expand(text)
 
 
-def test_a_range_longer_than_slurms(show: Show) -> None:
+def test_a_range_longer_than_slurms(show):
     """Slurm takes 65,536 hosts in a range; ours only counts the whole list."""
     most, more = (f"n[1-{MOST_IN_ONE_RANGE + k}]" for k in (0, 1))
     assert show("hostnames", most).stdout.split() == expand(most)
@@ -123,7 +121,7 @@ def test_a_range_longer_than_slurms(show: Show) -> None:
     assert len(expand(more)) == MOST_IN_ONE_RANGE + 1
 
 
-def random_list(random: Random) -> str:
+def random_list(random):
     """A host list as people and programs write them, oddities included."""
     items = [random_item(random) for _ in range(random.randint(1, 4))]
     return "".join(
@@ -132,7 +130,7 @@ def random_list(random: Random) -> str:
     ).rstrip(", ")
 
 
-def random_item(random: Random) -> str:
+def random_item(random):
     item = random.choice(["n", "gpu-", "a1b", "rack2-node", "x_y", "n1.pod-", ""])
     for place in range(random.choice([0, 1, 1, 1, 2])):
         ranges = [random_range(random) for _ in range(random.randint(1, 3))]
@@ -141,7 +139,7 @@ def random_item(random: Random) -> str:
     return item if item else "plain"
 
 
-def random_range(random: Random) -> str:
+def random_range(random):
     """``7``, ``007``, ``8-11``, ``01-3``, ``1-02``: a bound has a width of its own."""
     first = random.choice([0, 1, 8, 9, 98, random.randrange(2000)])
     last = first + random.choice([0, 1, 2, 3, 7])
@@ -149,9 +147,9 @@ def random_range(random: Random) -> str:
     return low if random.random() < 0.4 else f"{low}-{high}"
 
 
-def random_names(random: Random) -> list[str]:
+def random_names(random):
     """Names with runs up and down, of equal and mixed width, some twice."""
-    names: list[str] = []
+    names = []
     for _ in range(random.randint(1, 5)):
         prefix = random.choice(["n", "n", "gpu-1-", "a1b", "x", "rack2n"])
         width = random.choice([1, 1, 2, 3])

@@ -50,9 +50,7 @@ PLAIN = {"bash": "--norc", "zsh": "-f", "fish": "--no-config"}
         ("placer place -t slurm:tw", "tw", {"slurm:two.yaml"}),
     ],
 )
-def test_in_the_shell(
-    shell: str, line: str, last: str, answers: set[str], tmp_path: Path
-) -> None:
+def test_in_the_shell(shell, line, last, answers, tmp_path):
     """The shell offers commands, hosts, files and files behind a format.
 
     For bash the last word begins behind a colon, and so does its answer.

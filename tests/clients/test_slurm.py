@@ -4,12 +4,9 @@ Nodes are known by ``SLURMD_NODENAME``: they share a machine. Names are of mixed
 and node order is never that of names.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,18 +18,11 @@ from tests.clients.slurm_cluster import (
     GPUS,
     ROOT,
     TOPOLOGY,
-    Slurm,
     cluster,
     seats_by_rank,
     tasks,
 )
-from tests.emit.readback import Seat, counted, plan_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from placer.placement.plan import Plan
+from tests.emit.readback import counted, plan_of
 
 _RANDOM = Random(64)
 _NAMES = [f"n{k}" for k in range(1, 17)]
@@ -50,7 +40,7 @@ HOSTFILE = "SLURM_HOSTFILE=hosts.txt srun -m arbitrary"
 MACHINE = "-t slurm:topology.conf --hardware meta-llama3-24k --gpus-per-node 4"
 
 
-def own_ranks(output: str) -> list[Seat]:
+def own_ranks(output):
     """Node and local index of every task, by Slurm's own number of it."""
     found = tasks(output)
     assert [task["SLURM_PROCID"] for task in found] == [*map(str, range(len(found)))]
@@ -58,18 +48,18 @@ def own_ranks(output: str) -> list[Seat]:
     return [(task["SLURMD_NODENAME"], int(task["SLURM_LOCALID"])) for task in found]
 
 
-def write_hosts(folder: Path, seats: Sequence[Seat]) -> None:
+def write_hosts(folder, seats):
     (folder / "hosts.txt").write_text("".join(f"{host}\n" for host, _ in seats))
 
 
-def write_machine(folder: Path, nodes: int) -> None:
+def write_machine(folder, nodes):
     """The cluster's switches, and a job of a replica's stage a node."""
     (folder / "topology.conf").write_text(TOPOLOGY)
     job = (ROOT / "jobs" / "quickstart.yaml").read_text()
     (folder / "job.yaml").write_text(job.replace(" dp: 2,", f" dp: {nodes // 2},"))
 
 
-def seats_of(plan: Plan) -> list[Seat]:
+def seats_of(plan):
     return list(zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True))
 
 
@@ -82,9 +72,7 @@ def seats_of(plan: Plan) -> list[Seat]:
         (UNEQUAL, ("-N3", "-n7", "-w", "n[2,9,10]")),
     ],
 )
-def test_host_file(
-    slurm: Slurm, tmp_path: Path, seats: list[Seat], wanted: tuple[str, ...]
-) -> None:
+def test_host_file(slurm, tmp_path, seats, wanted):
     """Line k is the node of task k, and local ids count up there."""
     emit(plan_of(seats), "slurm-hostfile", tmp_path / "hosts.txt")
     output = slurm.allocate(f"{HOSTFILE} {slurm.probe}", *wanted, cwd=tmp_path)
@@ -92,7 +80,7 @@ def test_host_file(
 
 
 @pytest.mark.parametrize("seats", [CONTIGUOUS, FREE, UNEQUAL])
-def test_batch_script(slurm: Slurm, tmp_path: Path, seats: list[Seat]) -> None:
+def test_batch_script(slurm, tmp_path, seats):
     """Submitted as it is, it asks for the plan's nodes and gives each rank its GPU."""
     script = emit(plan_of(seats), "sbatch", tmp_path / "job.sbatch")
     output = slurm.submit(script, slurm.probe, "a b", "", cwd=tmp_path)
@@ -118,9 +106,7 @@ def test_batch_script(slurm: Slurm, tmp_path: Path, seats: list[Seat]) -> None:
         ("gpu-wrapper", f"{HOSTFILE} bash script.sh", "SLURM_LOCALID LOCAL_RANK"),
     ],
 )
-def test_scripts(
-    slurm: Slurm, tmp_path: Path, format: str, step: str, differs: str
-) -> None:
+def test_scripts(slurm, tmp_path, format, step, differs):
     """Each process has the plan's rank and GPU, though Slurm numbers it otherwise."""
     emit(plan_of(FREE), format, tmp_path / "script.sh")
     write_hosts(tmp_path, FREE)
@@ -133,7 +119,7 @@ def test_scripts(
         assert {task["MASTER_ADDR"] for task in tasks(output)} == {FREE[0][0]}
 
 
-def test_gpu_wrapper_stops_a_wrong_launch(slurm: Slurm, tmp_path: Path) -> None:
+def test_gpu_wrapper_stops_a_wrong_launch(slurm, tmp_path):
     """A rank on another node than in the plan stops, and the step fails."""
     emit(plan_of(SMALL), "gpu-wrapper", tmp_path / "gpu.sh")
     script = f"srun bash gpu.sh {slurm.probe} 2>&1 || echo status $?"
@@ -143,7 +129,7 @@ def test_gpu_wrapper_stops_a_wrong_launch(slurm: Slurm, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_verify_says_a_right_launch_is_right(slurm: Slurm, tmp_path: Path) -> None:
+def test_verify_says_a_right_launch_is_right(slurm, tmp_path):
     """64 processes report; all are where the plan has them, and exit code 0 says so."""
     write_hosts(tmp_path, SCATTERED)
     output = slurm.allocate(f"{HOSTFILE} {REPORT_COMMAND}", cwd=tmp_path)
@@ -154,7 +140,7 @@ def test_verify_says_a_right_launch_is_right(slurm: Slurm, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_verify_names_an_unread_host_file(slurm: Slurm, tmp_path: Path) -> None:
+def test_verify_names_an_unread_host_file(slurm, tmp_path):
     """64 ranks in blocks by name: exit code 1, and the habit."""
     output = slurm.allocate(f"srun -l {REPORT_COMMAND}", cwd=tmp_path)
     found = verdict(tmp_path, CONTIGUOUS, output)
@@ -178,9 +164,7 @@ exec "$@"
         (f"{HOSTFILE} -l", [(h, 3 - k) for h, k in SMALL], "gpus-by-local-rank"),
     ],
 )
-def test_verify_names_other_habits(
-    slurm: Slurm, tmp_path: Path, step: str, seats: list[Seat], habit: str
-) -> None:
+def test_verify_names_other_habits(slurm, tmp_path, step, seats, habit):
     """Each wrong launch that really happened has its name, and no other's."""
     write_hosts(tmp_path, SMALL)
     (tmp_path / "nodeid.sh").write_text(NODEID)
@@ -193,7 +177,7 @@ def test_verify_names_other_habits(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tasks_by", ["--ntasks=64", "--ntasks-per-node=4"])
-def test_launch_in_a_batch_script(slurm: Slurm, tmp_path: Path, tasks_by: str) -> None:
+def test_launch_in_a_batch_script(slurm, tmp_path, tasks_by):
     """One line plans for the allocation and reorders its step, and no later one."""
     write_machine(tmp_path, 16)
     (tmp_path / "job.sh").write_text(f"""\
@@ -217,7 +201,7 @@ srun {slurm.probe}
 
 
 @pytest.mark.slow
-def test_place_in_a_job(slurm: Slurm, tmp_path: Path) -> None:
+def test_place_in_a_job(slurm, tmp_path):
     """``--hosts "$SLURM_JOB_NODELIST"`` is the allocation; the host file follows it."""
     write_machine(tmp_path, 4)
     script = f"""\
@@ -241,7 +225,7 @@ os.write(1, line.encode())
 
 
 @pytest.mark.slow
-def test_library_in_a_step(slurm: Slurm, tmp_path: Path) -> None:
+def test_library_in_a_step(slurm, tmp_path):
     """Under a plain srun process k of a node learns the plan's rank on its GPU k."""
     seats = Random(1).sample([(h, k) for h in ("n9", "n2") for k in range(GPUS)], 8)
     write_plan(plan_of(seats), tmp_path / "plan.json")
@@ -256,9 +240,7 @@ def test_library_in_a_step(slurm: Slurm, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("names", ["n[1-16]", "n[16,2,9,10]"])
-def test_predicts_the_order_of_plain_srun(
-    slurm: Slurm, tmp_path: Path, names: str
-) -> None:
+def test_predicts_the_order_of_plain_srun(slurm, tmp_path, names):
     """Blocks fill the hosts as ``predict`` lists them; cyclic deals to them in turn."""
     nodes = 16 if "-" in names else 4
     write_machine(tmp_path, nodes)
@@ -278,7 +260,7 @@ srun -m cyclic {slurm.probe}
     assert own_ranks(cyclic) == [(host, k) for k in range(GPUS) for host in hosts]
 
 
-def test_order_of_odd_names() -> None:
+def test_order_of_odd_names():
     """Slurm sorts names of any shape as `slurm_key` does."""
     shapes = ("n{}", "n0{}", "n00{}", "r{}n7", "r2n{}", "n-{}", "n.{}a", "N{}", "x{}y")
     names = [shape.format(k) for shape in shapes for k in (1, 2, 9, 10, 11, 112)]

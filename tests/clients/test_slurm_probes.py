@@ -1,19 +1,13 @@
 """``placer launch`` without options on a real Slurm of sixteen nodes in two levels."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.clients.processes import tell_domains
 from tests.clients.slurm_cluster import GPUS, ROOT, Slurm, seats_by_rank, tasks
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LAUNCH = f"{sys.executable} -m placer launch"
 # What Megatron is told, and no more.
@@ -24,7 +18,7 @@ DEGREES = (
 
 
 @pytest.fixture
-def racks(slurm: Slurm, tmp_path: Path) -> Slurm:
+def racks(slurm, tmp_path):
     """The cluster with an nvidia-smi: node k is in NVLink domain k mod 4."""
     tell_domains(tmp_path, 4, "SLURMD_NODENAME", GPUS)
     path = f"{tmp_path}:{slurm.environ['PATH']}"
@@ -33,7 +27,7 @@ def racks(slurm: Slurm, tmp_path: Path) -> Slurm:
     return Slurm(slurm.folder, environ, slurm.port)
 
 
-def hosts_of_plan(folder: Path) -> list[str]:
+def hosts_of_plan(folder):
     """The host of every rank of the plan that a launch left."""
     (path,) = folder.glob("placer-*.json")
     plan = json.loads(path.read_text())
@@ -47,9 +41,7 @@ def hosts_of_plan(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_srun_gives_each_rank_the_host_of_the_plan(
-    racks: Slurm, tmp_path: Path
-) -> None:
+def test_srun_gives_each_rank_the_host_of_the_plan(racks, tmp_path):
     """With no option, from what the nodes say and the degrees of the command."""
     script = f"{LAUNCH} srun {racks.probe} {DEGREES} 2>err || cat err"
     found = tasks(racks.allocate(script, cwd=tmp_path))
@@ -61,7 +53,7 @@ def test_srun_gives_each_rank_the_host_of_the_plan(
 
 
 @pytest.mark.slow
-def test_torchrun_is_started_on_each_node(racks: Slurm, tmp_path: Path) -> None:
+def test_torchrun_is_started_on_each_node(racks, tmp_path):
     """A torchrun in front is run by srun, with the plan's node ranks."""
     racks.environ |= {
         "PLACER_MASTER_ADDR": "127.0.0.1",
@@ -77,7 +69,7 @@ def test_torchrun_is_started_on_each_node(racks: Slurm, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_rank_tells_what_the_plan_has(racks: Slurm, tmp_path: Path) -> None:
+def test_rank_tells_what_the_plan_has(racks, tmp_path):
     """In a step `placer rank` prints the ranks of the task as assignments."""
     inner = f'eval "$({sys.executable} -m placer rank)"; echo got $RANK $SLURM_PROCID'
     script = f"{LAUNCH} -q srun bash -c '{inner} $MASTER_ADDR'"

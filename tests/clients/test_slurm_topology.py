@@ -1,26 +1,18 @@
 """What is a ``topology.conf`` to slurmctld is one to us, and the same one."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import threading
 from itertools import count
-from typing import TYPE_CHECKING
 
 import pytest
 
 from placer.base.errors import InputError
 from placer.formats.machines.machine import read_topology
 from placer.formats.machines.registry import read
-from tests.clients.slurm_cluster import TOPOLOGY, Slurm, version
+from tests.clients.slurm_cluster import TOPOLOGY, version
 from tests.readers import cases
 from tests.texts import table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from placer.topology.model import Topology
 
 TREE = cases.TREE  # spine over s1 and s2, with comments, quotes and blanks
 _, REFUSED = table("readers/slurm.yaml", "refused")
@@ -28,7 +20,7 @@ _NUMBERS = count()
 _ENDS = re.compile("fatal: |Running as primary controller")
 
 
-def fatal(slurm: Slurm, topology: str) -> str:
+def fatal(slurm, topology):
     """Why a second slurmctld would not start with this file; empty when it does."""
     folder = slurm.folder / f"controller-{next(_NUMBERS)}"
     (folder / "state").mkdir(parents=True)
@@ -74,7 +66,7 @@ def fatal(slurm: Slurm, topology: str) -> str:
         TREE + f"SwitchName={'s' * 64} Nodes=n9\n",
     ],
 )
-def test_both_accept(slurm: Slurm, text: str) -> None:
+def test_both_accept(slurm, text):
     """Warnings of slurmctld are no errors here either."""
     assert fatal(slurm, text) == ""
     assert read("slurm", text, "topology.conf").nodes
@@ -83,7 +75,7 @@ def test_both_accept(slurm: Slurm, text: str) -> None:
 @pytest.mark.parametrize(
     ("line", "ours", "slurms"), [row for row in REFUSED if row[2] is not None]
 )
-def test_what_is_refused(slurm: Slurm, line: str, ours: str, slurms: str) -> None:
+def test_what_is_refused(slurm, line, ours, slurms):
     """What keeps slurmctld from starting is an error, as is what loses nodes."""
     if version() >= (24, 11) and line.endswith(("]x", "[9-")):
         pytest.skip("this Slurm takes text after a bracket, and no open one")
@@ -93,24 +85,24 @@ def test_what_is_refused(slurm: Slurm, line: str, ours: str, slurms: str) -> Non
         read("slurm", f"{TREE}{line}\n", "topology.conf")
 
 
-def test_both_take_two_switches_over_one(slurm: Slurm) -> None:
+def test_both_take_two_switches_over_one(slurm):
     """A switch below two others, as below two spines, is no fault."""
     lines = "SwitchName=x Switches=s1\nSwitchName=y Switches=s1\n"
     assert fatal(slurm, f"{TREE}{lines}") == ""
     read("slurm", f"{TREE}{lines}", "topology.conf")
 
 
-def test_captured_tree(slurm: Slurm, samples: Path) -> None:
+def test_captured_tree(slurm, samples):
     """A file that topograph wrote: 96 nodes in a tree of three levels."""
     text = (samples / "slurm" / "expected.slinky-oci-sim-tree.conf").read_text()
     assert fatal(slurm, text) == ""
     assert len(read("slurm", text, "topology.conf").nodes) == 96
 
 
-def test_scontrol_shows_the_same_machine(slurm: Slurm, tmp_path: Path) -> None:
+def test_scontrol_shows_the_same_machine(slurm, tmp_path):
     """`scontrol show topology` of the running cluster is its topology.conf."""
 
-    def machine(name: str, text: str) -> Topology:
+    def machine(name, text):
         (tmp_path / name).write_text(text)
         return read_topology([str(tmp_path / name)], hardware="dgx-h100-4x8")
 
@@ -123,7 +115,7 @@ def test_scontrol_shows_the_same_machine(slurm: Slurm, tmp_path: Path) -> None:
         assert shown.domain_names[tier] == names
 
 
-def domains(machine: Topology, tier: int) -> dict[str, str]:
+def domains(machine, tier):
     """The domain of every node, by name."""
     names = machine.domain_names[tier]
     of_node = machine.domain_of_node[tier].tolist()

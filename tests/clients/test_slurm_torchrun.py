@@ -3,13 +3,10 @@
 So do scripts that are patched.
 """
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,11 +15,8 @@ from placer.placement.plan_file import write_plan
 from tests.clients import needs
 from tests.clients.processes import REPORT, verdict
 from tests.clients.slurm_cluster import GPUS, ROOT, Slurm, seats_by_rank, tasks
-from tests.emit.readback import Seat, plan_of
+from tests.emit.readback import plan_of
 from tests.emit.test_patch import started
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _RANDOM = Random(16)
 # In no order of names: as text n10 comes first, by number n2.
@@ -58,7 +52,7 @@ srun -N3 -n12 -m block bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID {pr
 
 
 @pytest.fixture
-def torchrun(slurm: Slurm) -> Slurm:
+def torchrun(slurm):
     """A cluster whose jobs run torchrun, all of it on this machine."""
     needs.module("torch")
     here = {
@@ -71,7 +65,7 @@ def torchrun(slurm: Slurm) -> Slurm:
 
 
 @pytest.mark.slow
-def test_batch_script(torchrun: Slurm, tmp_path: Path) -> None:
+def test_batch_script(torchrun, tmp_path):
     """Submitted as it is, it gives every worker the plan's rank, node and GPU."""
     script = emit(plan_of(PERMUTED), "sbatch-torchrun", tmp_path / "job.sbatch")
     output = torchrun.submit(script, "--no-python", torchrun.probe, "a b", cwd=tmp_path)
@@ -91,9 +85,7 @@ def test_batch_script(torchrun: Slurm, tmp_path: Path) -> None:
         ("torchrun-wrapper", FREE, list(REPORT)),
     ],
 )
-def test_scripts_once_a_node(
-    torchrun: Slurm, tmp_path: Path, format: str, seats: list[Seat], command: list[str]
-) -> None:
+def test_scripts_once_a_node(torchrun, tmp_path, format, seats, command):
     """Under a plain srun nodes find their ranks by name; `placer verify` agrees."""
     emit(plan_of(seats), format, tmp_path / "script.sh")
     step = f"{ONE_A_NODE} bash script.sh {shlex.join(command)}"
@@ -104,7 +96,7 @@ def test_scripts_once_a_node(
 
 
 @pytest.mark.slow
-def test_placer_launch_starts_one_agent_a_node(torchrun: Slurm, tmp_path: Path) -> None:
+def test_placer_launch_starts_one_agent_a_node(torchrun, tmp_path):
     """With nothing but the node rank of the task, each agent has the plan's ranks."""
     write_plan(plan_of(CONTIGUOUS), tmp_path / "plan.json")
     agent = (
@@ -119,7 +111,7 @@ def test_placer_launch_starts_one_agent_a_node(torchrun: Slurm, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_slurm_nodeid_is_caught(torchrun: Slurm, tmp_path: Path) -> None:
+def test_slurm_nodeid_is_caught(torchrun, tmp_path):
     """SLURM_NODEID undoes the host file; `placer verify` fails and says so."""
     (tmp_path / "hosts.txt").write_text("".join(f"{host}\n" for host in _HOSTS))
     (tmp_path / "nodeid.sh").write_text(NODEID)
@@ -132,7 +124,7 @@ def test_slurm_nodeid_is_caught(torchrun: Slurm, tmp_path: Path) -> None:
     assert {(row["rank"], row["host"]) for row in found["wrong"]} >= {(0, "n2")}
 
 
-def run_patched(slurm: Slurm, folder: Path, text: str, name: str, line: int) -> str:
+def run_patched(slurm, folder, text, name, line):
     """What the script prints in an allocation, once it is patched."""
     (folder / "train.sh").write_text(text)
     patch = emit(started(CONTIGUOUS, name, str(folder / "train.sh"), line), "patch")
@@ -142,7 +134,7 @@ def run_patched(slurm: Slurm, folder: Path, text: str, name: str, line: int) -> 
 
 
 @pytest.mark.slow
-def test_torchrun_c10d(torchrun: Slurm, tmp_path: Path) -> None:
+def test_torchrun_c10d(torchrun, tmp_path):
     """c10d would sort the hosts again; patched, every worker has the plan's rank."""
     text = _C10D.format(port=torchrun.port, probe=torchrun.probe)
     output = run_patched(torchrun, tmp_path, text, "torchrun-c10d", 8)
@@ -180,9 +172,7 @@ exec {python} -m torch.distributed.run --nnodes $num_machines \\
         ),
     ],
 )
-def test_agents_of_frameworks(
-    torchrun: Slurm, tmp_path: Path, name: str, agent: str, line: str
-) -> None:
+def test_agents_of_frameworks(torchrun, tmp_path, name, agent, line):
     """ms-swift and accelerate start torchrun's agents with the plan's node ranks."""
     text = agent.format(python=sys.executable, probe=torchrun.probe)
     (tmp_path / name).write_text(text)
@@ -193,7 +183,7 @@ def test_agents_of_frameworks(
 
 
 @pytest.mark.slow
-def test_one_task_a_rank(slurm: Slurm, tmp_path: Path) -> None:
+def test_one_task_a_rank(slurm, tmp_path):
     """A step in blocks by name becomes one in the plan's order, rank 0 its master."""
     text = _TASKS.format(probe=slurm.probe)
     output = run_patched(slurm, tmp_path, text, "slurm", 3)

@@ -5,12 +5,10 @@ At the end `placer.launch` in processes of a torchrun whose own map is wrong.
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
 from placer.emit import emit
-from placer.placement.plan import Plan
 from placer.placement.plan_file import read_plan, write_plan
 from tests.clients import processes as local
 from tests.clients.torch_jobs import (
@@ -22,7 +20,7 @@ from tests.clients.torch_jobs import (
     sums_of,
 )
 from tests.commands import run as typed
-from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
+from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 
 # As in FREE, ranks anywhere; here nodes have consecutive ranks on GPUs in any order.
 PERMUTED = [(host, gpu ^ (host in ("n1", "n2"))) for host, gpu in CONTIGUOUS]
@@ -63,24 +61,24 @@ print("asked", os.environ["RANK"], json.dumps(found))
 
 
 @pytest.fixture(autouse=True)
-def torchrun() -> None:
+def torchrun():
     need_torchrun()
 
 
-def by_backend(path: str, nodes: int) -> list[str]:
+def by_backend(path, nodes):
     """torchrun of two workers a node, whose nodes are numbered by a node map."""
     command = ["torchrun", f"--nnodes={nodes}", "--nproc-per-node=2"]
     endpoint = f"--rdzv-endpoint=127.0.0.1:{local.free_port()}"
     return [*command, "--rdzv-backend=placer", f"--rdzv-conf=map={path}", endpoint]
 
 
-def prove_gloo(folder: Path, plan: Plan, map: list[Seat], text: str) -> None:
+def prove_gloo(folder, plan, map, text):
     """Ranks are on their seats, their groups are the plan's, and placer agrees."""
     assert read_sums(text) == sums_of(map)
     check_seats(folder, plan, map, text)
 
 
-def check_seats(folder: Path, plan: Plan, map: list[Seat], text: str) -> None:
+def check_seats(folder, plan, map, text):
     """Ranks are on their seats, by what they tell and by placer."""
     assert local.seats(text) == map
     found = local.verdict(folder, plan, text)
@@ -92,7 +90,7 @@ def check_seats(folder: Path, plan: Plan, map: list[Seat], text: str) -> None:
 @pytest.mark.parametrize(
     ("format", "map"), [("torchrun", PERMUTED), ("torchrun-wrapper", FREE)]
 )
-def test_gloo_under_a_script(tmp_path: Path, format: str, map: list[Seat]) -> None:
+def test_gloo_under_a_script(tmp_path, format, map):
     """Eight torchrun workers have the plan's ranks, and all groups the plan's GPUs."""
     plan = plan_of(map)
     script = emit(plan, format, tmp_path / "torchrun.sh")
@@ -103,7 +101,7 @@ def test_gloo_under_a_script(tmp_path: Path, format: str, map: list[Seat]) -> No
 
 
 @pytest.mark.slow
-def test_gloo_under_the_backend(tmp_path: Path) -> None:
+def test_gloo_under_the_backend(tmp_path):
     """torchrun's rendezvous backend ``placer`` numbers nodes by the emitted map."""
     plan = plan_of(CONTIGUOUS)
     path = emit(plan, "torchrun-map", tmp_path / "nodes.json")
@@ -113,7 +111,7 @@ def test_gloo_under_the_backend(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_gloo_by_env(tmp_path: Path) -> None:
+def test_gloo_by_env(tmp_path):
     """Eight processes of the env script meet by env:// with the ranks of a free map."""
     plan = plan_of(FREE)
     script = emit(plan, "env", tmp_path / "env.sh")
@@ -128,7 +126,7 @@ def test_gloo_by_env(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_unequal_nodes(tmp_path: Path) -> None:
+def test_unequal_nodes(tmp_path):
     """Nodes of three, one and two ranks on permuted GPUs have them under torchrun."""
     map = [("n9", 2), ("n9", 0), ("n9", 1), ("n10", 0), ("n2", 1), ("n2", 0)]
     plan = plan_of(map)
@@ -139,7 +137,7 @@ def test_unequal_nodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_swapped_nodes(tmp_path: Path) -> None:
+def test_swapped_nodes(tmp_path):
     """The map of another plan starts, and verify says that hosts are in reverse."""
     swapped = [(host, gpu) for host in ("n2", "n10", "n9") for gpu in (0, 1)]
     path = emit(plan_of(swapped), "torchrun-map", tmp_path / "nodes.json")
@@ -153,7 +151,7 @@ def test_swapped_nodes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_c10d_sorts_addresses_as_text(tmp_path: Path) -> None:
+def test_c10d_sorts_addresses_as_text(tmp_path):
     """The c10d backend numbers nodes as predict says; verify names its habit."""
     (tmp_path / "t.yaml").write_text(MACHINE)
     (tmp_path / "j.yaml").write_text(JOB)
@@ -181,7 +179,7 @@ def test_c10d_sorts_addresses_as_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_missing_node(tmp_path: Path) -> None:
+def test_a_missing_node(tmp_path):
     """Without a node the script ends with status 1 once torchrun is tired of it."""
     plan = plan_of(MIXED)
     script = emit(plan, "torchrun", tmp_path / "torchrun.sh")
@@ -204,9 +202,7 @@ def test_a_missing_node(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_starts_nothing(
-    tmp_path: Path, format: str, environ: dict[str, str], message: str
-) -> None:
+def test_what_starts_nothing(tmp_path, format, environ, message):
     """A host outside the plan and a second agent of a node stop and say so."""
     script = emit(plan_of(MIXED), format, tmp_path / "torchrun.sh")
     command = ["bash", str(script), *probe(tmp_path)]
@@ -218,7 +214,7 @@ def test_what_starts_nothing(
 
 
 @pytest.mark.slow
-def test_the_backend_refuses_a_host_outside_the_map(tmp_path: Path) -> None:
+def test_the_backend_refuses_a_host_outside_the_map(tmp_path):
     """torchrun ends with status 1 and names the host that the map does not have."""
     path = emit(plan_of(MIXED), "torchrun-map", tmp_path / "nodes.json")
     command = [*by_backend(str(path), 3), *probe(tmp_path)]
@@ -227,7 +223,7 @@ def test_the_backend_refuses_a_host_outside_the_map(tmp_path: Path) -> None:
     assert "host 'n3' is not in the map" in ended.error
 
 
-def by_hand(hosts: list[str], *arguments: str, **environ: str) -> list[local.Command]:
+def by_hand(hosts, *arguments, **environ):
     """torchrun of static rendezvous on every host, node ranks in this order."""
     return [
         (
@@ -239,7 +235,7 @@ def by_hand(hosts: list[str], *arguments: str, **environ: str) -> list[local.Com
 
 
 @pytest.mark.slow
-def test_ranks_under_a_wrong_map(tmp_path: Path) -> None:
+def test_ranks_under_a_wrong_map(tmp_path):
     """Host and device decide the rank, whatever ranks and devices torchrun gives.
 
     torchrun has a before b, and b lists its devices as 2, 0, 1.
@@ -271,7 +267,7 @@ def test_ranks_under_a_wrong_map(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_gloo_by_the_plan(tmp_path: Path) -> None:
+def test_gloo_by_the_plan(tmp_path):
     """init_process_group takes torch_arguments, and all groups are the plan's.
 
     torchrun has the hosts by name, with consecutive ranks; the plan has a free map.

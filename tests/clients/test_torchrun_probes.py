@@ -1,23 +1,16 @@
 """torchrun's backend ``placer`` without a map: real agents, ranks by probes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.clients import processes as local
 from tests.clients.processes import tell_domains
 from tests.clients.torch_jobs import need_torchrun
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 DEGREES = (
     *("--tensor-model-parallel-size", "2", "--context-parallel-size", "2"),
@@ -33,19 +26,19 @@ while [ ! -e $SEATS.end ]; do sleep 0.2; done
 class Agents:
     """Agents of two workers each on this machine, node k in NVLink domain k mod 4."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         tell_domains(folder, 4)
         (folder / "worker.sh").write_text(WORKER)
         self.folder = folder
         self.seats_file = folder / "seats"
         self.port = local.free_port()
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.running = {}
 
     def start(
         self,
-        hosts: Sequence[str],
-        nodes: str,
-    ) -> None:
+        hosts,
+        nodes,
+    ):
         """One agent a host."""
         environ = local.environment(SEATS=str(self.seats_file))
         environ["PATH"] = f"{self.folder}:{environ['PATH']}"
@@ -73,7 +66,7 @@ class Agents:
             if host == hosts[0]:
                 time.sleep(3)  # it keeps the store, and is not the one that dies
 
-    def kill(self, hosts: Sequence[str]) -> None:
+    def kill(self, hosts):
         """The agents and their workers are gone at once."""
         for host in hosts:
             process = self.running.pop(host)
@@ -81,10 +74,10 @@ class Agents:
             process.wait()
             self._forget(process.pid)
 
-    def _forget(self, pid: int) -> None:
+    def _forget(self, pid):
         self.seats_file.with_suffix(f".{pid}").unlink(missing_ok=True)
 
-    def hosts_by_rank(self, nodes: int, other_than: Sequence[str] = ()) -> list[str]:
+    def hosts_by_rank(self, nodes, other_than=()):
         """The host of each node rank, once so many nodes have started alike.
 
         Each worker writes a line at each start; the last one of an agent counts.
@@ -102,37 +95,37 @@ class Agents:
                     return hosts
         raise AssertionError({host: self._log(host)[-600:] for host in self.running})
 
-    def said(self) -> str:
+    def said(self):
         """What all agents that run have logged."""
         return "".join(map(self._log, self.running))
 
-    def _last(self, host: str) -> list[str] | None:
+    def _last(self, host):
         path = self.seats_file.with_suffix(f".{self.running[host].pid}")
         return path.read_text().splitlines()[-1].split() if path.exists() else None
 
-    def _log(self, host: str) -> str:
+    def _log(self, host):
         return (self.folder / f"{host}.err").read_text()
 
-    def stop(self) -> None:
+    def stop(self):
         self.seats_file.with_suffix(".end").touch()
         for host in [*self.running]:
             self.kill([host])
 
 
 @pytest.fixture
-def agents(tmp_path: Path) -> Iterator[Agents]:
+def agents(tmp_path):
     need_torchrun()
     found = Agents(tmp_path)
     yield found
     found.stop()
 
 
-def racks_of(hosts: Sequence[str]) -> list[int]:
+def racks_of(hosts):
     return [int(host[1:]) % 4 for host in hosts]
 
 
 @pytest.mark.slow
-def test_nodes_of_a_domain_are_together(agents: Agents) -> None:
+def test_nodes_of_a_domain_are_together(agents):
     """Sixteen agents get ranks that keep each replica in an NVLink domain."""
     hosts = [f"n{k}" for k in range(1, 17)]
     agents.start(hosts, "16")
@@ -146,7 +139,7 @@ def test_nodes_of_a_domain_are_together(agents: Agents) -> None:
 
 
 @pytest.mark.slow
-def test_restarts_keep_ranks(agents: Agents) -> None:
+def test_restarts_keep_ranks(agents):
     """A spare takes the place of a lost node; the others keep their ranks."""
     hosts = [f"n{k}" for k in range(1, 9)]
     agents.start([*hosts, "n9"], "6:8")

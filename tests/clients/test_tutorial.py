@@ -3,18 +3,11 @@
 Megatron-LM is not there: what runs in its place says where its rank is.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from placer.placement.plan_file import read_plan
 from tests.clients.slurm_cluster import cluster
 from tests.doc_blocks import ROOT, commands, fences, run, with_placer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 # One write a rank, so that lines of tasks do not mix.
@@ -26,7 +19,7 @@ os.write(1, (" ".join(["seat", *seat, os.environ["WORLD_SIZE"]]) + "\\n").encode
 """
 
 
-def check_training(log: Path, plan: Path) -> None:
+def check_training(log, plan):
     """Every rank was on the node and the GPU that the plan has for it."""
     lines = [line.split()[1:] for line in log.read_text().splitlines()]
     found = {int(rank): seat for rank, *seat in lines}
@@ -39,7 +32,7 @@ def check_training(log: Path, plan: Path) -> None:
     assert len(lines) == made.world_size
 
 
-def test_two_files_and_no_option() -> None:
+def test_two_files_and_no_option():
     """Two files that people have, a decision without an option, and one that decides.
 
     Then the patch, the launch and its check.
@@ -59,7 +52,7 @@ def test_two_files_and_no_option() -> None:
 
 
 @pytest.mark.slow
-def test_tutorial(tmp_path: Path) -> None:
+def test_tutorial(tmp_path):
     """Every command ends and prints as shown, and training ran by the plan."""
     folder = tmp_path / "reader"
     folder.mkdir()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,10 +13,6 @@ from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.topology.read import parse_topology
-
-if TYPE_CHECKING:
-    from placer.placement.placement import Placement
-    from placer.topology.model import Topology
 
 WEIGHTS = {"tp": 4000.0, "cp": 400.0, "pp": 40.0, "dp": 4.0}
 
@@ -30,9 +25,7 @@ class Host(NamedTuple):
     domains: tuple[str, ...] = ()
 
 
-def machine(
-    tiers: Sequence[str], hosts: Sequence[Host], down: Sequence[str] = ()
-) -> Topology:
+def machine(tiers, hosts, down=()):
     """The machine of ``hosts``; ``tiers`` are named innermost first."""
     content = {
         "format": "placer/topology",
@@ -62,7 +55,7 @@ def machine(
     return parse_topology(json.dumps(content), "case.json")
 
 
-def domains_of(sizes: dict[str, Sequence[int]], prefix: str = "n") -> list[Host]:
+def domains_of(sizes, prefix="n"):
     """One tier of domains, each with the GPUs of its nodes, named in order."""
     hosts = []
     for domain, gpus in sizes.items():
@@ -71,7 +64,7 @@ def domains_of(sizes: dict[str, Sequence[int]], prefix: str = "n") -> list[Host]
     return hosts
 
 
-def varied(hosts: list[Host], seed: int) -> list[Host]:
+def varied(hosts, seed):
     """The same hosts renamed and in another order; seed 0 leaves them as they are."""
     if seed == 0:
         return hosts
@@ -91,11 +84,11 @@ def varied(hosts: list[Host], seed: int) -> list[Host]:
 
 
 def job(
-    require: dict[str, str] | None = None,
-    launcher: str = "free",
-    weights: dict[str, float] | None = None,
-    **sizes: object,
-) -> Job:
+    require=None,
+    launcher="free",
+    weights=None,
+    **sizes,
+):
     """A job with weights; ``sizes`` are those of `Parallelism`."""
     sizes.setdefault("etp", sizes.get("tp", 1))
     return Job(
@@ -107,22 +100,20 @@ def job(
     )
 
 
-def without(topology: Topology, placement: Placement) -> Topology:
+def without(topology, placement):
     """The nodes that a placement leaves free."""
     used = topology.node_of_gpu[placement.gpu_of_rank]
     return topology.select(np.setdiff1d(np.arange(topology.num_nodes), used))
 
 
-def ranks_in(topology: Topology, placement: Placement, tier: str) -> Counter[str]:
+def ranks_in(topology, placement, tier):
     """Ranks that each used domain of a tier holds, by its name."""
     t = topology.tier_index(tier)
     domains = topology.domain_of_gpu[t][placement.gpu_of_rank]
     return Counter(topology.domain_names[t][d] for d in domains)
 
 
-def crossings(
-    topology: Topology, case: Job, placement: Placement, tier: str
-) -> dict[str, int]:
+def crossings(topology, case, placement, tier):
     """Edges of each axis whose ends lie in different domains of a tier."""
     t = topology.tier_index(tier)
     counts = HopCost(topology, case).crossings(placement.gpu_of_rank)

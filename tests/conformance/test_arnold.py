@@ -41,7 +41,7 @@ class Setting(NamedTuple):
     pp: int
 
     @property
-    def rows(self) -> int:
+    def rows(self):
         """Pipelines of nodes."""
         return self.dp * self.tp // GPUS
 
@@ -61,7 +61,7 @@ class Spread(NamedTuple):
     dp: int
 
 
-def free_nodes(setting: Setting, seed: int) -> list[int]:
+def free_nodes(setting, seed):
     """Free nodes of every minipod, drawn so that they sum to the setting's."""
     rng = random.Random(seed)
     room = [1] * setting.minipods
@@ -71,7 +71,7 @@ def free_nodes(setting: Setting, seed: int) -> list[int]:
     return room
 
 
-def spread_of(minipod: np.ndarray) -> Spread:
+def spread_of(minipod):
     """The measures of a grid of minipods, shape (rows, stages)."""
     return Spread(
         len(np.unique(minipod)),
@@ -80,13 +80,13 @@ def spread_of(minipod: np.ndarray) -> Spread:
     )
 
 
-def grid(counts: Counts, stages: int) -> np.ndarray:
+def grid(counts, stages):
     """Minipod of every row and stage, rows laid along the minipods in turn."""
     pods = np.arange(counts.shape[1])
     return np.array([np.repeat(pods, row)[:stages] for row in counts])
 
 
-def placed(setting: Setting, room: list[int]) -> Spread:
+def placed(setting, room):
     """The measures of our placement."""
     hosts = [
         Host(f"p{pod}n{i}", GPUS, (f"p{pod}",))
@@ -106,7 +106,7 @@ def placed(setting: Setting, room: list[int]) -> Spread:
     return Spread(len(np.unique(minipod)), **spans)
 
 
-def milp(setting: Setting, room: list[int]) -> Counts:
+def milp(setting, room):
     """Arnold's program, its fractions of rows rounded to nodes."""
     model = mathopt.Model()
     rows, pods = range(setting.rows), range(setting.minipods)
@@ -132,7 +132,7 @@ def milp(setting: Setting, room: list[int]) -> Counts:
     return rounded(np.array([[value[v] for v in row] for row in share]), setting, room)
 
 
-def rounded(share: np.ndarray, setting: Setting, room: list[int]) -> Counts:
+def rounded(share, setting, room):
     """Whole nodes: each row's shares rounded down, the rest where most is missing."""
     counts = np.floor(share * setting.pp + 1e-6).astype(int)
     free = np.array(room) - counts.sum(axis=0)
@@ -146,7 +146,7 @@ def rounded(share: np.ndarray, setting: Setting, room: list[int]) -> Counts:
     return counts
 
 
-def test_rows_that_must_be_cut() -> None:
+def test_rows_that_must_be_cut():
     """With hardly a node to spare rows are cut, into no more pieces than theirs."""
     setting = SETTINGS["i"]
     need = setting.rows * setting.pp
@@ -167,7 +167,7 @@ def test_rows_that_must_be_cut() -> None:
 @pytest.mark.parametrize(
     ("name", "dp"), [("i", 12), ("ii", 24), ("iii", 46), ("iii", 64)]
 )
-def test_rows_stay_whole(name: str, dp: int) -> None:
+def test_rows_stay_whole(name, dp):
     """In as few minipods as have the nodes; their program spreads no group less.
 
     The last is a job of 512 nodes of 1,019.

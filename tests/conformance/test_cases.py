@@ -11,9 +11,7 @@ that was ``given``; ranks that each domain in use has ``held``, and how many are
 ``used``.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,15 +34,10 @@ from tests.conformance.machines import (
 from tests.solve.solving import solve
 from tests.texts import cases
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from placer.topology.model import Topology
-
 Case = dict[str, Any]
 
 
-def with_seeds() -> Iterator[Any]:
+def with_seeds():
     """Every case with each of its orders of the nodes."""
     for row in cases("conformance"):
         (case,) = row.values
@@ -53,7 +46,7 @@ def with_seeds() -> Iterator[Any]:
             yield pytest.param(case, seed, id=f"{row.id}, {seed}", marks=marks)
 
 
-def domains(content: Any, above: tuple[str, ...] = ()) -> Iterator[Host]:
+def domains(content, above=()):
     """Hosts of nested domains; those of a list are called by their place."""
     if isinstance(content, int):
         content = [1] * content
@@ -67,14 +60,14 @@ def domains(content: Any, above: tuple[str, ...] = ()) -> Iterator[Host]:
         yield from domains(inside, (f"d{name}", *above))
 
 
-def written_out(sizes: list[Any]) -> Iterator[Any]:
+def written_out(sizes):
     """Each domain of a list, where ``3 of 4`` are several."""
     for size in sizes:
         count, _, each = str(size).partition(" of ")
         yield from [int(each)] * int(count) if each else [size]
 
 
-def laid_out(text: str) -> list[Host]:
+def laid_out(text):
     """Hosts of a regular machine, numbered through."""
     *counts, gpus = (int(item.split(":")[1]) for item in text.split())
     sizes = np.cumprod(counts[:0:-1])
@@ -87,7 +80,7 @@ def laid_out(text: str) -> list[Host]:
     ]
 
 
-def machine_of(case: Case, seed: int) -> Topology:
+def machine_of(case, seed):
     """The machine of a case, its nodes in another order for each seed."""
     nodes = case["nodes"]
     hosts = laid_out(nodes) if isinstance(nodes, str) else list(domains(nodes))
@@ -95,7 +88,7 @@ def machine_of(case: Case, seed: int) -> Topology:
     return machine(tiers, varied(hosts, seed), case.get("down", ()))
 
 
-def job_of(said: Case) -> Job:
+def job_of(said):
     """A job by its axes, or one whose parts must each lie in one rack."""
     if "parts" not in said:
         weights = said.pop("weights", None)
@@ -116,7 +109,7 @@ EXPECTED = ("problem", "fit", "crossings", "given", "held", "used")
 
 
 @pytest.mark.parametrize(("case", "seed"), list(with_seeds()))
-def test_case(case: Case, seed: int) -> None:
+def test_case(case, seed):
     """Each job is placed as told, or refused with the reason."""
     topology = machine_of(case, seed)
     for said in case["jobs"]:
@@ -143,7 +136,7 @@ def test_case(case: Case, seed: int) -> None:
         topology = without(topology, found.placement)
 
 
-def said_alike(crossed: dict[str, int], told: dict[str, Any]) -> dict[str, Any]:
+def said_alike(crossed, told):
     """Axes that cross, ``any`` number where that is told."""
     return {
         axis: "any" if told.get(axis) == "any" else count
@@ -152,7 +145,7 @@ def said_alike(crossed: dict[str, int], told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_problem(text: str, expected: Case) -> None:
+def check_problem(text, expected):
     """It has these words, and a line a tier with what is needed and what fits."""
     for words in expected.get("problem", ()):
         assert words in text

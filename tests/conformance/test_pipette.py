@@ -7,12 +7,9 @@ worst hop of the ring over the first nodes ``2 (P-1) / P`` times, and the same o
 inside a rack, each rounded down. Here a unit of cost is a nanosecond.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from itertools import pairwise, permutations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -24,17 +21,11 @@ from placer.placement.check import violations
 from placer.topology.read import parse_topology
 from tests.solve.solving import solve
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 NEAR, FAR = 11_111_111, 200_000_000
 NS = 1e-9
 
 
-def racks(sizes: Sequence[int], seed: int = 0) -> Topology:
+def racks(sizes, seed=0):
     """Racks of so many one-GPU nodes, listed in an order shuffled by the seed."""
     nodes = [
         {"names": f"n{rack}-{i}", "rack": f"r{rack}"}
@@ -56,7 +47,7 @@ def racks(sizes: Sequence[int], seed: int = 0) -> Topology:
     return parse_topology(json.dumps(content), "pipette.json")
 
 
-def pipelines(count: int, stages: int) -> Job:
+def pipelines(count, stages):
     """A relay along every pipeline and an all-reduce of its first nodes, of a byte."""
     ranks = np.arange(count * stages).reshape(count, stages)
     content = {
@@ -84,12 +75,12 @@ def pipelines(count: int, stages: int) -> Job:
     return decode_job(parse_document(json.dumps(content), "pipette.json"))
 
 
-def ring(count: int, hop: int) -> int:
+def ring(count, hop):
     """Cost of a ring of ``count`` whose worst hop is ``hop``."""
     return 2 * (count - 1) * hop // count
 
 
-def cost(topology: Topology, job: Job, gpu_of_rank: np.ndarray) -> int:
+def cost(topology, job, gpu_of_rank):
     """The cost as Pipette states it, from the rack of every rank."""
     axes = job.parallelism
     rack = topology.domain_of_gpu[1][gpu_of_rank].reshape(axes.dp, axes.pp).tolist()
@@ -99,7 +90,7 @@ def cost(topology: Topology, job: Job, gpu_of_rank: np.ndarray) -> int:
     return worst + ring(axes.dp, slowest) + ring(axes.dp, NEAR)
 
 
-def hop(one: int, other: int) -> int:
+def hop(one, other):
     """Cost of a hop between two racks."""
     return NEAR if one == other else FAR
 
@@ -123,16 +114,13 @@ VARIED = [
 ]
 
 
-Room = tuple[int, ...]
-
-
-def laid(room: Room, stages: int, crossings: int, first: int) -> set[Room]:
+def laid(room, stages, crossings, first):
     """Free nodes left after one pipeline that crosses so often at most.
 
     It starts in rack ``first``, or anywhere when that is -1.
     """
     ends = {(room, stages, first)}
-    left: set[Room] = set()
+    left = set()
     for _ in range(crossings + 1):
         following = set()
         for free, nodes, rack in ends:
@@ -145,7 +133,7 @@ def laid(room: Room, stages: int, crossings: int, first: int) -> set[Room]:
     return left
 
 
-def fits(room: Room, count: int, stages: int, crossings: int, first: int) -> bool:
+def fits(room, count, stages, crossings, first):
     """Whether so many such pipelines find room."""
     rooms = {room}
     for _ in range(count):
@@ -153,7 +141,7 @@ def fits(room: Room, count: int, stages: int, crossings: int, first: int) -> boo
     return bool(rooms)
 
 
-def optimum(sizes: list[int], count: int, stages: int) -> int:
+def optimum(sizes, count, stages):
     """The least cost, by trying fewer crossings before more."""
     found = []
     for first in range(-1, len(sizes)):
@@ -167,9 +155,7 @@ def optimum(sizes: list[int], count: int, stages: int) -> int:
 
 
 @pytest.mark.parametrize(("sizes", "count", "stages", "best"), PUBLISHED)
-def test_the_published_optima(
-    sizes: list[int], count: int, stages: int, best: int
-) -> None:
+def test_the_published_optima(sizes, count, stages, best):
     """Counting gives the values that permutations were searched for."""
     assert optimum(sizes, count, stages) == best
 
@@ -179,9 +165,7 @@ def test_the_published_optima(
 @pytest.mark.parametrize(
     ("sizes", "count", "stages"), [row[:3] for row in PUBLISHED] + VARIED
 )
-def test_the_optimum_is_found(
-    sizes: list[int], count: int, stages: int, seed: int
-) -> None:
+def test_the_optimum_is_found(sizes, count, stages, seed):
     """Whatever the order of the nodes the plan costs the optimum; no bound is above."""
     topology, job = racks(sizes, seed), pipelines(count, stages)
     found = solve(topology, job)
@@ -193,7 +177,7 @@ def test_the_optimum_is_found(
 
 
 @pytest.mark.parametrize("sizes", [[8, 8, 8, 7], [8, 8, 8, 8]])
-def test_all_pipelines_are_cut_at_once(sizes: list[int]) -> None:
+def test_all_pipelines_are_cut_at_once(sizes):
     """Pipelines that cross once, first nodes side by side, beat whole pipelines."""
     topology, job = racks(sizes), pipelines(4, 7)
     found = solve(topology, job).placement.gpu_of_rank
@@ -203,9 +187,7 @@ def test_all_pipelines_are_cut_at_once(sizes: list[int]) -> None:
 @pytest.mark.parametrize(
     ("sizes", "count", "stages"), [([4] * 4, 4, 4), ([8, 5, 8, 6], 3, 7)]
 )
-def test_a_step_takes_what_pipette_says(
-    sizes: list[int], count: int, stages: int
-) -> None:
+def test_a_step_takes_what_pipette_says(sizes, count, stages):
     """The predicted step is Pipette's cost for any placement, its rounding apart."""
     topology, job = racks(sizes), pipelines(count, stages)
     model = StepModel(topology, job)
@@ -217,7 +199,7 @@ def test_a_step_takes_what_pipette_says(
 
 
 @pytest.mark.parametrize(("sizes", "count", "stages"), [([3, 2], 2, 2), ([3, 3], 2, 3)])
-def test_tiny_cases_by_hand(sizes: list[int], count: int, stages: int) -> None:
+def test_tiny_cases_by_hand(sizes, count, stages):
     """The optimum is the least cost over all permutations."""
     topology, job = racks(sizes), pipelines(count, stages)
     best = min(

@@ -1,9 +1,5 @@
 """What tables of cases do not tell: domains that fit best, unknown ones, orders."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
@@ -13,11 +9,6 @@ from placer.solve.tree.fill import fill
 from tests.conformance.machines import Host, crossings, domains_of, job, machine, varied
 from tests.readers.cases import node, nodes
 from tests.solve.solving import solve
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from placer.topology.model import Topology
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -30,9 +21,7 @@ if TYPE_CHECKING:
         ([12, 11, 7, 7, 6], 25, [12, 7, 6]),
     ],
 )
-def test_domains_that_fit_best_are_filled(
-    seed: int, sizes: list[int], pods: int, used: list[int]
-) -> None:
+def test_domains_that_fit_best_are_filled(seed, sizes, pods, used):
     """As few domains as can be, and of those the ones with the least left over.
 
     Source: Kueue issue 10574, as in the table of its cases; either of two pairs without
@@ -50,7 +39,7 @@ def test_domains_that_fit_best_are_filled(
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 7])
-def test_a_block_is_finished_before_the_next(size: int) -> None:
+def test_a_block_is_finished_before_the_next(size):
     """With interleaved numbering ranks go through one block, then through the other.
 
     Source: SchedMD/slurm, commit 284c3b95f0, testsuite/python/tests/test_150_3.py.
@@ -67,7 +56,7 @@ def test_a_block_is_finished_before_the_next(size: int) -> None:
     assert names == odd_first + even
 
 
-def listed(folder: Path, **clique: str) -> Topology:
+def listed(folder, **clique):
     """The machine of a list of nodes with one GPU, by their NVLink cliques."""
     items = [
         node(name, {"nvidia.com/gpu.clique": own} if own else {})
@@ -80,7 +69,7 @@ def listed(folder: Path, **clique: str) -> Topology:
     return read_topology(path, hardware="azure-gb200-mlperf-v6", note=lambda _: None)
 
 
-def test_nodes_of_unknown_domain_are_not_chosen(tmp_path: Path) -> None:
+def test_nodes_of_unknown_domain_are_not_chosen(tmp_path):
     """Two segments take A and B, although two nodes of no known domain come first.
 
     Where the second needs one of the unknown nodes, there is none: they are no guess.

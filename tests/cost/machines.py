@@ -1,28 +1,24 @@
 """Small regular machines, given tier by tier."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from placer.topology.build import Nodes, build
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier
 
 
 def tier(
-    name: str,
-    bandwidth: float,
-    latency: float = 0.0,
+    name,
+    bandwidth,
+    latency=0.0,
     *,
-    scale_up: bool = False,
-    oversubscription: float = 1.0,
-) -> Tier:
+    scale_up=False,
+    oversubscription=1.0,
+):
     """A tier at full efficiency."""
     return Tier(name, bandwidth, latency, scale_up, oversubscription, 1.0, 1.0)
 
 
-def machine(
-    counts: list[int], tiers: list[Tier], factor: np.ndarray | None = None
-) -> Topology:
+def machine(counts, tiers, factor=None):
     """GPUs of a node, nodes of a domain, and so on outwards; one tier a count."""
     num_nodes = int(np.prod(counts[1:], dtype=np.int64))
     domains, width = [], 1
@@ -38,9 +34,7 @@ def machine(
     return build("grid", tiers, Nodes(np.array(domains), names, gpus, share))
 
 
-def racks(
-    num_racks: int = 8, oversubscription: float = 1.0, *, gpus: int = 4
-) -> Topology:
+def racks(num_racks=8, oversubscription=1.0, *, gpus=4):
     """Racks of GPUs: NVLink 900 GB/s and 0.5 us inside, 100 GB/s and 3 us between."""
     return machine(
         [gpus, num_racks],

@@ -47,7 +47,7 @@ class Case:
     gpu_of_rank: np.ndarray
 
 
-def random_case(seed: int, *, with_model: bool = False) -> Case:
+def random_case(seed, *, with_model=False):
     """The case of a seed; one job in ten has no model unless it must."""
     draw = np.random.default_rng(seed)
     job = random_job(draw, has_model=with_model or draw.random() < 0.9)
@@ -55,9 +55,7 @@ def random_case(seed: int, *, with_model: bool = False) -> Case:
     return Case(topology, job, random_placement(draw, topology, job.world_size))
 
 
-def random_placement(
-    draw: np.random.Generator, topology: Topology, ranks: int
-) -> np.ndarray:
+def random_placement(draw, topology, ranks):
     """GPU of each rank: filled in order, shuffled, or in between."""
     gpus = np.arange(topology.num_gpus)
     style = draw.integers(4)
@@ -72,11 +70,11 @@ def random_placement(
     return gpus[:ranks]
 
 
-def random_topology(draw: np.random.Generator, at_least: int) -> Topology:
+def random_topology(draw, at_least):
     """A machine of 1 to 4 tiers with at least so many GPUs."""
     num_tiers = int(draw.integers(1, 5))
     scale_up = int(draw.integers(0, num_tiers + 1))
-    gpus: list[int] = []
+    gpus = []
     while sum(gpus) < at_least:
         gpus.append(int(draw.integers(1, 9)))
         if num_tiers == 1:
@@ -99,7 +97,7 @@ def random_topology(draw: np.random.Generator, at_least: int) -> Topology:
     return build("random", tiers, nodes)
 
 
-def _tier(draw: np.random.Generator, t: int, scale_up: int) -> Tier:
+def _tier(draw, t, scale_up):
     fast = t < scale_up
     return Tier(
         f"tier{t}",
@@ -113,7 +111,7 @@ def _tier(draw: np.random.Generator, t: int, scale_up: int) -> Tier:
     )
 
 
-def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
+def random_job(draw, *, has_model):
     """A job over all axes, with custom groups."""
     axes = _random_axes(draw)
     by_rate = has_model and draw.random() < 0.3
@@ -151,7 +149,7 @@ def random_job(draw: np.random.Generator, *, has_model: bool) -> Job:
     )
 
 
-def with_adapters(case: Case, seed: int) -> Case:
+def with_adapters(case, seed):
     """The case with adapters of a rank, or of so many parameters in all."""
     draw, model = np.random.default_rng([seed, 2]), case.job.model
     if model is None:
@@ -164,7 +162,7 @@ def with_adapters(case: Case, seed: int) -> Case:
     return replace(case, job=replace(case.job, adapters=adapters))
 
 
-def _random_compute(draw: np.random.Generator, by_rate: bool) -> Compute:
+def _random_compute(draw, by_rate):
     """How long a micro-batch takes, and what its GPUs reach at times."""
     micro_batch_s = 0.0 if by_rate else float(draw.uniform(1e-3, 0.1))
     fixed_s = float(draw.choice([0.0, 0.2]))
@@ -181,18 +179,18 @@ def _random_compute(draw: np.random.Generator, by_rate: bool) -> Compute:
     )
 
 
-def _random_host_time(draw: np.random.Generator) -> float | None:
+def _random_host_time(draw):
     """What hosts take for a layer, where anything says it."""
     times = (None, 0.0, 1e-5, 1e-3)
     return times[int(draw.integers(len(times)))]
 
 
-def _aside(draw: np.random.Generator) -> np.random.Generator:
+def _aside(draw):
     """Draws of their own: what comes after them is as without."""
     return np.random.default_rng(draw.bit_generator.state["state"]["state"] % 2**32)
 
 
-def _random_memory(draw: np.random.Generator) -> Memory:
+def _random_memory(draw):
     """What backward computes again, and what passes memory beside products."""
     return Memory(
         str(draw.choice(["none", *RECOMPUTE])),
@@ -207,7 +205,7 @@ def _random_memory(draw: np.random.Generator) -> Memory:
     )
 
 
-def _random_ends(draw: np.random.Generator, layers: int, chunks: int) -> EndStages:
+def _random_ends(draw, layers, chunks):
     """Ends that count for at most one chunk each."""
     while draw.random() < 0.5:
         embedding, loss = (float(x) for x in draw.choice([0.0, 0.5, 1.0, 2.0, 3.0], 2))
@@ -217,7 +215,7 @@ def _random_ends(draw: np.random.Generator, layers: int, chunks: int) -> EndStag
     return EndStages()
 
 
-def _random_axes(draw: np.random.Generator) -> Parallelism:
+def _random_axes(draw):
     with_experts = draw.random() < 0.5
     while True:
         tp, cp, pp, dp = (int(x) for x in draw.choice([1, 1, 2, 2, 3, 4, 5, 8], 4))
@@ -235,7 +233,7 @@ def _random_axes(draw: np.random.Generator) -> Parallelism:
             return axes
 
 
-def _random_model(draw: np.random.Generator, axes: Parallelism) -> Model:
+def _random_model(draw, axes):
     layers = axes.pp * axes.vp * int(draw.integers(1, 3))
     heads = 4 * int(draw.integers(1, 5))
     experts = axes.ep * int(draw.integers(1, 4))
@@ -266,7 +264,7 @@ def _random_model(draw: np.random.Generator, axes: Parallelism) -> Model:
     )
 
 
-def _random_sync(draw: np.random.Generator, axes: Parallelism) -> DataParallel:
+def _random_sync(draw, axes):
     sharding = str(draw.choice(["ddp", "zero1", "zero2", "zero3", "hsdp"]))
     members = axes.dp * axes.cp
     sizes = [n for n in range(1, members + 1) if members % n == 0]
@@ -284,7 +282,7 @@ def _random_sync(draw: np.random.Generator, axes: Parallelism) -> DataParallel:
     )
 
 
-def _random_group(draw: np.random.Generator, index: int, world_size: int) -> Group:
+def _random_group(draw, index, world_size):
     ranks = draw.permutation(world_size)
     cuts = np.sort(draw.integers(1, world_size + 1, size=draw.integers(0, 4)))
     parts = [part for part in np.split(ranks, cuts) if len(part)]
@@ -301,7 +299,7 @@ def _random_group(draw: np.random.Generator, index: int, world_size: int) -> Gro
     )
 
 
-def unequal(topology: Topology, seed: int) -> Topology:
+def unequal(topology, seed):
     """The machine with links between some of its domains, and hosts of other speeds."""
     draw = np.random.default_rng([seed, 1])
     links = []

@@ -43,7 +43,7 @@ compute: {{micro_batch_time: 9ms{more}}}
 
 
 @pytest.mark.slow
-def test_a_term_takes_a_key_and_a_line(tmp_path: Path) -> None:
+def test_a_term_takes_a_key_and_a_line(tmp_path):
     """The step grows by the wait, no bound exceeds it, and the check of it holds."""
     page = (ROOT / "docs/architecture.md").read_text()
     (change,) = re.findall("```diff\n(.*?)```", page, re.S)

@@ -1,7 +1,5 @@
 """The fast scorer against the slow one that shares no code with it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +11,7 @@ from placer.job.traffic import RankTraffic
 from placer.placement.placement import Placement
 from placer.topology.allocation import allocate
 from placer.topology.read import parse_topology, read_topology
-from tests.cost.random_cases import Case, random_case, unequal, with_adapters
+from tests.cost.random_cases import random_case, unequal, with_adapters
 from tests.cost.reference import reference_step
 from tests.marks import slow
 
@@ -21,7 +19,7 @@ PARTS = ("step_time_s", "compute_s", "bubble_s", "fixed_s", "exposed_scale_out_s
 BATCH = 15
 
 
-def with_traffic(case: Case, seed: int) -> Case:
+def with_traffic(case, seed):
     """The case with flows of its own, of any sizes."""
     draw, ranks = np.random.default_rng([seed, 3]), case.job.world_size
     pairs = draw.integers(ranks, size=(int(draw.integers(1, 80)), 2))
@@ -34,7 +32,7 @@ def with_traffic(case: Case, seed: int) -> Case:
     return replace(case, job=replace(case.job, traffic=traffic))
 
 
-def idle_nodes_left_out(case: Case, seed: int) -> Case:
+def idle_nodes_left_out(case, seed):
     """The case on the nodes that it uses, in another order."""
     machine = case.topology
     nodes = np.random.default_rng(seed).permutation(
@@ -59,7 +57,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("first", [0, *slow(range(BATCH, 240, BATCH))])
 @pytest.mark.parametrize("change", CHANGES)
-def test_agrees_with_plain_loops(change: str, first: int) -> None:
+def test_agrees_with_plain_loops(change, first):
     """Both scorers give the same step time and parts to 1e-9 on random cases."""
     for seed in range(first, first + BATCH):
         case = CHANGES[change](random_case(seed), seed)
@@ -87,7 +85,7 @@ unavailable: {"r1-n[1-2]": "drained"}
 """
 
 
-def test_uplinks_do_not_shrink_with_the_nodes_that_are_left() -> None:
+def test_uplinks_do_not_shrink_with_the_nodes_that_are_left():
     """A rack of three nodes of four keeps 12 GPUs' share, whoever leaves two out."""
     whole = read_topology("cluster:1 rack:2 node:3 gpu:4")
     fewer = allocate(whole, exclude=list(whole.node_names[:2]))

@@ -4,34 +4,26 @@ The bounds are arithmetic from public figures (volumes, NIC and NVLink rates), n
 results of this model.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from placer.cost.data_parallel import Windows, exposed_gather, exposed_reduce
 from placer.cost.network import PlacedNetwork
-from placer.cost.step import Step, StepModel
+from placer.cost.step import StepModel
 from placer.cost.volumes import volumes
 from placer.explain.score import score
 from placer.job.read import read_job
 from placer.placement.placement import Placement
 from placer.topology.read import read_topology
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 RACK = 64  # GPUs of a replica, which has a rack to itself
 
 
 @cache
-def azure() -> tuple[Topology, Job]:
+def azure():
     """128 racks, and the job."""
     return (
         read_topology("azure-gb200-mlperf-v6"),
@@ -39,7 +31,7 @@ def azure() -> tuple[Topology, Job]:
     )
 
 
-def in_racks(rack_of_rank: np.ndarray) -> np.ndarray:
+def in_racks(rack_of_rank):
     """GPU of each rank when 64 ranks fill the first 64 GPUs of their rack."""
     topology, _ = azure()
     rack = topology.domain_of_gpu[topology.tier_index("rack")]
@@ -49,18 +41,18 @@ def in_racks(rack_of_rank: np.ndarray) -> np.ndarray:
     return gpu_of_rank
 
 
-def as_run() -> np.ndarray:
+def as_run():
     """Replica after replica, each in a rack of its own."""
     return in_racks(np.arange(8192) // RACK)
 
 
 @cache
-def run() -> Step:
+def run():
     """A step of the run."""
     return StepModel(*azure()).step(as_run())
 
 
-def spread(axis: str) -> Step:
+def spread(axis):
     """The same with the members of each group of an axis in racks of their own."""
     _, job = azure()
     width = job.parallelism.size(axis)
@@ -70,7 +62,7 @@ def spread(axis: str) -> Step:
     return StepModel(*azure()).step(placed)
 
 
-def with_slower_nics(share: float) -> Step:
+def with_slower_nics(share):
     """The run with NICs of a share of their rate."""
     topology, job = azure()
     tiers = tuple(
@@ -80,14 +72,14 @@ def with_slower_nics(share: float) -> Step:
     return StepModel(replace(topology, tiers=tiers), job).step(as_run())
 
 
-def with_gradients_seen() -> Step:
+def with_gradients_seen():
     """The run with nothing beside reduction and gather."""
     topology, job = azure()
     mode = replace(job.data_parallel, overlap_reduce=False, overlap_gather=False)
     return StepModel(topology, replace(job, data_parallel=mode)).step(as_run())
 
 
-def test_the_run_itself() -> None:
+def test_the_run_itself():
     """About 1.27 s a step, about 20 ms of it exposed cross-rack time (published)."""
     result = score(*azure(), Placement(as_run()))
     assert result["step_time_s"] == pytest.approx(1.2712, rel=0.02)
@@ -97,7 +89,7 @@ def test_the_run_itself() -> None:
 # What is wrong, and the share of the step that it costs. TP over four racks sends 101.5
 # GB at one NIC; attention hides CP; 254 ms of gradients are seen; half the rate of NICs
 # still hides, a quarter is past the cliff.
-MISTAKES: dict[str, tuple[Callable[[], Step], float, float]] = {
+MISTAKES = {
     "tp off NVLink": (lambda: spread("tp"), 0.65, 0.90),
     "pp off NVLink": (lambda: spread("pp"), 0.02, 0.04),
     "cp off NVLink": (lambda: spread("cp"), 0.0, 0.015),
@@ -108,13 +100,13 @@ MISTAKES: dict[str, tuple[Callable[[], Step], float, float]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_a_mistake_costs_what_arithmetic_says(mistake: str) -> None:
+def test_a_mistake_costs_what_arithmetic_says(mistake):
     """How much slower the step gets."""
     wrong, least, most = MISTAKES[mistake]
     assert least <= wrong().step_time_s / run().step_time_s - 1 < most
 
 
-def test_a_split_pair_halves_its_gradient_group() -> None:
+def test_a_split_pair_halves_its_gradient_group():
     """One CP partner moved to a spare GPU of another rack: its group loses a NIC.
 
     The ring of that gradient group has one NIC left in the first rack, so its transfer
@@ -138,7 +130,7 @@ def test_a_split_pair_halves_its_gradient_group() -> None:
     assert over_fabric == pytest.approx(nvlink_over_nic * over_nvlink, rel=1e-2)
 
 
-def test_bytes_of_its_operations() -> None:
+def test_bytes_of_its_operations():
     """One TP operation sends 100.7 MB, a message 33.6 MB, keys and values 4.2 MB.
 
     A chunk of two layers is 3.19 GB of gradients; the ends hold one and V h / t.
@@ -154,7 +146,7 @@ def test_bytes_of_its_operations() -> None:
     assert held[0, 1:].min() == held[-1, :-1].min() == held.max()
 
 
-def test_bytes_a_gpu_and_step() -> None:
+def test_bytes_a_gpu_and_step():
     """TP 101.5 GB and 25.4 GB of repeated gathers, PP 4.3 GB, CP 1.6 GB.
 
     The last activations do not travel on, so PP is 1/64 below 2 v m act/t. TP has 126
@@ -174,9 +166,7 @@ def test_bytes_a_gpu_and_step() -> None:
     ("efficiency", "tail_ms", "head_ms"),
     [(1.0, 7.0, 11.4), (0.9, 8.7, 13.2), (0.8, 11.0, 15.4)],
 )
-def test_what_is_seen_of_its_gradients(
-    efficiency: float, tail_ms: float, head_ms: float
-) -> None:
+def test_what_is_seen_of_its_gradients(efficiency, tail_ms, head_ms):
     """A chunk of 3.19 GB on two NICs leaves 18.4, 22.0 or 26.4 ms, latency aside."""
     chunk = 3.19e9 / (200e9 * efficiency)
     seconds, hidden = np.full((8, 8), chunk), Windows(4.9e-3, 9.8e-3, 8, 8, 12.0)

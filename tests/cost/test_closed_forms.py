@@ -1,13 +1,11 @@
 """Bytes and passes of a step, and what hides behind work, worked out by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from placer.cost.step import Step, StepModel
+from placer.cost.step import StepModel
 from placer.explain.score import score
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
@@ -29,7 +27,7 @@ VOCABULARY = 1000 * 512
 HELD = 4 * LAYER + 2 * VOCABULARY  # parameters of the whole model
 
 
-def job(axes: Parallelism, **changes: object) -> Job:
+def job(axes, **changes):
     """A job of one micro-batch of a second, with nothing hidden."""
     usual = Job(
         "toy",
@@ -44,7 +42,7 @@ def job(axes: Parallelism, **changes: object) -> Job:
     return replace(usual, **changes)
 
 
-def step(found: Job, gpus: list[int]) -> Step:
+def step(found, gpus):
     return StepModel(racks(4), found).step(np.array(gpus))
 
 
@@ -64,7 +62,7 @@ WHOLE = {"tensor_parallel": TensorParallel(sequence=False)}
         ("zero3", {"keep_parameters": True}, 2),
     ],
 )
-def test_passes_of_gradients_and_gathers(sharding, more, passes) -> None:
+def test_passes_of_gradients_and_gathers(sharding, more, passes):
     """Of five micro-batches nothing hides any: rings of four in a rack, by hand."""
     usual = DataParallel(sharding, overlap_reduce=False, overlap_gather=False)
     found = job(DP, data_parallel=replace(usual, **more), micro_batches=5)
@@ -85,12 +83,12 @@ def test_passes_of_gradients_and_gathers(sharding, more, passes) -> None:
     ],
 )  # fmt: skip
 def test_bytes_sent(
-    axis: str,
-    axes: Parallelism,
-    usual: dict[str, object],
-    change: dict[str, object],
-    share: float,
-) -> None:
+    axis,
+    axes,
+    usual,
+    change,
+    share,
+):
     """How many more or fewer bytes of an axis a change of the job sends."""
     before, after = (
         step(job(axes, **usual | more), [0, 1, 2, 3]).traffic()[axis].bytes_by_tier
@@ -99,7 +97,7 @@ def test_bytes_sent(
     assert after == pytest.approx(before * share)
 
 
-def test_what_is_hidden_behind_a_chunk() -> None:
+def test_what_is_hidden_behind_a_chunk():
     """A gather longer than a chunk's forward is seen in each of five micro-batches.
 
     Forward 1 ms, gather 3 + reduction 3 behind a backward of 2 ms: 4 x 4 + 4 x 2 in
@@ -127,9 +125,7 @@ ALL = 4 * (512 * (2 * 512 + 2 * 256) + 3 * 512 * 1024 + 2 * 512) + 2 * 1000 * 51
     ("sharding", "reductions", "gathers", "frozen"),
     [("ddp", 2, 0, 0), ("zero1", 1, 1, 0), ("zero2", 4, 1, 0), ("zero3", 4, 8, 8)],
 )
-def test_bytes_of_adapters(
-    sharding: str, reductions: int, gathers: int, frozen: int
-) -> None:
+def test_bytes_of_adapters(sharding, reductions, gathers, frozen):
     """Gradients are those of adapters; only ZeRO-3 gathers weights that are frozen.
 
     Rank 8 on a width of 512 with 4 of 8 key-value heads. Four micro-batches, of two

@@ -1,16 +1,13 @@
 """Collectives on machines worked out by hand, simulated, and measured."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
-from placer.cost.communicators import CollectiveCost, Communicators
+from placer.cost.communicators import Communicators
 from placer.cost.exchange import all_to_all_cost
 from placer.cost.fabric import Fabric
 from placer.cost.fair_share import Crossings, fair_pace
 from placer.cost.rings import build_rings
-from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
 
 S = 1e9
@@ -19,17 +16,15 @@ IN, OUT = 0.5e-6, 3e-6  # latency of a hop inside a rack and between racks
 ONE, FOUR = [0, 1, 2, 3], [0, 1, 4, 5, 8, 9, 12, 13]  # of a rack, two of each of four
 
 
-def groups(topology: Topology, members: np.ndarray) -> Communicators:
+def groups(topology, members):
     return Communicators(build_rings(Fabric.of(topology), members))
 
 
-def all_reduce(
-    topology: Topology, members: list[int], name: str, size: float = S
-) -> CollectiveCost:
+def all_reduce(topology, members, name, size=S):
     return groups(topology, np.array([members])).all_reduce(size, name)
 
 
-def exchange(thinner: float, copies: int = 0) -> CollectiveCost:
+def exchange(thinner, copies=0):
     """4 GB of each of two GPUs in each of two racks."""
     topology = racks(2, thinner, gpus=2)
     return all_to_all_cost(Fabric.of(topology), np.arange(4)[None], 4e9, copies)
@@ -38,7 +33,7 @@ def exchange(thinner: float, copies: int = 0) -> CollectiveCost:
 # Seconds, and bytes inside racks and between them. A switch first fills 16 channels of
 # 4 chunks in and out, and reduces at 74 % of NVLink; trees over four racks have two
 # levels; two NICs carry what two members of each rack send.
-COSTS: dict[str, tuple[Callable[[], CollectiveCost], float, tuple[float, float]]] = {
+COSTS = {
     "ring in a rack": (
         lambda: all_reduce(racks(), ONE, "ring"),
         2 * (3 / 4 * S / NVLINK + 3 * IN),
@@ -89,7 +84,7 @@ COSTS: dict[str, tuple[Callable[[], CollectiveCost], float, tuple[float, float]]
 
 
 @pytest.mark.parametrize("name", COSTS)
-def test_costs_by_hand(name: str) -> None:
+def test_costs_by_hand(name):
     """Seconds and bytes by tier, counted on paper."""
     call, seconds, sent = COSTS[name]
     found = call()
@@ -110,9 +105,7 @@ RAILS = np.arange(32).reshape(8, 4).T
         (RAILS, 7, 16463, 16464),
     ],
 )
-def test_rings_that_share_uplinks(
-    members: np.ndarray, oversubscription: float, rule: float, event: float
-) -> None:
+def test_rings_that_share_uplinks(members, oversubscription, rule, event):
     """Groups inside 8 racks of 4 GPUs, and four with one GPU a rack, microseconds.
 
     By the bottleneck-link rule of a published table, and by event simulation of the
@@ -124,7 +117,7 @@ def test_rings_that_share_uplinks(
     assert seconds == pytest.approx(event * 1e-6, rel=0.05)
 
 
-def test_one_nic_beside_three() -> None:
+def test_one_nic_beside_three():
     """Four flows at 1:2: bytes over capacity is 1 s, the group of one NIC takes 4/3.
 
     Each flow has half its NIC until the three, of a third of a byte, are done after
@@ -137,9 +130,7 @@ def test_one_nic_beside_three() -> None:
 
 
 @pytest.mark.parametrize(("oversubscription", "buffers"), [(1, 1.5), (2, 3.5)])
-def test_uplinks_as_wide_as_their_nics_hold_no_tree_back(
-    oversubscription: int, buffers: float
-) -> None:
+def test_uplinks_as_wide_as_their_nics_hold_no_tree_back(oversubscription, buffers):
     """A tree of three racks and one of four meet in a rack of two GPUs.
 
     There the one has three edges and the other four. Its own NIC sends 3/2 S for the
@@ -166,9 +157,7 @@ def test_uplinks_as_wide_as_their_nics_hold_no_tree_back(
         (racks(4), FOUR, 1e10, "ring"),
     ],
 )
-def test_the_algorithm_that_nccl_takes(
-    domains: Topology, members: list[int], size: float, name: str
-) -> None:
+def test_the_algorithm_that_nccl_takes(domains, members, size, name):
     """Small buffers take the fewest steps, large ones the fewest bytes.
 
     But its tuner counts a tree over three domains as one over more, and takes a slower
@@ -180,7 +169,7 @@ def test_the_algorithm_that_nccl_takes(
     assert found.seconds == pytest.approx(alone, rel=1e-3)
 
 
-def test_every_group_takes_its_own() -> None:
+def test_every_group_takes_its_own():
     """Two groups of a call, one in a rack and one over two: bytes are those of both."""
     both = np.array([[0, 1, 2, 3], [4, 8, 9, 5]])
     found = groups(racks(4), both).all_reduce(1e10, "auto")
@@ -202,7 +191,7 @@ GB200_RACKS = {
 }
 
 
-def bus_bandwidth(gpus: int, count: int, name: str, size: float) -> tuple[float, str]:
+def bus_bandwidth(gpus, count, name, size):
     """GB/s of all GPUs of so many domains, and the algorithm."""
     members = gpus * count
     found = all_reduce(machine([gpus, count], GB200), [*range(members)], name, size)
@@ -211,7 +200,7 @@ def bus_bandwidth(gpus: int, count: int, name: str, size: float) -> tuple[float,
 
 
 @pytest.mark.parametrize("count", GB200_RACKS)
-def test_racks_of_gb200_as_measured(count: int) -> None:
+def test_racks_of_gb200_as_measured(count):
     """Racks of 72 GB200 on 400 Gb/s a GPU, NCCL 2.26.2: within 25 %, above 8 GB 5 %.
 
     Source: coreweave/nccl-tests cb865533, README, out of place.
@@ -227,7 +216,7 @@ def test_racks_of_gb200_as_measured(count: int) -> None:
     ("gpus", "name", "measured"),
     [(4, "ring", 197), (4, "tree", 234), (8, "ring", 394), (8, "tree", 486)],
 )
-def test_three_domains_as_measured(gpus: int, name: str, measured: float) -> None:
+def test_three_domains_as_measured(gpus, name, measured):
     """Three NVLink domains of GB200 without NVLS, 17 GB: NVIDIA/nccl issue 1801."""
     found, _ = bus_bandwidth(gpus, 3, name, 2.0**34)
     assert found == pytest.approx(measured, rel=0.05)

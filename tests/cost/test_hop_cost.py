@@ -1,7 +1,5 @@
 """Hop cost: edges and their sum by the definition."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np
@@ -19,7 +17,7 @@ from tests.texts import table
 
 
 @pytest.mark.parametrize(*table("cost/hops.yaml", "edges_of_a_group"))
-def test_edges_of_a_group(sizes, axis, of, edges) -> None:
+def test_edges_of_a_group(sizes, axis, of, edges):
     """Those between members of one group, by hand."""
     job = Job(name="j", parallelism=Parallelism(**sizes), weights={axis: 1})
     ((_, _, every),) = hop_edges(job)
@@ -27,7 +25,7 @@ def test_edges_of_a_group(sizes, axis, of, edges) -> None:
     assert sorted(f"{one}{other}" for one, other in pairs) == edges.split()
 
 
-def test_hand_worked_cost() -> None:
+def test_hand_worked_cost():
     """A ring of 4 over three nodes of two racks costs what a count by hand says."""
     machine = read_topology("rack:4 node:2 gpu:4")
     near, rack, far = (tier.distance for tier in machine.tiers)
@@ -41,7 +39,7 @@ def test_hand_worked_cost() -> None:
 
 
 @pytest.mark.parametrize("exact", [True, False], ids=["integer", "float"])
-def test_the_cost_is_that_of_every_edge(exact: bool) -> None:
+def test_the_cost_is_that_of_every_edge(exact):
     """Random jobs: integer weights give the sum over edges exactly, others to 1e-9."""
     for seed in range(20):
         rng = random.Random(seed)

@@ -1,10 +1,5 @@
 """Links between named domains, and hosts of unequal speed: the examples of the page."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
@@ -17,9 +12,6 @@ from placer.job.parallel import Overlap
 from placer.placement.placement import Placement
 from placer.topology.read import parse_topology
 from tests.cost.random_cases import random_case, unequal
-
-if TYPE_CHECKING:
-    from placer.cost.communicators import CollectiveCost
 
 GB = 1e9
 REGIONS = """
@@ -39,7 +31,7 @@ links:
 """
 
 
-def network(*gpus: int) -> PlacedNetwork:
+def network(*gpus):
     """Ranks on the GPUs of the three regions of the page."""
     return PlacedNetwork(Fabric.of(parse_topology(REGIONS, "regions")), np.array(gpus))
 
@@ -62,14 +54,12 @@ ALL, BOTH = np.array([[0, 1, 2]]), np.array([0, 0, 1])
     ],
     ids=["ring", "all-to-all", "messages"],
 )
-def test_what_takes_the_slowest_link_it_uses(
-    call: Callable[[], CollectiveCost], seconds: list[float]
-) -> None:
+def test_what_takes_the_slowest_link_it_uses(call, seconds):
     """The examples of the page."""
     assert call().seconds.tolist() == pytest.approx(seconds)
 
 
-def test_flows_and_their_loads_are_on_the_link() -> None:
+def test_flows_and_their_loads_are_on_the_link():
     """Flows of a job's own wait for links and their latency as messages do."""
     sizes = np.array([3 * GB, 1 * GB])
     cost = network(0, 1).flows(np.array([0, 1]), np.array([1, 0]), sizes)
@@ -92,7 +82,7 @@ nodes:
 FAST, SLOW = 0, 1
 
 
-def two_stages() -> Job:
+def two_stages():
     """Four micro-batches, 1 s forward and 2 s backward a stage, nothing sent."""
     return Job(
         name="two",
@@ -106,7 +96,7 @@ def two_stages() -> Job:
 @pytest.mark.parametrize(
     ("gpus", "seconds"), [((FAST, SLOW), 27.0), ((SLOW, FAST), 25.0)]
 )
-def test_a_slow_stage_sets_the_pace(gpus: tuple[int, int], seconds: float) -> None:
+def test_a_slow_stage_sets_the_pace(gpus, seconds):
     """As worked out by hand; the compute is that of the slow stage."""
     machine = parse_topology(TWO, "two")
     found = score(machine, two_stages(), Placement(np.array(gpus)))
@@ -121,7 +111,7 @@ def test_a_slow_stage_sets_the_pace(gpus: tuple[int, int], seconds: float) -> No
     }
 
 
-def test_links_are_among_the_busiest_by_name() -> None:
+def test_links_are_among_the_busiest_by_name():
     """A link is named by both ends, and belongs to whoever sends over it."""
     for seed in range(40):
         case = random_case(seed)

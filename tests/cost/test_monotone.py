@@ -1,26 +1,18 @@
 """Slower work or slower links never make a step shorter, whatever the placement."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from placer.cost.step import StepModel
-from tests.cost.random_cases import Case, random_case, unequal
+from tests.cost.random_cases import random_case, unequal
 from tests.marks import slow
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 ROUNDING = 1e-10
 
 
-def long_case(seed: int) -> Case:
+def long_case(seed):
     """A random case with up to 60 groups of micro-batches, half of them unequal."""
     draw = np.random.default_rng(seed)
     case = random_case(seed, with_model=True)
@@ -31,7 +23,7 @@ def long_case(seed: int) -> Case:
     return replace(case, topology=machine, job=long)
 
 
-def slower(case: Case, draw: np.random.Generator) -> Iterator[tuple[Topology, Job]]:
+def slower(case, draw):
     """The case with one thing slower: the work, a tier, a node or a link."""
     topology, job = case.topology, case.job
     more = 1 + float(draw.choice([1e-6, 1e-3, 0.3]))
@@ -59,13 +51,13 @@ def slower(case: Case, draw: np.random.Generator) -> Iterator[tuple[Topology, Jo
         yield replace(topology, links=(slow, *topology.links[1:])), job
 
 
-def _is_hidden(job: Job) -> bool:
+def _is_hidden(job):
     """Whether work hides traffic of several axes: each has all of it for itself."""
     overlap = job.overlap
     return overlap.tp or overlap.cp or overlap.ep or any(g.overlap for g in job.groups)
 
 
-def check(seed: int) -> None:
+def check(seed):
     case = long_case(seed)
     before = StepModel(case.topology, case.job).step(case.gpu_of_rank).step_time_s
     for topology, job in slower(case, np.random.default_rng(seed)):
@@ -74,7 +66,7 @@ def check(seed: int) -> None:
 
 
 @pytest.mark.parametrize("first", [0, *slow(range(10, 100, 10))])
-def test_slower_is_never_shorter(first: int) -> None:
+def test_slower_is_never_shorter(first):
     """Slow down work, each tier in each way, a node or link: no step gets shorter."""
     for seed in range(first, first + 10):
         check(seed)

@@ -1,10 +1,7 @@
 """Rails: a hop to another rail goes over NVLink first."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -22,9 +19,6 @@ from placer.placement.build import placement_of_plan
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.write import to_document
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
-
 MACHINE = """\
 format: placer/topology
 version: 1
@@ -38,12 +32,12 @@ layout: "cluster:1 leaf:2 node:4"
 PLAIN = MACHINE.replace(", rails: true", "")
 
 
-def machine(text: str = MACHINE) -> Topology:
+def machine(text=MACHINE):
     """The machine in a text."""
     return parse_topology(text, "m.yaml")
 
 
-def test_a_message_to_another_rail_takes_a_detour() -> None:
+def test_a_message_to_another_rail_takes_a_detour():
     """A hop of NVLink more at the tier of the rails; none inside a node or above."""
     fabric = Fabric.of(machine())
     here = np.zeros(4, dtype=np.int64)
@@ -54,7 +48,7 @@ def test_a_message_to_another_rail_takes_a_detour() -> None:
     assert not plain.has_rails
 
 
-def small_job(**degrees: int) -> Job:
+def small_job(**degrees):
     """A job with gradients that nothing hides."""
     return Job(
         name="small",
@@ -67,14 +61,14 @@ def small_job(**degrees: int) -> Job:
     )
 
 
-def shuffled(seed: int) -> tuple[np.ndarray, np.ndarray]:
+def shuffled(seed):
     """GPUs of 32 ranks in order, and with those of each node mixed up."""
     draw = np.random.default_rng(seed)
     nodes = [4 * node + draw.permutation(4) for node in range(8)]
     return np.arange(32), np.concatenate(nodes)
 
 
-def test_a_launch_that_breaks_rails_is_slower() -> None:
+def test_a_launch_that_breaks_rails_is_slower():
     """Groups whose members have different rails pay; those on one pay nothing."""
     job = small_job(tp=4, dp=8)
     railed, plain = (StepModel(one, job) for one in (machine(), machine(PLAIN)))
@@ -83,7 +77,7 @@ def test_a_launch_that_breaks_rails_is_slower() -> None:
     assert railed.step(straight).step_time_s == plain.step(straight).step_time_s
 
 
-def test_groups_of_whole_nodes_keep_to_rails() -> None:
+def test_groups_of_whole_nodes_keep_to_rails():
     """A ring through all GPUs of its nodes leaves each by the rail it came in on."""
     topology, job = machine(), small_job(tp=1, dp=32)
     without = StepModel(machine(PLAIN), job)
@@ -93,7 +87,7 @@ def test_groups_of_whole_nodes_keep_to_rails() -> None:
 
 
 @pytest.mark.slow
-def test_a_free_launch_keeps_to_rails() -> None:
+def test_a_free_launch_keeps_to_rails():
     """No mix of the GPUs of a node makes the placement found faster."""
     topology, job = machine(), replace(small_job(tp=4, dp=8), launcher="free")
     model = StepModel(topology, job)
@@ -113,13 +107,13 @@ def test_a_free_launch_keeps_to_rails() -> None:
         ("size: 4", "size: 64", "64 rails"),
     ],
 )
-def test_rails_that_cannot_be(old: str, new: str, words: str) -> None:
+def test_rails_that_cannot_be(old, new, words):
     """A fabric of rails alone needs NVLink in the node to join them."""
     with pytest.raises(InputError, match=words):
         machine(MACHINE.replace(old, new))
 
 
-def test_documents_keep_rails() -> None:
+def test_documents_keep_rails():
     """Rails are written, and part of what the machine is."""
     found = machine()
     assert machine(json.dumps(to_document(found))).sha256 == found.sha256

@@ -16,7 +16,7 @@ Case = tuple[Stages, int, int, bool]
     [(1, 1, 2), (2, 1, 2), (3, 2, 15), (4, 1, 8), (8, 4, 8), (8, 4, 10**6)],
 )
 @pytest.mark.parametrize("overlap", [True, False])
-def test_ideal_pipeline(p: int, v: int, m: int, overlap: bool) -> None:
+def test_ideal_pipeline(p, v, m, overlap):
     """Uniform stages without hops take t_mb (m + (p-1)/v), a million as well."""
     ends = (1 / v, 2 / v, 1 / v, 2 / v)
     uniform = Stages((1 / v,) * p, (2 / v,) * p, (0.0,) * p, ends)
@@ -24,7 +24,7 @@ def test_ideal_pipeline(p: int, v: int, m: int, overlap: bool) -> None:
     assert found == pytest.approx(3 * (m + (p - 1) / v), rel=1e-12)
 
 
-def test_two_micro_batches_by_hand() -> None:
+def test_two_micro_batches_by_hand():
     """Two stages, two micro-batches, forward 1, backward 2, hop 1/2, drawn by hand.
 
     Rank 0: F0 0-1, F1 1-2, B0 5-7, B1 8-10. Rank 1: F0 1.5-2.5, B0 2.5-4.5, F1 4.5-5.5,
@@ -39,11 +39,11 @@ hops = st.floats(0.0, 2.0)
 
 
 @st.composite
-def pipelines(draw: st.DrawFn) -> Case:
+def pipelines(draw):
     p = draw(st.integers(1, 5))
     v = draw(st.integers(1, 3))
 
-    def row(values: st.SearchStrategy[float]) -> tuple[float, ...]:
+    def row(values):
         return tuple(draw(st.lists(values, min_size=p, max_size=p)))
 
     m = draw(st.integers(1, 4 * p + 3))
@@ -52,7 +52,7 @@ def pipelines(draw: st.DrawFn) -> Case:
     return stages, m, v, draw(st.booleans())
 
 
-def equals_the_longest_path(stages: Stages, m: int, v: int, overlap: bool) -> None:
+def equals_the_longest_path(stages, m, v, overlap):
     """Alone, and among others that take half as much time again."""
     replica = Replica(*(list(part) for part in stages))
     expected = longest_path(replica, m, v, overlap=overlap)
@@ -63,14 +63,14 @@ def equals_the_longest_path(stages: Stages, m: int, v: int, overlap: bool) -> No
 
 
 @given(pipelines())
-def test_equals_the_longest_path(case: Case) -> None:
+def test_equals_the_longest_path(case):
     """Any pipeline, micro-batches a multiple of the stages or not, as a graph says."""
     equals_the_longest_path(*case)
 
 
 # In the last three no state of the run returns while it is looked for.
 @pytest.mark.parametrize("seed", [*range(6), 23, 37, 42])
-def test_long_runs_equal_the_longest_path(seed: int) -> None:
+def test_long_runs_equal_the_longest_path(seed):
     """Ranks, ends and hops that differ little: repetitions that are skipped or raised.
 
     Runs of hundreds of groups of micro-batches.
@@ -87,7 +87,7 @@ def test_long_runs_equal_the_longest_path(seed: int) -> None:
 
 
 @given(pipelines(), st.integers(0, 19), st.floats(0.01, 1.0))
-def test_monotone(case: Case, which: int, more: float) -> None:
+def test_monotone(case, which, more):
     """More time anywhere never makes the pipeline shorter."""
     stages, m, v, overlap = case
     rows = [list(part) for part in stages]

@@ -2,12 +2,9 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
-from placer.topology.model import Topology
 from tests.cost.machines import machine, tier
 
 JOB = Job(
@@ -21,7 +18,7 @@ JOB = Job(
 )
 
 
-def two_racks(factor: np.ndarray | None = None) -> Topology:
+def two_racks(factor=None):
     """The machine; ``factor`` is the share of its bandwidth that each node reaches."""
     tiers = [
         tier("node", 400e9, 1e-6, scale_up=True),

@@ -1,10 +1,7 @@
 """Small machines and jobs whose degrees can all be tried."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 import placer
 from placer.job.axes import Parallelism
@@ -13,19 +10,16 @@ from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.job.parallel import Overlap, TensorParallel
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
-
 GB = 1e9
 
 
-def machine(text: str = "rack:2 node:2 gpu:4", memory: float = 80 * GB) -> Topology:
+def machine(text="rack:2 node:2 gpu:4", memory=80 * GB):
     """A machine of this text whose GPUs have so much memory."""
     topology = placer.read_topology(text)
     return replace(topology, gpu=replace(topology.gpu, memory=memory))
 
 
-def model(random: Random) -> Model:
+def model(random):
     """A small transformer, with experts now and then."""
     heads = random.choice([4, 8, 6])
     experts = random.choice([0, 0, 4, 8])
@@ -45,7 +39,7 @@ def model(random: Random) -> Model:
     )
 
 
-def job(random: Random) -> Job:
+def job(random):
     """A job of a small model, with a rate."""
     beside = Random()  # leaves the draws after these as they are
     beside.setstate(random.getstate())

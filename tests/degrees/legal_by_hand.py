@@ -9,29 +9,20 @@ b5bcd76c, ``distributed/parallel_dims.py``, ``distributed/pipeline_parallel.py``
 PyTorch 2.6, ``distributed/pipelining/schedules.py``; DeepSpeed edaa7221.
 """
 
-from __future__ import annotations
-
 from itertools import product
-from typing import TYPE_CHECKING
 
 from placer.degrees.choice import Choice
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from placer.job.model import Job
-    from placer.job.models import Model
 
 MOST_SAMPLES = 16
 FEW_CHUNKS = 2
 
 
-def sizes(number: int) -> list[int]:
+def sizes(number):
     """Divisors."""
     return [n for n in range(1, number + 1) if number % n == 0]
 
 
-def legal(framework: str, work: Job, gpus: int, batch: int) -> Iterator[Choice]:
+def legal(framework, work, gpus, batch):
     """Every legal choice for exactly so many GPUs."""
     for tp, cp, pp in product(sizes(gpus), repeat=3):
         dp, rest = divmod(gpus, tp * cp * pp)
@@ -39,9 +30,7 @@ def legal(framework: str, work: Job, gpus: int, batch: int) -> Iterator[Choice]:
             yield from of_replicas(framework, work, (tp, cp, pp, dp), batch // dp)
 
 
-def of_replicas(
-    framework: str, work: Job, degrees: tuple[int, int, int, int], samples: int
-) -> Iterator[Choice]:
+def of_replicas(framework, work, degrees, samples):
     """Every legal choice with these tp, cp, pp and dp, and samples of a replica."""
     assert work.model
     tp, cp, _, dp = degrees
@@ -53,7 +42,7 @@ def of_replicas(
                 yield from OF[framework](work.model, *shape)
 
 
-def cuts_evenly(framework: str, work: Job, model: Model, tp: int, cp: int) -> bool:
+def cuts_evenly(framework, work, model, tp, cp):
     """Heads and tokens are cut into whole and equal parts."""
     if model.heads % tp or (model.kv_heads % tp and tp % model.kv_heads):
         return False
@@ -69,9 +58,7 @@ def cuts_evenly(framework: str, work: Job, model: Model, tp: int, cp: int) -> bo
     return work.sequence % (slices * halves) == 0
 
 
-def expert_sizes(
-    framework: str, work: Job, tp: int, cp: int, dp: int
-) -> list[tuple[int, int]]:
+def expert_sizes(framework, work, tp, cp, dp):
     """Pairs of ep and etp."""
     model = work.model
     assert model
@@ -89,7 +76,7 @@ def expert_sizes(
     ]
 
 
-def of_megatron(model: Model, *shape: int) -> Iterator[Choice]:
+def of_megatron(model, *shape):
     """Chunks of equal layers, micro-batches in whole groups; FSDP has no pipeline."""
     tp, cp, pp, dp, ep, etp, size, count = shape
     states = [("ddp", 0), ("zero1", 0)]
@@ -109,7 +96,7 @@ def of_megatron(model: Model, *shape: int) -> Iterator[Choice]:
                 yield Choice(*degrees, mode, sharding, shard, end, end)
 
 
-def cheap(model: Model) -> str:
+def cheap(model):
     """Modules that take memory and next to no time."""
     names = ["layernorm"]
     names += ["moe_act"] if model.experts else []
@@ -117,12 +104,12 @@ def cheap(model: Model) -> str:
     return "+".join(names)
 
 
-def shard_groups(members: int) -> list[tuple[str, int]]:
+def shard_groups(members):
     """HSDP in groups of every size."""
     return [("hsdp", n) for n in sizes(members) if 1 < n < members]
 
 
-def of_torchtitan(model: Model, *shape: int) -> Iterator[Choice]:
+def of_torchtitan(model, *shape):
     """FSDP over dp_shard x cp; layers that differ by one; micro-batches in rounds."""
     tp, cp, pp, dp, ep, etp, size, count = shape
     ends = [0.0, 1.0] if pp > 1 else [0.0]
@@ -137,7 +124,7 @@ def of_torchtitan(model: Model, *shape: int) -> Iterator[Choice]:
                 yield Choice(*degrees, again, sharding, shard, end, end)
 
 
-def titan_shards(tp: int, cp: int, dp: int, ep: int) -> Iterator[tuple[str, int]]:
+def titan_shards(tp, cp, dp, ep):
     """The mesh is dp_replicate x dp_shard x cp x tp; experts lie in the last three."""
     for shard in sizes(dp):
         if shard * cp * tp % ep:
@@ -150,7 +137,7 @@ def titan_shards(tp: int, cp: int, dp: int, ep: int) -> Iterator[tuple[str, int]
             yield "hsdp", shard * cp
 
 
-def of_deepspeed(model: Model, *shape: int) -> Iterator[Choice]:
+def of_deepspeed(model, *shape):
     """ZeRO-2 and 3 have no pipeline, and no pipeline is interleaved.
 
     ``_validate_zero3_moe_compatibility``: experts in ZeRO-3 without tp and Ulysses.
@@ -165,7 +152,7 @@ def of_deepspeed(model: Model, *shape: int) -> Iterator[Choice]:
         yield Choice(tp, cp, ep, etp, pp, 1, dp, size, count, again, sharding)
 
 
-def of_jax(model: Model, *shape: int) -> Iterator[Choice]:
+def of_jax(model, *shape):
     """Whole layers a chunk; the ends of the model lie outside the pipeline."""
     tp, cp, pp, dp, ep, etp, size, count = shape
     most = model.layers // pp if pp > 1 else 1

@@ -21,7 +21,6 @@ from tests.footprint.cases import played
 if TYPE_CHECKING:
     from placer.degrees.choice import Choice
     from placer.job.model import Job
-    from placer.job.models import Model
 
 GIB = 2.0**30
 
@@ -35,16 +34,16 @@ class ByHand:
     framework: str = "megatron"
 
     @property
-    def model(self) -> Model:
+    def model(self):
         assert self.work.model
         return self.work.model
 
-    def most(self) -> float:
+    def most(self):
         """Bytes of the fullest pipeline rank."""
         ranks = range(self.choice.pp)
         return max(self.states(r) + self.activations(r) for r in ranks) + self.outside()
 
-    def outside(self) -> float:
+    def outside(self):
         """A context, and NCCL's buffers of each kind of group."""
         one, experts = self.choice, self.model.experts
         kinds = [one.tp, one.cp, one.pp, one.dp * one.cp]
@@ -52,13 +51,13 @@ class ByHand:
             kinds += [one.ep, one.etp, self.expert_copies()]
         return GIB * (1 + 0.7 * sum(kind > 1 for kind in kinds))
 
-    def expert_copies(self) -> int:
+    def expert_copies(self):
         one = self.choice
         return one.tp * one.cp * one.dp // (one.etp * one.ep)
 
     # Layers
 
-    def layers(self) -> list[list[tuple[float, float]]]:
+    def layers(self):
         """Dense and MoE layers, by rank and chunk: the dense ones first, or spread."""
         one, model = self.choice, self.model
         chunks = one.pp * one.vp
@@ -82,7 +81,7 @@ class ByHand:
 
     # Parameters
 
-    def attention(self) -> tuple[float, float]:
+    def attention(self):
         """Parameters of a layer's attention: cut by tp, and not."""
         m = self.model
         if m.attention_parameters:
@@ -98,7 +97,7 @@ class ByHand:
         norms = m.kv_lora_rank + m.q_lora_rank
         return float(up), float(down + norms)
 
-    def layer(self, *, moe: bool) -> tuple[float, float]:
+    def layer(self, *, moe):
         """Parameters of a layer on a GPU: dense, experts."""
         m, one = self.model, self.choice
         cut, whole = self.attention()
@@ -111,7 +110,7 @@ class ByHand:
         whole += m.hidden * m.experts
         return cut / one.tp + whole, m.experts * expert / (one.etp * one.ep)
 
-    def vocabulary(self) -> float:
+    def vocabulary(self):
         """Rows of an embedding on a GPU."""
         multiple = (self.model.vocab_multiple or 128) * self.choice.tp
         if self.model.vocab_multiple:
@@ -119,7 +118,7 @@ class ByHand:
             multiple *= self.choice.tp // gcd(multiple, self.choice.tp)
         return ceil(self.model.vocab / multiple) * multiple / self.choice.tp
 
-    def ends(self, rank: int) -> float:
+    def ends(self, rank):
         """Parameters outside of layers."""
         m, one = self.model, self.choice
         table = self.vocabulary() * m.hidden
@@ -133,7 +132,7 @@ class ByHand:
                 found += table
         return found
 
-    def states(self, rank: int) -> float:
+    def states(self, rank):
         """Weights, gradients and Adam."""
         dense, experts = self.ends(rank), 0.0
         for first, moe in self.layers()[rank]:
@@ -152,7 +151,7 @@ class ByHand:
         kept += experts * (whole + shared / of_experts)
         return kept + self.gathered(dense + experts, rank)
 
-    def bytes_kept(self) -> tuple[float, float]:
+    def bytes_kept(self):
         """Of a parameter: on every GPU, and shared out."""
         gradient = 4.0 if self.framework == "deepspeed" else 2.0
         return {
@@ -163,7 +162,7 @@ class ByHand:
             "hsdp": (0.0, 16.0),
         }[self.choice.sharding]
 
-    def gathered(self, held: float, rank: int) -> float:
+    def gathered(self, held, rank):
         """FSDP: layers in use and the next, the vocabulary, a layer's gradients."""
         if self.choice.sharding not in ("zero3", "hsdp"):
             return 0.0
@@ -173,7 +172,7 @@ class ByHand:
 
     # Activations
 
-    def activations(self, rank: int) -> float:
+    def activations(self, rank):
         """The most that forwards leave, and what is there beside them."""
         chunks = self.layers()[rank]
         one = self.choice
@@ -192,21 +191,21 @@ class ByHand:
             most = max(most, self.most_at_once(rank, with_loss))
         return most
 
-    def tokens(self) -> float:
+    def tokens(self):
         return self.work.sequence * self.choice.micro_batch / self.choice.cp
 
-    def slice(self) -> float:
+    def slice(self):
         cut = self.choice.tp if self.work.tensor_parallel.sequence else 1
         return self.tokens() / cut
 
-    def loss(self) -> float:
+    def loss(self):
         logits = self.tokens() * self.vocabulary()
         if self.work.tensor_parallel.loss == "gathered":
             logits *= self.choice.tp
         size = 6 * logits + 2 * 2 * self.model.hidden * self.slice()
         return size * (1 + self.model.mtp_layers)
 
-    def context_blocks(self) -> float:
+    def context_blocks(self):
         """Keys and values of other context ranks."""
         m, one = self.model, self.choice
         how = "a2a" if self.framework == "deepspeed" else ""
@@ -220,7 +219,7 @@ class ByHand:
             width = 2 * heads * (m.head_dim or m.hidden // m.heads)
         return (2 if how == "p2p" else 2 * one.cp) * 2 * width * self.tokens()
 
-    def pieces(self, *, moe: bool) -> dict[str, float]:
+    def pieces(self, *, moe):
         """What a layer leaves, by the module that could compute it again."""
         m, one = self.model, self.choice
         tokens, slice_ = self.tokens() / one.tp, self.slice()
@@ -252,10 +251,10 @@ class ByHand:
         found["shared"] = 2 * (gates + 1) * m.shared_experts * m.expert_ffn * tokens
         return found
 
-    def whole(self, *, moe: bool) -> float:
+    def whole(self, *, moe):
         return sum(self.pieces(moe=moe).values())
 
-    def left(self, *, moe: bool) -> float:
+    def left(self, *, moe):
         """Bytes of a layer between forward and backward."""
         how, pieces = self.choice.recompute, self.pieces(moe=moe)
         if how == "full":
@@ -264,7 +263,7 @@ class ByHand:
             return min(self.every_second(pieces, moe=moe), sum(pieces.values()))
         return sum(size for key, size in pieces.items() if key not in how.split("+"))
 
-    def every_second(self, pieces: dict[str, float], *, moe: bool) -> float:
+    def every_second(self, pieces, *, moe):
         """torchtitan: attention, reduce-scatters, products 1, 3, 5 and 7 of a layer."""
         m, one = self.model, self.choice
         tokens = self.tokens() / one.tp
@@ -281,7 +280,7 @@ class ByHand:
 
     # Schedule
 
-    def most_at_once(self, rank: int, kept: list[float]) -> float:
+    def most_at_once(self, rank, kept):
         """The rank's schedule, played."""
         one = self.choice
         ahead = int(self.work.overlap.ep and one.ep > 1)

@@ -30,8 +30,6 @@ from tests.degrees.memory_by_hand import ByHand
 from tests.marks import slow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from placer.degrees.choice import Choice
     from placer.job.model import Job
     from placer.topology.model import Topology
@@ -63,7 +61,7 @@ class Case(NamedTuple):
     choices: dict[Choice, Job]
 
 
-def drawn(seed: int) -> Case:
+def drawn(seed):
     """The first case of a seed that has a few choices, of one kind of work each."""
     random = Random(f"every {seed}")
     while True:
@@ -77,7 +75,7 @@ def drawn(seed: int) -> Case:
             return Case(topology, work, asked, found)
 
 
-def allocated(random: Random, topology: Topology) -> Topology:
+def allocated(random, topology):
     """The machine, or what is left of it when some of its hosts are taken."""
     hosts = [*topology.node_names]
     if random.random() < 0.5 or len(hosts) < 3:
@@ -85,7 +83,7 @@ def allocated(random: Random, topology: Topology) -> Topology:
     return allocate(topology, random.sample(hosts, random.randrange(2, len(hosts))), ())
 
 
-def counts(random: Random, gpus: int) -> list[int] | None:
+def counts(random, gpus):
     """All GPUs, as many as help, or one of several numbers."""
     how = random.choice(["all", "all", "any", "list"])
     if how == "list":
@@ -93,7 +91,7 @@ def counts(random: Random, gpus: int) -> list[int] | None:
     return [gpus] if how == "all" else None
 
 
-def small(random: Random) -> Job:
+def small(random):
     """A job of so small a model that few degrees are legal."""
     work = job(random)
     assert work.model
@@ -112,11 +110,11 @@ def small(random: Random) -> Job:
     return replace(work, model=shape, micro_batches=batch)
 
 
-def fitting(work: Job, most: int, asked: dict[str, Any]) -> dict[Choice, Job]:
+def fitting(work, most, asked):
     """Choices within memory, one for each amount of work; at most one too many."""
     framework = asked["framework"]
     in_it = in_framework(work, framework)
-    found: dict[Choice, Job] = {}
+    found = {}
     for count in asked["gpus"] or range(1, most + 1):
         for choice in legal(framework, work, count, work.micro_batches):
             if not asked["gpus"] and has_room(choice, most, work.micro_batches):
@@ -133,14 +131,14 @@ def fitting(work: Job, most: int, asked: dict[str, Any]) -> dict[Choice, Job]:
     return found
 
 
-def has_room(choice: Choice, most: int, batch: int) -> bool:
+def has_room(choice, most, batch):
     """Whether more replicas would fit: without a number there are as many as can be."""
     replica = choice.gpus // choice.dp
     more = range(choice.dp + 1, batch + 1)
     return any(batch % dp == 0 and dp * replica <= most for dp in more)
 
 
-def steps(case: Case) -> Iterator[tuple[Choice, float]]:
+def steps(case):
     """The step of every choice that the machine can hold."""
     for choice, changed in case.choices.items():
         problem = Problem.of(case.machine, changed, "time")
@@ -154,7 +152,7 @@ def steps(case: Case) -> Iterator[tuple[Choice, float]]:
     "seed",
     [*range(3), *slow(range(3, 18))],
 )
-def test_the_best_of_placing_every_choice(seed: int) -> None:
+def test_the_best_of_placing_every_choice(seed):
     """The step is the best, no bound is above it, and every row fits.
 
     The best is that of the job's own kind too.
@@ -177,14 +175,14 @@ def test_the_best_of_placing_every_choice(seed: int) -> None:
 
 
 def test_a_choice_for_which_nothing_was_found_is_no_proof(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """Where the search for the best choice fails, it stays below the bound of none."""
     case = drawn(2)
     best = placer.tune(case.machine, case.job, **case.asked)
     lost = best.best.parallelism
 
-    def sometimes(problem, *others):  # type: ignore[no-untyped-def]
+    def sometimes(problem, *others):
         if problem.job.parallelism == lost:
             raise InfeasibleError("none was found", is_proved=False)
         return solve(problem, *others)

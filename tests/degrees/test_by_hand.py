@@ -1,10 +1,7 @@
 """Legal choices, their memory and least step, against what is written down again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,16 +19,12 @@ from tests.degrees.cases import job, machine
 from tests.degrees.legal_by_hand import legal
 from tests.degrees.memory_by_hand import ByHand
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-
-
 GPUS = BATCH = 16
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", FRAMEWORKS)
-def test_what_a_framework_accepts(name: str, seed: int) -> None:
+def test_what_a_framework_accepts(name, seed):
     """No legal choice is left out, none that it refuses is there, each is counted."""
     work = in_framework(job(Random(seed)), name)
     assert work.model is not None
@@ -45,7 +38,7 @@ def test_what_a_framework_accepts(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
-def test_chunks_that_are_asked_for_need_stages(name: str) -> None:
+def test_chunks_that_are_asked_for_need_stages(name):
     """None without a pipeline, and none of DeepSpeed's, which does not interleave."""
     work = in_framework(job(Random(0)), name)
     assert work.model is not None
@@ -57,7 +50,7 @@ def test_chunks_that_are_asked_for_need_stages(name: str) -> None:
         assert is_named or pp == 2
 
 
-def test_deepspeed_has_ulysses_alone() -> None:
+def test_deepspeed_has_ulysses_alone():
     """Whatever the job says, its context parallelism exchanges heads for tokens."""
     changed = in_framework(job(Random(0)), "deepspeed")
     assert changed.context_parallel.communication == "a2a"
@@ -66,7 +59,7 @@ def test_deepspeed_has_ulysses_alone() -> None:
     assert in_framework(same, "megatron") == same
 
 
-def varied(seed: int) -> Job:
+def varied(seed):
     """A small job: dense, or with experts or latent attention or both."""
     random = Random(f"memory {seed}")
     work = job(random)
@@ -100,7 +93,7 @@ def varied(seed: int) -> Job:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("seed", range(6))
-def test_memory_is_what_published_formulas_say(framework: str, seed: int) -> None:
+def test_memory_is_what_published_formulas_say(framework, seed):
     """Of any legal choice: both count the same bytes."""
     work = in_framework(varied(seed), framework)
     choices = list(legal(framework, work, 16, 16))
@@ -132,7 +125,7 @@ ORDERS = (
 
 @pytest.mark.parametrize("adapters", [None, Adapters(rank=64)], ids=["full", "lora"])
 @pytest.mark.parametrize("seed", range(14))
-def test_no_best_links_are_faster(seed: int, adapters: Adapters | None) -> None:
+def test_no_best_links_are_faster(seed, adapters):
     """Whatever the rank order, the launcher, the GPUs to spare, and what is trained."""
     random = Random(f"least {seed}")
     framework = random.choice([*FRAMEWORKS])

@@ -1,7 +1,5 @@
 """What a search over degrees looks at first, and what it says when time is up."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import inf
 from random import Random
@@ -20,34 +18,31 @@ from tests.degrees.cases import job, machine
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from placer.degrees.choice import Choice
-    from placer.job.model import Job
-
     Run = Callable[[list[Question]], list[tuple[int, Answer]]]
 
 
-def _legal(work: Job) -> Legal:
+def _legal(work):
     assert work.model is not None
     return Legal(work, work.model, Space((16,), work.micro_batches))
 
 
-def _search(work: Job, run: Run, stop: Callable[[], bool]) -> Search:
+def _search(work, run, stop):
     legal = _legal(work)
     return Search(legal, Least(machine(), work, legal.model), 80e9, run, stop)
 
 
-def _own(work: Job) -> Choice:
+def _own(work):
     """A legal choice that is the last in line."""
     legal = _legal(work)
     least = Least(machine(), work, legal.model)
     return legal.variants(max(legal.shapes(), key=least.work_s))[-1]
 
 
-def test_a_search_that_is_cut_short_has_an_answer() -> None:
+def test_a_search_that_is_cut_short_has_an_answer():
     """Links far worse than the cheap bounds keep all choices from their turn."""
-    asked: list[Question] = []
+    asked = []
 
-    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+    def run(questions):
         asked.extend(questions)
         return [(i, Answer(100.0, 101.0)) for i in range(len(questions))]
 
@@ -57,11 +52,11 @@ def test_a_search_that_is_cut_short_has_an_answer() -> None:
     assert found.rows
 
 
-def test_own_degrees_whose_placement_was_broken_off_are_the_answer() -> None:
+def test_own_degrees_whose_placement_was_broken_off_are_the_answer():
     """Not some other choice: they are placed once more, in a hurry."""
-    asked: list[Question] = []
+    asked = []
 
-    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+    def run(questions):
         asked.extend(questions)
         return [(0, Answer(100.0, 101.0))] if questions[0].hurry else []
 
@@ -72,7 +67,7 @@ def test_own_degrees_whose_placement_was_broken_off_are_the_answer() -> None:
     assert [row.choice for row in found.rows] == [own]
 
 
-def test_fewer_rows_than_asked_for_say_that_time_was_up() -> None:
+def test_fewer_rows_than_asked_for_say_that_time_was_up():
     """Where there are no more choices nothing is said."""
     work = replace(job(Random(3)), parallelism=Parallelism(dp=2))
     few = {"gpus": [8], "tp": [1], "cp": [1], "sharding": ["ddp"]}
@@ -86,16 +81,16 @@ def test_fewer_rows_than_asked_for_say_that_time_was_up() -> None:
 
 
 @pytest.mark.slow
-def test_time_that_ends_among_choices_with_less_memory_leaves_the_proof() -> None:
+def test_time_that_ends_among_choices_with_less_memory_leaves_the_proof():
     """The first row is proved before they are looked at."""
     calls, most = 0, inf
 
-    def stop() -> bool:
+    def stop():
         nonlocal calls
         calls += 1
         return calls > most
 
-    def run(questions: list[Question]) -> list[tuple[int, Answer]]:
+    def run(questions):
         return [(i, Answer(100.0, 100.0)) for i, _ in enumerate(questions)]
 
     work = job(Random(3))

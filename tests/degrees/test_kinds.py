@@ -1,7 +1,5 @@
 """Rows that differ, what is alike, the job's own kind, and how kinds were rated."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import replace
@@ -9,7 +7,6 @@ from itertools import combinations
 from pathlib import Path
 from random import Random
 from statistics import median
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,22 +19,19 @@ from tests.commands import run
 from tests.degrees.cases import job, machine
 from tests.degrees.test_tuning import work
 
-if TYPE_CHECKING:
-    from placer.degrees.tuning import Tuning
-
 RUNS = Path(__file__).parents[2] / "benchmarks" / "choices.md"
 FEW = {"tp": [1, 2, 4], "cp": [1, 2, 4], "pp": [1, 2], "micro_batch": [1, 2]}
 
 
 @pytest.fixture(scope="module")
-def found() -> Tuning:
+def found():
     """Of a job with pipelines, whose best choices have none."""
     axes = Parallelism(tp=2, etp=2, pp=2, dp=4)
     work = replace(job(Random(1)), parallelism=axes, micro_batches=4)
     return placer.tune(machine(), work, gpus=[16], top=5, **FEW)
 
 
-def are_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def are_alike(one, other):
     """Whether nothing that the model can tell keeps two rows apart."""
     step, memory = (
         max(one[key], other[key]) / min(one[key], other[key]) - 1
@@ -48,8 +42,8 @@ def are_alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def test_no_two_rows_are_alike_and_there_are_as_many_as_asked_for(
-    found: Tuning,
-) -> None:
+    found,
+):
     """Ties are folded: a row says how many are like it, and in what they differ."""
     rows = found.rows
     assert len([row for row in rows if not row["is_own_kind"]]) >= 4
@@ -68,7 +62,7 @@ def test_no_two_rows_are_alike_and_there_are_as_many_as_asked_for(
             assert one.answer.step_time_s >= row.answer.step_time_s
 
 
-def test_the_best_of_the_job_s_own_kind_stands_beside(found: Tuning) -> None:
+def test_the_best_of_the_job_s_own_kind_stands_beside(found):
     """It is marked, placed like the others, and named in the first sentences."""
     (own,) = [row for row in found.rows if row["is_own_kind"]]
     assert own["methods"] == found.to_dict()["own"]["methods"]
@@ -80,11 +74,11 @@ def test_the_best_of_the_job_s_own_kind_stands_beside(found: Tuning) -> None:
     assert found.job_of(number - 1).parallelism.pp == 2
 
 
-def test_flags_to_change_make_the_row_out_of_the_job(found: Tuning) -> None:
+def test_flags_to_change_make_the_row_out_of_the_job(found):
     """Those of the job, changed and left out as the text says, are those of the row."""
     text = found.summary(place=["  placer place -t m -j script"])
     assert text.endswith("next\n  placer place -t m -j script")
-    changed, gone = re.search(  # type: ignore[union-attr]
+    changed, gone = re.search(
         r"To change for row 1, flags of megatron:\n((?:  .*\n)+)"
         r"(?:and to leave out:\n((?:  .*\n)+))?",
         text,
@@ -98,14 +92,14 @@ def test_flags_to_change_make_the_row_out_of_the_job(found: Tuning) -> None:
     assert "nothing to change" in placer.tune(machine(), best, **few).summary()
 
 
-def of(words: list[str]) -> dict[str, list[str]]:
+def of(words):
     """Flags by name, with their values."""
     names = [i for i, word in enumerate(words) if word.startswith("--")]
     ends = [*names[1:], len(words)]
     return {words[i]: words[i + 1 : end] for i, end in zip(names, ends, strict=True)}
 
 
-def test_how_kinds_were_rated_is_what_was_found() -> None:
+def test_how_kinds_were_rated_is_what_was_found():
     """The median and the most of the tables of published choices, by kind."""
     line = re.compile(
         r"^\| (?P<run>[^|]+) \| (?P<ran>[^|]+) \| [^|]+ s \| (?P<best>[^|]+) \| "
@@ -114,7 +108,7 @@ def test_how_kinds_were_rated_is_what_was_found() -> None:
         r"(?P<behind2>[\d.]+)%[^|]*\|$",
         re.MULTILINE,
     )
-    shares: dict[tuple[bool, bool], list[float]] = {key: [] for key in RATED}
+    shares = {key: [] for key in RATED}
     for match in line.finditer(RUNS.read_text()):
         _, ran, best, behind = (text for text in match.groups() if text is not None)
         if "b " not in best:
@@ -127,7 +121,7 @@ def test_how_kinds_were_rated_is_what_was_found() -> None:
         assert found.most == pytest.approx(max(shares[key]), abs=5e-5)
 
 
-def test_shards_of_the_job_decide_its_kind() -> None:
+def test_shards_of_the_job_decide_its_kind():
     """A job with sharded parameters has the best of those beside."""
     axes = Parallelism(tp=1, etp=1, dp=16)
     work = replace(
@@ -147,9 +141,7 @@ SCRIPT = """torchrun --nproc_per_node 8 pretrain_gpt.py
  --tensor-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 32"""
 
 
-def test_the_command_that_follows_runs_as_it_is_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_that_follows_runs_as_it_is_printed(tmp_path, monkeypatch):
     """A script is read again, once its flags are changed; a preset's job is written."""
     monkeypatch.chdir(tmp_path)
     Path("pretrain.sh").write_text(SCRIPT.replace("\n", ""))
@@ -172,13 +164,13 @@ def test_the_command_that_follows_runs_as_it_is_printed(
     assert "once the flags" not in without
 
 
-def follows(text: str) -> list[str]:
+def follows(text):
     """Words of the command at the end of a text, but for the program."""
     lines = text.replace("\\\n", " ").splitlines()
     return shlex.split(lines[-1])[1:]
 
 
-def test_the_gain_has_an_interval() -> None:
+def test_the_gain_has_an_interval():
     """It holds what is saved; where it holds 0 the summary says so."""
     found = placer.tune(machine(), work(), top=1)
     told = found.to_dict()
@@ -192,8 +184,8 @@ def test_the_gain_has_an_interval() -> None:
 
 
 def test_a_kind_that_is_rated_too_well_may_save_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """The interval reaches as far down as validation missed layouts of that kind."""
     ends = []
     for miss in (0.0, 0.05, 5.0):
@@ -206,7 +198,7 @@ def test_a_kind_that_is_rated_too_well_may_save_nothing(
     assert ends[-1] < 0
 
 
-def test_much_that_is_assumed_is_warned_of() -> None:
+def test_much_that_is_assumed_is_warned_of():
     """60 ms of a step that is short are told, and none where the job says its own."""
     usual = work()
     short = replace(usual, compute=replace(usual.compute, fixed_time=None))
@@ -218,7 +210,7 @@ def test_much_that_is_assumed_is_warned_of() -> None:
     assert "warning" not in placer.tune(machine(), said, top=1).summary()
 
 
-def test_nothing_is_rated_where_nothing_changes() -> None:
+def test_nothing_is_rated_where_nothing_changes():
     """The job's own degrees have no gain."""
     usual = work()
     axes = usual.parallelism

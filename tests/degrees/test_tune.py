@@ -1,11 +1,8 @@
 """`tune`: the best of all legal degrees, on any engine, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,11 +16,8 @@ from tests.commands import data, refusal, run
 from tests.degrees.cases import job, machine
 from tests.texts import table
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-
-def test_the_same_on_any_number_of_processes() -> None:
+def test_the_same_on_any_number_of_processes():
     """Rows, counts and proof do not depend on the engine."""
     topology, work = machine(), job(Random(3))
     asked = {"gpus": [16], "tp": [2, 4], "recompute": ["none"], "top": 3}
@@ -32,14 +26,14 @@ def test_the_same_on_any_number_of_processes() -> None:
     assert first.to_dict() == second.to_dict()
 
 
-def test_fewer_gpus_where_all_are_of_no_use() -> None:
+def test_fewer_gpus_where_all_are_of_no_use():
     """A batch of 4 on 9 GPUs: without a number, what cannot be used is left."""
     work = replace(job(Random(1)), micro_batches=4)
     found = placer.tune(machine("node:9 gpu:1"), work, pp=[1], tp=[1], cp=[1])
     assert found.rows[0]["gpus"] == 4
 
 
-def test_what_is_wrong_is_said() -> None:
+def test_what_is_wrong_is_said():
     """Memory that nobody knows, a framework that does not exist, GPUs not there."""
     work = job(Random(0))
     unknown = machine(memory=0.0)
@@ -63,7 +57,7 @@ def test_what_is_wrong_is_said() -> None:
         placer.tune(machine(), work, gpus=[16], memory=1e8)
 
 
-def test_published_choices_are_legal_and_fit() -> None:
+def test_published_choices_are_legal_and_fit():
     """Llama 3.1 405B, MLPerf v6.0 on GB200: what was run is a choice, near the best."""
     work = placer.read_job("llama3.1-405b-mlperf-v6")
     accepted = Legal(work, work.model, Space((8192,), 1024))
@@ -72,7 +66,7 @@ def test_published_choices_are_legal_and_fit() -> None:
     assert (1, 8) in {(s.micro_batch, s.micro_batches) for s in ran}
 
 
-def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown() -> None:
+def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown():
     """Rows that are looked at for the table alone were beaten before."""
     few, many = (
         placer.tune("nvl72", "quickstart", gpus=[16], memory=80e9, top=top).to_dict()
@@ -90,7 +84,7 @@ FEW = (
 )
 
 
-def test_the_command_writes_plan_job_and_rows(tmp_path: Path) -> None:
+def test_the_command_writes_plan_job_and_rows(tmp_path):
     """JSON as the contract says; the plan is of the best row and passes its check."""
     plan_file, file = tmp_path / "plan.json", tmp_path / "job.json"
     command = (*SMALL, "-o", plan_file, "--top", 2, "--tp", "2,4", *FEW)
@@ -115,13 +109,13 @@ def test_the_command_writes_plan_job_and_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "format"), [("-o", "placer/plan"), ("--job-output", "placer/job")]
 )
-def test_what_goes_to_stdout_stands_there_alone(option: str, format: str) -> None:
+def test_what_goes_to_stdout_stands_there_alone(option, format):
     """Plan or job can be piped on; no table is before or after it."""
     written = run(*SMALL, "--tp", "4", *FEW, option, "-").stdout
     assert json.loads(written)["format"] == format
 
 
-def test_a_row_is_looked_for_and_never_another(tmp_path: Path) -> None:
+def test_a_row_is_looked_for_and_never_another(tmp_path):
     """Row 3 of two that were asked for is found; where there is none, no file."""
     plan = tmp_path / "plan.json"
     command = (*SMALL, "--top", "2", "-o", plan)
@@ -137,7 +131,7 @@ def test_a_row_is_looked_for_and_never_another(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "cut", [{"stop": lambda: True}, {"time_limit": 0.0}], ids=["stop", "limit"]
 )
-def test_without_any_time_there_is_an_answer(cut: dict[str, Any]) -> None:
+def test_without_any_time_there_is_an_answer(cut):
     """The job's own degrees are placed, and nothing is claimed of them."""
     found = placer.tune(machine(), job(Random(0)), gpus=[16], **cut)
     assert found.rows[0]["step_time_s"] > 0
@@ -146,7 +140,7 @@ def test_without_any_time_there_is_an_answer(cut: dict[str, Any]) -> None:
     assert found.proof.startswith("nothing is proved")
 
 
-def test_budgets_hold() -> None:
+def test_budgets_hold():
     """A tuned job keeps the machine's budgets, and is as large as they allow."""
     topology = replace(
         machine(),
@@ -161,14 +155,14 @@ def test_budgets_hold() -> None:
         placer.tune(topology, work, gpus=[16])
 
 
-def test_pins_to_hosts_that_are_not_there_are_named() -> None:
+def test_pins_to_hosts_that_are_not_there_are_named():
     """As `place` says it, and not as time that was too short."""
     pinned = replace(job(Random(0)), rules=Rules(pin=(Pin((0,), ("nowhere",)),)))
     with pytest.raises(InputError, match="nowhere"):
         placer.tune(machine(), pinned, gpus=[16])
 
 
-def test_a_model_alone_needs_a_batch_and_no_way_to_cut_it(tmp_path: Path) -> None:
+def test_a_model_alone_needs_a_batch_and_no_way_to_cut_it(tmp_path):
     """What `tune` chooses is not asked for; the samples of a step are."""
     config = {"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024}
     config |= {"num_attention_heads": 8, "num_hidden_layers": 4, "vocab_size": 32000}
@@ -195,7 +189,7 @@ compute: {tflops_per_gpu: 400}
 """
 
 
-def said(folder: Path, *options: str, micro: str = "4", code: int = 2) -> str:
+def said(folder, *options, micro="4", code=2):
     """What stands on stderr, in one line."""
     file = folder / "job.yaml"
     file.write_text(JOB.replace("MICRO", micro))
@@ -211,15 +205,15 @@ def test_what_cannot_be_answered(tmp_path, options, micro, code, told, silent):
     assert not silent or silent not in text
 
 
-def test_no_gpus_at_all() -> None:
+def test_no_gpus_at_all():
     """A number below one is none, however many GPUs there are."""
     with pytest.raises(InputError, match="gpus: expected at least 1, got 0"):
         placer.tune("dgx-h100-4x8", "quickstart", gpus=0)
 
 
-def test_one_mode_can_stand_alone() -> None:
+def test_one_mode_can_stand_alone():
     """As one size can; a text is no list of letters."""
-    few: dict[str, Any] = {"gpus": 8, "tp": 8, "pp": 1, "cp": 1, "micro_batch": 1}
+    few = {"gpus": 8, "tp": 8, "pp": 1, "cp": 1, "micro_batch": 1}
     found = placer.tune(
         "dgx-h100-4x8", "quickstart", recompute="none", sharding="zero1", **few
     )
@@ -235,7 +229,7 @@ SCRIPT = (
 )
 
 
-def test_a_batch_that_gpus_do_not_share_is_shared_by_fewer(tmp_path: Path) -> None:
+def test_a_batch_that_gpus_do_not_share_is_shared_by_fewer(tmp_path):
     """Other degrees share it: eight GPUs train four samples with tp 2 or more."""
     file = tmp_path / "train.sh"
     file.write_text(SCRIPT)

@@ -1,13 +1,10 @@
 """What `tune` gives back: rows, sentences, fronts, a picture, what a stop leaves."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
-from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -32,31 +29,23 @@ from placer.workers.cluster import Cluster
 from tests.degrees.cases import GB, job, machine
 from tests.texts import table
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from placer.degrees.found import State
-    from placer.degrees.tuning import Tuning
-    from placer.job.model import Job
-
 FEW = {"tp": [1, 2], "cp": [1, 2], "pp": [1, 2], "micro_batch": [1, 2]}
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def work() -> Job:
+def work():
     """A dense job that would run with tp 2 and pp 2."""
     axes = Parallelism(tp=2, etp=2, pp=2, dp=4)
     return replace(job(Random(1)), parallelism=axes, micro_batches=4)
 
 
 @pytest.fixture(scope="module")
-def found() -> Tuning:
+def found():
     """On 8 and 16 GPUs, with what needs less memory."""
     return placer.tune(machine(), work(), gpus=[8, 16], slack=0.5, **FEW)
 
 
-def test_rows_are_plain_data(found: Tuning) -> None:
+def test_rows_are_plain_data(found):
     """JSON as they are; a line of CSV each; HTML with every cell escaped."""
     content = found.to_dict()
     assert json.loads(json.dumps(content)) == content
@@ -68,7 +57,7 @@ def test_rows_are_plain_data(found: Tuning) -> None:
     assert found.summary().splitlines()[0] in " ".join(text.split())
 
 
-def test_the_best_with_fewer_gpus_and_less_memory(found: Tuning) -> None:
+def test_the_best_with_fewer_gpus_and_less_memory(found):
     """A row of a front is the best of its own search; none beats another in both."""
     fronts = found.to_dict()["fronts"]
     assert [row["gpus"] for row in fronts["gpus"]] == [16, 8]
@@ -87,7 +76,7 @@ def test_the_best_with_fewer_gpus_and_less_memory(found: Tuning) -> None:
     assert front[-1]["step_time_s"] <= front[0]["step_time_s"] * 1.5
 
 
-def test_the_job_s_own_degrees(found: Tuning) -> None:
+def test_the_job_s_own_degrees(found):
     """They are placed as they are, on as many GPUs as were asked for."""
     own = found.to_dict()["own"]
     assert own["parallelism"] | {"tp": 2, "pp": 2, "dp": 4} == own["parallelism"]
@@ -104,7 +93,7 @@ def test_the_job_s_own_degrees(found: Tuning) -> None:
     assert "These are the job's own degrees." in repr(again)
 
 
-def test_own_degrees_that_are_none() -> None:
+def test_own_degrees_that_are_none():
     """Those that fit no number of GPUs, or lack memory, say so."""
     assert own_choice(work(), Space((8, 16), 16)) == Choice(
         tp=2, etp=2, pp=2, dp=4, micro_batches=4, sharding="zero1"
@@ -126,7 +115,7 @@ def test_own_degrees_that_are_none() -> None:
 @pytest.mark.parametrize(
     ("sharding", "each"), [("ddp", 14.0), ("zero1", 2 + 12 / 4), ("zero3", 12 / 4)]
 )
-def test_what_a_rank_reads_after_a_failure(sharding: str, each: float) -> None:
+def test_what_a_rank_reads_after_a_failure(sharding, each):
     """Weights and optimizer states of what it keeps between steps, no gradients."""
     mode = DataParallel(sharding=sharding)
     axes = Parallelism(tp=2, dp=4)
@@ -137,7 +126,7 @@ def test_what_a_rank_reads_after_a_failure(sharding: str, each: float) -> None:
     assert restart_bytes(replace(one, model=None)) == 0
 
 
-def row(step: float, **changes: object) -> dict[str, object]:
+def row(step, **changes):
     """A row as the report takes it."""
     sizes = {"tp": 2, "cp": 1, "ep": 1, "etp": 2, "pp": 2, "vp": 1, "dp": 4}
     usual = {"parallelism": sizes, "gpus": 16, "micro_batch": 1, "micro_batches": 4}
@@ -148,7 +137,7 @@ def row(step: float, **changes: object) -> dict[str, object]:
     return usual | changes
 
 
-def test_what_breaks_ties() -> None:
+def test_what_breaks_ties():
     """Rows within the noise, told apart by what differs alone."""
     rows = [
         row(1.0),
@@ -166,7 +155,7 @@ def test_what_breaks_ties() -> None:
     assert ties([row(1.0), row(1.0)]).endswith("model (1%).")
 
 
-def test_fewer_gpus_than_there_are() -> None:
+def test_fewer_gpus_than_there_are():
     """The first line says how many are used, and that more would not help."""
     content = {"rows": [row(1.0)], "gpus": 18, "own": None}
     assert " on 16 of 18 GPUs: 1 s a step" in verdict(content)
@@ -174,7 +163,7 @@ def test_fewer_gpus_than_there_are() -> None:
     assert "more GPUs" not in verdict(content | {"gpus": [8, 16]})
 
 
-def test_why_another_is_worse() -> None:
+def test_why_another_is_worse():
     """What grows with what changed it, then memory."""
     sizes = row(1.0)["parallelism"] | {"pp": 4, "dp": 2}
     parts = {"compute": 0.9, "bubble": 0.3}
@@ -185,7 +174,7 @@ def test_why_another_is_worse() -> None:
     )
 
 
-def test_the_picture(found: Tuning) -> None:
+def test_the_picture(found):
     """Two panels, a point a choice, own degrees apart, a title in both themes."""
     for theme in ("auto", "light", "dark"):
         root = Xml.fromstring(tune_plot(found, theme))
@@ -207,18 +196,18 @@ def test_the_picture(found: Tuning) -> None:
         ]
 
 
-def stopped_after(count: int) -> tuple[Callable[[], bool], Callable[[State], None]]:
+def stopped_after(count):
     """A stop that is true once so many choices are placed, and who tells it."""
     placed = 0
 
-    def tell(state: State) -> None:
+    def tell(state):
         nonlocal placed
         placed = state.placed
 
     return lambda: placed >= count, tell
 
 
-def test_a_stop_keeps_what_is_placed() -> None:
+def test_a_stop_keeps_what_is_placed():
     """Rows, each with its placement, and how much better another could be."""
     stop, tell = stopped_after(1)
     limited = placer.tune(machine(), work(), gpus=[16], stop=stop, progress=tell)
@@ -231,11 +220,11 @@ def test_a_stop_keeps_what_is_placed() -> None:
 
 
 @pytest.mark.parametrize("own", [True, False])
-def test_a_stop_right_after_the_choices_were_listed_has_a_row(own: bool) -> None:
+def test_a_stop_right_after_the_choices_were_listed_has_a_row(own):
     """The job's own degrees, or where a list leaves them out one that fits."""
     rounds = 0
 
-    def told(state: State) -> None:
+    def told(state):
         nonlocal rounds
         rounds += state.least_s > 0
 
@@ -254,7 +243,7 @@ def test_a_stop_right_after_the_choices_were_listed_has_a_row(own: bool) -> None
 
 
 @pytest.mark.slow
-def test_dask_gives_the_same(found: Tuning) -> None:
+def test_dask_gives_the_same(found):
     """Rows, fronts and proof from the workers of a cluster."""
     distributed = pytest.importorskip("distributed")
     local = {"processes": False, "dashboard_address": None, "protocol": "tcp://"}
@@ -266,7 +255,7 @@ def test_dask_gives_the_same(found: Tuning) -> None:
 
 
 @pytest.mark.parametrize("own", ["full", "selective"])
-def test_the_chosen_job_is_a_job(own: str) -> None:
+def test_the_chosen_job_is_a_job(own):
     """Whatever the job computed again: written and read it is the same, its plan is."""
     memory = Memory(recompute=own, recompute_modules=("mlp",) * (own == "selective"))
     if own == "full":
@@ -285,9 +274,7 @@ def test_the_chosen_job_is_a_job(own: str) -> None:
 @pytest.mark.parametrize(
     *table("degrees/tuning.yaml", "nothing_that_is_asked_for_is_passed_over")
 )
-def test_nothing_that_is_asked_for_is_passed_over(
-    asked: dict[str, Any], message: str
-) -> None:
+def test_nothing_that_is_asked_for_is_passed_over(asked, message):
     """What model or framework lacks is said, not read as if it were not there."""
     with pytest.raises(InputError, match=re.escape(message)):
         placer.tune(machine(), work(), gpus=[16], **asked)
@@ -296,9 +283,7 @@ def test_nothing_that_is_asked_for_is_passed_over(
 @pytest.mark.parametrize(
     *table("degrees/tuning.yaml", "exchanges_of_experts_hide_where_megatron_lets_them")
 )
-def test_exchanges_of_experts_hide_where_megatron_lets_them(
-    changes: dict[str, Any], hides: bool
-) -> None:
+def test_exchanges_of_experts_hide_where_megatron_lets_them(changes, hides):
     """Interleaved pipelines, and no layers or experts computed again."""
     given = replace(job(Random(4)), overlap=Overlap(ep=True))
     choice = Choice(dp=2, ep=2, **changes)
@@ -309,7 +294,7 @@ def test_exchanges_of_experts_hide_where_megatron_lets_them(
     assert choice.applied(does).overlap.ep
 
 
-def test_flags_that_surprise_are_explained(found: Tuning) -> None:
+def test_flags_that_surprise_are_explained(found):
     """There are none for JAX; Megatron-LM wants a size of experts that are none."""
     content = found.to_dict()
     assert "refuses this order" not in tune_text(content)
@@ -323,7 +308,7 @@ def test_flags_that_surprise_are_explained(found: Tuning) -> None:
     assert "No flags of jax are known for row 1; --job-output" in said
 
 
-def test_hosts_may_have_islands(tmp_path: Path) -> None:
+def test_hosts_may_have_islands(tmp_path):
     """Bounds know the machine by its islands, as placements do."""
     file = tmp_path / "islands.yaml"
     file.write_text(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jsonschema
 import pytest
@@ -52,7 +51,7 @@ class Pump:
 FULL = Pump("p", 2.0, 0.5, "out", True, ("a", "b"), Valve(3))
 
 
-def pump(text: str) -> Pump:
+def pump(text):
     document = parse_document(text, "a.yaml")
     found = read(document.root, Pump)
     document.finish()
@@ -60,7 +59,7 @@ def pump(text: str) -> Pump:
 
 
 @pytest.mark.parametrize("one", [FULL, Pump("p", rest=1.0), Pump("p", rest=3.0)])
-def test_what_is_written_reads_back(one: Pump) -> None:
+def test_what_is_written_reads_back(one):
     """All keys survive, those that go without saying and those in other keys."""
     written = entries(one)
     document = Document("a.json", written)
@@ -68,12 +67,12 @@ def test_what_is_written_reads_back(one: Pump) -> None:
     document.finish()
 
 
-def test_defaults_may_follow_from_other_keys() -> None:
+def test_defaults_may_follow_from_other_keys():
     """A key that is absent takes its default, or what the keys before it imply."""
     assert pump("{name: p, flow: 4}") == Pump("p", 4.0, 4.0)
 
 
-def test_what_was_not_there_before_is_not_written() -> None:
+def test_what_was_not_there_before_is_not_written():
     """A newer key changes neither files nor digests until it says something."""
     usual = replace(FULL, quiet=False)
     assert "quiet" not in entries(usual)
@@ -81,7 +80,7 @@ def test_what_was_not_there_before_is_not_written() -> None:
     assert digested(FULL) == digested(usual) | {"quiet": True}
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_told_at_once():
     """Each with its place, of all keys, unknown and missing ones too."""
     text = "flow: 11\nrest: 5 parsec\nway: up\nbore: x\nodd: 1\nstop: {turns: 0}\n"
     with pytest.raises(InputError) as caught:
@@ -98,7 +97,7 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(*table("document/keys.yaml", "schema_and_reader_agree"))
-def test_schema_and_reader_agree(more: dict[str, Any], fits: bool) -> None:
+def test_schema_and_reader_agree(more, fits):
     """What one takes the other takes."""
     head = {"format": "placer/pump", "version": 1}
     schema = document_schema(Pump, "placer/pump", "A pump")
@@ -110,7 +109,7 @@ def test_schema_and_reader_agree(more: dict[str, Any], fits: bool) -> None:
     assert (not document.problems) == fits
 
 
-def test_the_schema_says_what_a_key_means() -> None:
+def test_the_schema_says_what_a_key_means():
     """A sentence for each key; its default where that is a value, else in words."""
     properties = document_schema(Pump, "placer/pump", "A pump")["properties"]
     assert properties["flow"]["description"] == "Litres."

@@ -38,12 +38,12 @@ _XYZ = np.array(
 _WHITE = np.array([0.95047, 1.0, 1.08883])
 
 
-def linear(colour: str) -> np.ndarray:
+def linear(colour):
     value = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
 
 
-def lab(colour: str, vision: str) -> np.ndarray:
+def lab(colour, vision):
     seen = np.clip(VISION[vision] @ linear(colour), 0, 1)
     share = _XYZ @ seen / _WHITE
     root = np.where(
@@ -54,11 +54,11 @@ def lab(colour: str, vision: str) -> np.ndarray:
     )
 
 
-def difference(one: str, other: str, vision: str) -> float:
+def difference(one, other, vision):
     return float(np.linalg.norm(lab(one, vision) - lab(other, vision)))
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(one, other):
     """Contrast ratio of WCAG 2.2."""
     light = sorted(float(_XYZ[1] @ linear(colour)) for colour in (one, other))
     return (light[1] + 0.05) / (light[0] + 0.05)

@@ -5,11 +5,8 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 from hypothesis import strategies as st
 
-from placer.job.model import Job
 from placer.placement.build import build_plan
-from placer.placement.plan import Plan
 from placer.testing.strategies import placed
-from placer.topology.model import Topology
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCORE = {
@@ -27,27 +24,27 @@ SCORE = {
 }
 
 
-def parse(picture: str) -> Xml.Element:
+def parse(picture):
     root = Xml.fromstring(picture)
     assert root.tag == f"{SVG}svg"
     return root
 
 
-def of_class(root: Xml.Element, name: str) -> list[Xml.Element]:
+def of_class(root, name):
     return [e for e in root.iter() if e.get("class") == name]
 
 
-def hover(element: Xml.Element) -> str:
+def hover(element):
     return element.findtext(f"{SVG}title") or ""
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> tuple[Topology, Job, Plan]:
+def plans(draw):
     topology, job, placement = draw(placed())
     return topology, job, build_plan(topology, job, placement, score=SCORE)
 
 
-def groups_by_loops(job: Job, axis: str) -> list[list[int]]:
+def groups_by_loops(job, axis):
     """Ranks of every group whose place matters, by comparing coordinates."""
     others = {
         "dp": ("dp",),
@@ -56,16 +53,14 @@ def groups_by_loops(job: Job, axis: str) -> list[list[int]]:
         "ep": ("etp", "edp", "pp"),
     }
     at = job.parallelism.coordinates
-    found: dict[tuple[int, ...], list[int]] = {}
+    found = {}
     for rank in range(job.world_size):
         key = tuple(int(at[a][rank]) for a in others[axis])
         found.setdefault(key, []).append(rank)
     return list(found.values())
 
 
-def leaving_by_loops(
-    topology: Topology, job: Job, axis: str, gpu_of_rank: np.ndarray
-) -> list[list[int]]:
+def leaving_by_loops(topology, job, axis, gpu_of_rank):
     """Groups beyond the innermost tier from NVLink outwards that can hold such a group.
 
     A tier can where a tenth of them lie so, or where some domain has as many ranks as
@@ -74,11 +69,11 @@ def leaving_by_loops(
     node_of_gpu = [n for n, g in enumerate(topology.gpus_of_node) for _ in range(g)]
     groups = groups_by_loops(job, axis)
 
-    def domains(rank: int) -> list[int]:
+    def domains(rank):
         node = node_of_gpu[gpu_of_rank[rank]]
         return [int(row[node]) for row in topology.domain_of_node]
 
-    def inside(tier: int) -> list[list[int]]:
+    def inside(tier):
         return [g for g in groups if len({domains(rank)[tier] for rank in g}) == 1]
 
     axes = job.parallelism

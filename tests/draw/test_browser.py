@@ -1,7 +1,6 @@
 """Pictures in headless Chromium: drawn as they say, quiet, in both themes."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from placer.draw.time_line import time_line
 from placer.placement.build import placement_of_plan
 from placer.sweep.plot import sweep_plot
 from placer.topology.read import read_topology
-from tests.page.browser import Browser
 from tests.page.plans import small_job
 
 # Texts that do not lie inside the picture, or lie on another one.
@@ -40,7 +38,7 @@ return getComputedStyle(back).fill;
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def pictures(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pictures")
     topology = read_topology("block:2 rack:3 node:3 gpu:4")
     job = small_job(8, tp=4, pp=2, dp=9, order="tp-cp-ep-pp-dp")
@@ -72,7 +70,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         *("sweep", "choices"),
     ],
 )
-def test_picture(browser: Browser, pictures: dict[str, Path], name: str) -> None:
+def test_picture(browser, pictures, name):
     """Nothing on the console, no request, texts apart, dark ground in the dark."""
     path = pictures[name]
     brightness = {}
@@ -88,7 +86,7 @@ def test_picture(browser: Browser, pictures: dict[str, Path], name: str) -> None
     assert brightness["dark"] < 60
 
 
-def test_cells(browser: Browser, pictures: dict[str, Path]) -> None:
+def test_cells(browser, pictures):
     """The map shows 72 cells, each under the pointer, with what it holds on hover."""
     browser.prefer("light")
     browser.open(pictures["map"])

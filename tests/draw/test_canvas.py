@@ -25,7 +25,7 @@ from tests.draw.pictures import of_class, parse
      "node:16 gpu:1", "rack:4 node:16 gpu:4", "node:4 gpu:4", "node:32 gpu:8",
      "rack:28 node:18 gpu:4"],
 )  # fmt: skip
-def test_cells_fill_the_map(machine: str) -> None:
+def test_cells_fill_the_map(machine):
     """The panels of a map of GPUs take at least 70 % of its width."""
     topology = read_topology(machine)
     job = Job("job", Parallelism(dp=topology.num_gpus))
@@ -37,7 +37,7 @@ def test_cells_fill_the_map(machine: str) -> None:
     assert float(root.get("height", 0)) <= 1100
 
 
-def test_pictures_scale() -> None:
+def test_pictures_scale():
     """Every picture follows the width of its page, and keeps its shape."""
     topology, job = read_topology("rack:4 node:9 gpu:8"), read_job("quickstart")
     plan = place(topology, job).plan

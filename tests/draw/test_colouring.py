@@ -12,14 +12,13 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.testing.strategies import machine
 from tests.draw.pictures import of_class, parse
 
 COUNT = len(palette.DISTINCT)
 
 
-def in_order(value: np.ndarray, gpus: int, nodes: int) -> dict[int, int]:
+def in_order(value, gpus, nodes):
     """Colours of values on GPUs in their order, with so many a node and rack."""
     gpu = np.arange(len(value))
     node = gpu // gpus
@@ -27,7 +26,7 @@ def in_order(value: np.ndarray, gpus: int, nodes: int) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("size", [8, 12, 16, 24, 36, 100])
-def test_groups_of_two_racks_differ(size: int) -> None:
+def test_groups_of_two_racks_differ(size):
     """All groups on a rack and the next have colours of their own, if these suffice."""
     place = np.arange(36 * 12) // size
     value = np.random.default_rng(size).permutation(place[-1] + 1)[place]
@@ -40,7 +39,7 @@ def test_groups_of_two_racks_differ(size: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_cells_that_touch_differ(seed: int) -> None:
+def test_cells_that_touch_differ(seed):
     """Cells side by side or one above the other differ, if of different groups."""
     rows = np.random.default_rng(seed).permutation(128).reshape(32, 4)
     value = np.repeat(rows, 2, axis=1)
@@ -53,7 +52,7 @@ def test_cells_that_touch_differ(seed: int) -> None:
         assert (a != b)[one != other].all()
 
 
-def rows_of_replicas(racks: int, size: int) -> Plan:
+def rows_of_replicas(racks, size):
     """Replicas of ``size`` ranks in a row over racks of 72 GPUs."""
     topology = machine([(f"b{i // 4:02d}", [4] * 18) for i in range(racks)])
     job = Job("job", Parallelism(pp=size, dp=racks * 72 // size))
@@ -62,7 +61,7 @@ def rows_of_replicas(racks: int, size: int) -> Plan:
     return build_plan(topology, job, Placement(gpu))
 
 
-def test_a_replica_on_two_racks_is_one_colour_there() -> None:
+def test_a_replica_on_two_racks_is_one_colour_there():
     """On both sides of a rack's edge there is one colour only if one replica is."""
     plan = rows_of_replicas(40, 64)
     cells = of_class(parse(placement_map(plan, "dp")), "cell")
@@ -76,7 +75,7 @@ def test_a_replica_on_two_racks_is_one_colour_there() -> None:
         assert (last == first) == straddles, rack
 
 
-def test_the_legend_does_not_pretend() -> None:
+def test_the_legend_does_not_pretend():
     """That one colour is one replica is said where it holds, and only there."""
     promise = "one colour across a gap is one replica"
     for size, holds in ((64, True), (24, True), (8, False)):
@@ -87,7 +86,7 @@ def test_the_legend_does_not_pretend() -> None:
         assert any(promise in text for text in texts) == holds, size
 
 
-def test_colours_do_not_pretend() -> None:
+def test_colours_do_not_pretend():
     """A cell with more groups than colours is grey, and says how many they are."""
     root = parse(placement_map(rows_of_replicas(32, 4), "dp"))
     grey = of_class(root, "p-mixed")

@@ -11,7 +11,6 @@ from placer.base.errors import InputError
 from placer.base.units import format_bytes_beside
 from placer.draw.heat_map import traffic_map
 from placer.draw.time_line import time_line
-from placer.placement.plan import Plan
 from placer.testing.strategies import TIERS, tiny_plan
 from tests.draw.pictures import SCORE, SVG, of_class, parse
 
@@ -21,7 +20,7 @@ names = st.text(min_size=1, max_size=12)
 
 
 @st.composite
-def scored(draw: st.DrawFn) -> Plan:
+def scored(draw):
     exposed = draw(st.dictionaries(names, seconds, max_size=5))
     parts = [draw(seconds) for _ in range(3)]
     step = sum(parts) + sum(exposed.values())
@@ -43,7 +42,7 @@ def scored(draw: st.DrawFn) -> Plan:
 
 @settings(max_examples=20, deadline=None)
 @given(plan=scored())
-def test_heat_map(plan: Plan) -> None:
+def test_heat_map(plan):
     """There is a cell for each axis and tier; it has the score's bytes in one unit."""
     traffic = plan.score["traffic_bytes"]
     if not any(traffic.values()):
@@ -62,7 +61,7 @@ def test_heat_map(plan: Plan) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(plan=scored())
-def test_time_line_adds_up(plan: Plan) -> None:
+def test_time_line_adds_up(plan):
     """The parts of the bar are the score's, and together they are the step."""
     step = plan.score["step_time_s"]
     if step == 0:
@@ -87,7 +86,7 @@ def test_time_line_adds_up(plan: Plan) -> None:
 HOSTILE = "</text><script>alert('x')</script>&\"\x00\x1b[31m]]>"
 
 
-def test_hostile_names() -> None:
+def test_hostile_names():
     """Whatever a name holds, the picture is well-formed and the name only text."""
     from placer.draw.placement_map import placement_map
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from placer.base.errors import InputError
-from placer.cost.step import Step, StepModel
+from placer.cost.step import StepModel
 from placer.draw import pipeline as module
 from placer.draw.pipeline import band, pipeline_chart, slowest_run
 from placer.topology.read import read_topology
@@ -18,13 +18,13 @@ from tests.draw.pictures import SVG, of_class, parse
 from tests.page.plans import small_job
 
 
-def a_step(seed: int) -> Step:
+def a_step(seed):
     case = random_case(seed, with_model=True)
     return StepModel(case.topology, case.job).step(case.gpu_of_rank)
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_adds_up(seed: int) -> None:
+def test_adds_up(seed):
     """One mark a piece; pipeline and what follows it are as long as the step."""
     step = a_step(seed)
     job = step.model.job
@@ -47,7 +47,7 @@ def test_adds_up(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_bands_are_the_chart(seed: int) -> None:
+def test_bands_are_the_chart(seed):
     """What a page shows is every piece of the chart, to one scale, and as long."""
     step = a_step(seed)
     run = slowest_run(step)
@@ -66,7 +66,7 @@ def test_bands_are_the_chart(seed: int) -> None:
         )
 
 
-def parse_band(text: str) -> tuple[int, list[float], list[float]]:
+def parse_band(text):
     """Stages of a band, and the widths of pieces and of what follows them."""
     root = Xml.fromstring(text)
     paths = "".join(e.get("d", "") for e in root.iter("path") if e.get("fill"))
@@ -75,12 +75,12 @@ def parse_band(text: str) -> tuple[int, list[float], list[float]]:
     return int(root.get("viewBox", "").split()[-1]), widths, after
 
 
-def right(element: object) -> float:
-    get = element.get  # type: ignore[attr-defined]
+def right(element):
+    get = element.get
     return float(get("x")) + float(get("width"))
 
 
-def test_many_micro_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_micro_batches(monkeypatch):
     """Where there are too many pieces only whole groups of the first are drawn."""
     step = a_step(3)
     model = step.model
@@ -96,7 +96,7 @@ def test_many_micro_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(f"the first {drawn} of 1,000 micro-batches" in text for text in said)
 
 
-def test_no_model() -> None:
+def test_no_model():
     """A job without a model has no times to draw."""
     case = random_case(1)
     job = replace(case.job, model=None, groups=(), weights={"tp": 1.0})
@@ -105,7 +105,7 @@ def test_no_model() -> None:
         pipeline_chart(step)
 
 
-def test_the_middle_of_many_stages_is_left_out() -> None:
+def test_the_middle_of_many_stages_is_left_out():
     """Of thirty stages sixteen have a row tall enough for its name, and a break."""
     job = small_job(60, 8, pp=30)
     topology = read_topology("node:30 gpu:8")

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from unittest.mock import patch
-from xml.etree import ElementTree as Xml
 
 import numpy as np
 import pytest
@@ -33,18 +32,18 @@ from tests.draw.pictures import (
 Case = tuple[Topology, Job, Plan]
 
 
-def axes_with_members(job: Job) -> list[str]:
+def axes_with_members(job):
     return [a for a in COLOURS if job.parallelism.size(a) > 1 or a == "dp"]
 
 
-def leaving(topology: Topology, job: Job, plan: Plan, axis: str) -> list[list[int]]:
+def leaving(topology, job, plan, axis):
     gpus = placement_of_plan(plan, topology).gpu_of_rank
     return leaving_by_loops(topology, job, axis, gpus)
 
 
 @settings(max_examples=20, deadline=None)
 @given(case=plans(), data=st.data())
-def test_every_rank_is_a_cell(case: Case, data: st.DataObject) -> None:
+def test_every_rank_is_a_cell(case, data):
     """Where GPUs are shown there is one cell a rank, and each names its own rank."""
     _, job, plan = case
     axis = data.draw(st.sampled_from(axes_with_members(job)))
@@ -62,7 +61,7 @@ def test_every_rank_is_a_cell(case: Case, data: st.DataObject) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(case=plans(), data=st.data())
-def test_outlines(case: Case, data: st.DataObject) -> None:
+def test_outlines(case, data):
     """Outlined are exactly the groups that leave their domain, if these are few."""
     topology, job, plan = case
     axis = data.draw(st.sampled_from(axes_with_members(job)))
@@ -83,7 +82,7 @@ def test_outlines(case: Case, data: st.DataObject) -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(case=plans(), most=st.integers(0, 4), data=st.data())
-def test_tiles_add_up(case: Case, most: int, data: st.DataObject) -> None:
+def test_tiles_add_up(case, most, data):
     """Tiles are the domains of one tier; their ranks and leaving groups are right."""
     topology, job, plan = case
     axis = data.draw(st.sampled_from(axes_with_members(job)))
@@ -113,19 +112,19 @@ def test_tiles_add_up(case: Case, most: int, data: st.DataObject) -> None:
     assert max(widths) - min(widths) <= 0.2
 
 
-def stripes(cell: Xml.Element) -> float:
+def stripes(cell):
     """Width of a tile's stripes together."""
     bars = [e for e in cell.findall(f"{SVG}rect") if e.get("fill") != "none"]
     return sum(float(bar.get("width", 0)) for bar in bars)
 
 
-def texts(root: Xml.Element) -> list[str]:
+def texts(root):
     return [e.text or "" for e in root.iter(f"{SVG}text")]
 
 
 @settings(max_examples=20, deadline=None)
 @given(case=plans(), data=st.data())
-def test_zoom(case: Case, data: st.DataObject) -> None:
+def test_zoom(case, data):
     """A zoomed map holds the ranks of its domain and no others."""
     _, _, plan = case
     tier = data.draw(st.sampled_from(["node", "rack", "block"]))
@@ -139,7 +138,7 @@ def test_zoom(case: Case, data: st.DataObject) -> None:
     }
 
 
-def test_gpu_numbers_beyond_reason() -> None:
+def test_gpu_numbers_beyond_reason():
     """A plan file that numbers GPUs by the billion has a picture of usual size."""
     plan = tiny_plan()
     odd = replace(plan, gpu_of_rank=plan.gpu_of_rank * 2_000_000_000)
@@ -148,7 +147,7 @@ def test_gpu_numbers_beyond_reason() -> None:
     assert len(of_class(found, "cell")) == 16
 
 
-def test_ambiguous_zoom() -> None:
+def test_ambiguous_zoom():
     """A name that several domains have is refused with ways to say which is meant."""
     plan = tiny_plan()
     alike = replace(plan, domains={**plan.domains, "rack": ("r", "r") * 4})
@@ -161,7 +160,7 @@ def test_ambiguous_zoom() -> None:
         placement_map(plan, zoom="r9")
 
 
-def test_axes_the_job_lacks() -> None:
+def test_axes_the_job_lacks():
     """A colour without members, and a plan without axes, are refused."""
     with pytest.raises(InputError, match="has no ep"):
         placement_map(tiny_plan(), "ep")
@@ -174,7 +173,7 @@ def test_axes_the_job_lacks() -> None:
 @pytest.mark.parametrize(
     ("racks", "level"), [(14, "GPU"), (114, "rack"), (600, "block")]
 )
-def test_level_of_detail(racks: int, level: str) -> None:
+def test_level_of_detail(racks, level):
     """About a thousand GPUs are shown one by one, more by rack, and then by block."""
     nodes = [(f"b{i // 16:02d}", [4] * 18) for i in range(racks)]
     topology = machine(nodes)

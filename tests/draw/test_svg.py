@@ -3,7 +3,6 @@
 import re
 import struct
 import sys
-from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
@@ -22,7 +21,7 @@ from tests.draw.pictures import SVG, parse
 
 
 @pytest.mark.parametrize("theme", svg.THEMES)
-def test_themes(theme: str) -> None:
+def test_themes(theme):
     """Only ``auto`` asks what the reader prefers, and holds both sets of colours."""
     text = svg.to_text(svg.new_picture(10, 10, theme, "nothing"))
     style = parse(text).findtext(f"{SVG}style") or ""
@@ -31,7 +30,7 @@ def test_themes(theme: str) -> None:
     assert (palette.DARK["page"] in style) == (theme != "light")
 
 
-def test_lengths() -> None:
+def test_lengths():
     """Lengths have no needless digits, and cut texts show that they are cut."""
     shown = [svg.number(x) for x in (1, 0.5, 1 / 3, 100, -0.001)]
     assert shown == ["1", "0.5", "0.33", "100", "0"]
@@ -55,13 +54,13 @@ IDS = [str(UUID(int=(2**127) // (n + 1))) for n in range(3)]
         ([], []),
     ],
 )  # fmt: skip
-def test_short_names(names: list[str], shown: list[str]) -> None:
+def test_short_names(names, shown):
     """Short names stay; ids of one cluster keep their number; others are counted."""
     assert short_names(names, "clique") == shown
 
 
 @given(st.lists(st.text("ab-.", min_size=1, max_size=30), min_size=1))
-def test_different_names_stay_different(names: list[str]) -> None:
+def test_different_names_stay_different(names):
     """Two domains share a short name only if they share their own."""
     shown = short_names(names, "rack")
     pairs = set(zip(names, shown, strict=True))
@@ -70,7 +69,7 @@ def test_different_names_stay_different(names: list[str]) -> None:
 
 
 @pytest.fixture
-def resvg() -> Iterator[None]:
+def resvg():
     needs.module("resvg_py")
     module._family.cache_clear()
     yield
@@ -79,7 +78,7 @@ def resvg() -> Iterator[None]:
 
 @pytest.mark.usefixtures("resvg")
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_png(theme: str) -> None:
+def test_png(theme):
     """It is 1,600 pixels wide, in the proportions of the picture, with its text."""
     picture = placement_map(tiny_plan(), theme=theme)
     data = png(picture)
@@ -96,11 +95,11 @@ class Fontless:
     """A resvg on a machine without fonts: texts leave no mark."""
 
     @staticmethod
-    def svg_to_bytes(svg_string: str, **_options: object) -> bytes:
+    def svg_to_bytes(svg_string, **_options):
         return re.sub("<text.*?</text>", "", svg_string).encode()
 
 
-def test_no_font(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_font(monkeypatch):
     """Without any font there is an error rather than a picture without text."""
     monkeypatch.setattr(module, "_resvg", Fontless)
     module._family.cache_clear()
@@ -108,7 +107,7 @@ def test_no_font(monkeypatch: pytest.MonkeyPatch) -> None:
         png(placement_map(tiny_plan(), theme="light"))
 
 
-def test_no_resvg(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_resvg(monkeypatch):
     """Without the package the error says how to get it."""
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(InputError, match=r"placer\[png\]"):

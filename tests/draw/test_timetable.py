@@ -6,19 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from placer.cost.schedule import Stages
-from placer.draw.timetable import Piece, timetable
+from placer.draw.timetable import timetable
 
 seconds = st.floats(0.01, 10)
 
 
 @st.composite
-def pipelines(draw: st.DrawFn) -> tuple[Stages, int, int, bool]:
+def pipelines(draw):
     num_stages = draw(st.integers(1, 5))
     chunks = draw(st.integers(1, 3))
     groups = draw(st.integers(1, 5))
     many = draw(st.integers(1, 25)) if chunks == 1 else groups * num_stages
 
-    def times(count: int) -> tuple[float, ...]:
+    def times(count):
         return tuple(draw(st.lists(seconds, min_size=count, max_size=count)))
 
     stages = Stages(times(num_stages), times(num_stages), times(num_stages), times(4))
@@ -27,7 +27,7 @@ def pipelines(draw: st.DrawFn) -> tuple[Stages, int, int, bool]:
 
 @settings(max_examples=80, deadline=None)
 @given(case=pipelines())
-def test_every_piece_once(case: tuple[Stages, int, int, bool]) -> None:
+def test_every_piece_once(case):
     """Each chunk of each micro-batch runs once forward and, after that, backward."""
     stages, micro_batches, chunks, overlap = case
     num_stages = len(stages.forward)
@@ -46,11 +46,11 @@ def test_every_piece_once(case: tuple[Stages, int, int, bool]) -> None:
 
 
 def _needed(
-    place: dict[tuple[int, bool, int, int], Piece],
-    piece: Piece,
-    num_stages: int,
-    chunks: int,
-) -> list[Piece]:
+    place,
+    piece,
+    num_stages,
+    chunks,
+):
     """The piece whose result this one works on, by the order of the layers."""
     depth = piece.chunk * num_stages + piece.stage + (-1 if piece.is_forward else 1)
     if not 0 <= depth < num_stages * chunks:

@@ -11,17 +11,13 @@ import os
 import re
 import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
 
 from placer.emit.registry import FORMATS, render, render_files
 from placer.placement.plan import Plan
-
-Seat = tuple[str, int]
 
 # Formats that write any plan; a patch needs the script of its job.
 OF_PLANS = [name for name in FORMATS if name != "patch"]
@@ -33,7 +29,7 @@ FREE = [CONTIGUOUS[k] for k in (0, 3, 4, 7, 2, 1, 6, 5)]
 INTERLEAVED = [CONTIGUOUS[k] for k in (0, 2, 4, 6, 3, 1, 7, 5)]
 
 
-def plan_of(seats: list[Seat], **sizes: int) -> Plan:
+def plan_of(seats, **sizes):
     """A plan that puts rank r on ``seats[r]``; with sizes of axes when given."""
     nodes = tuple(dict.fromkeys(host for host, _ in seats))
     return Plan(
@@ -47,7 +43,7 @@ def plan_of(seats: list[Seat], **sizes: int) -> Plan:
     )
 
 
-def texts(plan: Plan, format: str) -> dict[str, str]:
+def texts(plan, format):
     """Name and text of every file of a format; the only file has no name."""
     if FORMATS[format].folder:
         return render_files(plan, format)
@@ -55,7 +51,7 @@ def texts(plan: Plan, format: str) -> dict[str, str]:
 
 
 @st.composite
-def seatings(draw: st.DrawFn) -> list[Seat]:
+def seatings(draw):
     """Small maps, many of them contiguous, many with GPUs in order."""
     names = st.from_regex(r"[a-z][0-9]{1,2}(\.x)?", fullmatch=True)
     hosts = draw(st.lists(names, min_size=1, max_size=4, unique=True))
@@ -69,21 +65,21 @@ def seatings(draw: st.DrawFn) -> list[Seat]:
     return seats
 
 
-def is_contiguous(seats: list[Seat]) -> bool:
+def is_contiguous(seats):
     """Whether no host comes back after another one."""
     hosts = [host for host, _ in seats]
     starts = [h for k, h in enumerate(hosts) if k == 0 or hosts[k - 1] != h]
     return len(starts) == len(set(starts))
 
 
-def has_gpus_in_order(seats: list[Seat]) -> bool:
+def has_gpus_in_order(seats):
     """Whether the k-th rank of every host is on GPU k."""
     return seats == counted([host for host, _ in seats])
 
 
-def counted(hosts: list[str]) -> list[Seat]:
+def counted(hosts):
     """The map of a launcher that gives a host's k-th rank GPU k."""
-    seen: Counter[str] = Counter()
+    seen = Counter()
     seats = []
     for host in hosts:
         seats.append((host, seen[host]))
@@ -91,7 +87,7 @@ def counted(hosts: list[str]) -> list[Seat]:
     return seats
 
 
-def read_json(text: str) -> list[Seat]:
+def read_json(text):
     """The map in a ``placer/rank-map`` document."""
     data = json.loads(text)
     assert (data["format"], data["version"]) == ("placer/rank-map", 1)
@@ -100,20 +96,20 @@ def read_json(text: str) -> list[Seat]:
     return [(row["host"], row["gpu"]) for row in data["ranks"]]
 
 
-def read_csv(text: str) -> list[Seat]:
+def read_csv(text):
     """The map in a CSV table."""
     rows = list(csv.DictReader(io.StringIO(text)))
     assert [row["rank"] for row in rows] == [str(k) for k in range(len(rows))]
     return [(row["host"], int(row["gpu"])) for row in rows]
 
 
-def read_hostfile(text: str) -> list[Seat]:
+def read_hostfile(text):
     """The map Slurm makes of a host file: line k is task k, local ids count up."""
     assert text.endswith("\n")
     return counted(text.splitlines())
 
 
-def read_rankfile(text: str) -> list[Seat]:
+def read_rankfile(text):
     """The map Open MPI makes of a rankfile: local ranks count up, slots never clash."""
     line = re.compile(r"rank (\d+)=([\w.-]+) slot=(\d+)")
     rows = [line.fullmatch(row) for row in text.splitlines()]
@@ -135,7 +131,7 @@ class Run:
     output: str = ""
 
     @classmethod
-    def of(cls, status: int, output: str, error: str) -> "Run":
+    def of(cls, status, output, error):
         """A run that ended with what a stub shows."""
         fields = output.split("\0")
         count = int(fields[0] or 0)
@@ -143,7 +139,7 @@ class Run:
         return cls(status, fields[1 : 1 + count], dict(pairs), error)
 
 
-def write_script(folder: Path, text: str) -> Path:
+def write_script(folder, text):
     """The script in a file, next to a ``torchrun`` that shows how it was called."""
     script = folder / "script.sh"
     script.write_text(text)
@@ -154,9 +150,7 @@ def write_script(folder: Path, text: str) -> Path:
     return script
 
 
-def run_script(
-    script: Path, *arguments: str, raw: bool = False, **environment: str
-) -> Run:
+def run_script(script, *arguments, raw=False, **environment):
     """Run a script with nothing in its environment but what is given.
 
     With ``raw`` its output is not read as that of one stub.
@@ -174,7 +168,7 @@ def run_script(
     return Run.of(done.returncode, done.stdout, done.stderr)
 
 
-def worker_gpus(agent: Mapping[str, str]) -> list[int]:
+def worker_gpus(agent):
     """GPU of every worker of a torchrun agent, by local rank."""
     count = int(agent["PET_NPROC_PER_NODE"])
     everything = ",".join(map(str, range(count)))
@@ -183,7 +177,7 @@ def worker_gpus(agent: Mapping[str, str]) -> list[int]:
     return [int(gpu) for gpu in visible]
 
 
-def run_torchrun(script: Path, hosts: list[str]) -> list[Seat]:
+def run_torchrun(script, hosts):
     """The map torchrun makes: processes numbered by node rank, then by position."""
     agents = {}
     for host in hosts:
@@ -199,9 +193,9 @@ def run_torchrun(script: Path, hosts: list[str]) -> list[Seat]:
     return seats
 
 
-def run_env(script: Path, hosts: list[str]) -> list[Seat]:
+def run_env(script, hosts):
     """The map ``env://`` makes of every process of every host (one entry a rank)."""
-    seat_of_rank: dict[int, Seat] = {}
+    seat_of_rank = {}
     local_ranks = defaultdict(list)
     for host, count in Counter(hosts).items():
         for index in range(count):
@@ -220,7 +214,7 @@ def run_env(script: Path, hosts: list[str]) -> list[Seat]:
     return [seat_of_rank[rank] for rank in range(len(hosts))]
 
 
-def array_of(text: str, name: str) -> list[str]:
+def array_of(text, name):
     """The words of an array that a text gives bash."""
     shell = f'{text}printf "%s\\n" "${{{name}[@]}}"\n'
     run = subprocess.run(

@@ -6,18 +6,15 @@ import shutil
 import sys
 from base64 import urlsafe_b64decode
 from collections import Counter
-from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
 
 import yaml
 
 from tests.emit.readback import (
     Run,
-    Seat,
     run_script,
     run_torchrun,
     worker_gpus,
@@ -45,7 +42,7 @@ for rank, host in enumerate(hosts):
 """
 
 
-def stub_srun(folder: Path, known: str = "*") -> None:
+def stub_srun(folder, known="*"):
     """Put a ``srun`` beside a script, and a ``getent`` that finds ``known``."""
     getent = f'#!/bin/sh\ncase "$1 $2" in ("ahosts "{known}) ;; (*) exit 2 ;; esac\n'
     for name, text in (("srun", SRUN), ("getent", getent)):
@@ -53,7 +50,7 @@ def stub_srun(folder: Path, known: str = "*") -> None:
         (folder / name).chmod(0o755)
 
 
-def run_sbatch(script: Path, *arguments: str, **environment: str) -> list[Run]:
+def run_sbatch(script, *arguments, **environment):
     """What every task of a batch script became, by task."""
     stub_srun(script.parent)
     job = {"SLURM_JOB_ID": "7", **environment}
@@ -62,7 +59,7 @@ def run_sbatch(script: Path, *arguments: str, **environment: str) -> list[Run]:
     return [Run.of(0, text, "") for text in whole.output.split("\0task\0")[:-1]]
 
 
-def sbatch_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+def sbatch_seats(script, seats):
     """The map of the env:// tasks that a batch script starts."""
     found = []
     for rank, run in enumerate(run_sbatch(script, "probe", "a b", "")):
@@ -78,7 +75,7 @@ def sbatch_seats(script: Path, seats: list[Seat]) -> list[Seat]:
     return found
 
 
-def sbatch_torchrun_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+def sbatch_torchrun_seats(script, seats):
     """The map of the workers of the agents that a batch script starts."""
     found = []
     runs = run_sbatch(script, "train.py")
@@ -93,9 +90,9 @@ def sbatch_torchrun_seats(script: Path, seats: list[Seat]) -> list[Seat]:
     return found
 
 
-def torchrun_wrapper_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+def torchrun_wrapper_seats(script, seats):
     """The map of a wrapper's workers; the agents number them node by node first."""
-    seat_of_rank: dict[int, Seat] = {}
+    seat_of_rank = {}
     agents = {}
     for host in dict.fromkeys(host for host, _ in seats):
         run = run_script(script, "python", "train.py", PLACER_HOST=host)
@@ -122,7 +119,7 @@ def torchrun_wrapper_seats(script: Path, seats: list[Seat]) -> list[Seat]:
     return [seat_of_rank[rank] for rank in range(len(seats))]
 
 
-def gpu_wrapper_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+def gpu_wrapper_seats(script, seats):
     """The map of a GPU wrapper, when the launcher has put the ranks on their hosts."""
     found = []
     for rank, (host, _) in enumerate(seats):
@@ -134,7 +131,7 @@ def gpu_wrapper_seats(script: Path, seats: list[Seat]) -> list[Seat]:
     return found
 
 
-def hydra_seats(folder: Path, seats: list[Seat]) -> list[Seat]:
+def hydra_seats(folder, seats):
     """The map of Hydra: ``HOST:N`` lines in turn, then the GPU by the rank."""
     line = re.compile(r"([\w.-]+):([1-9][0-9]*)")
     rows = [
@@ -150,14 +147,14 @@ def hydra_seats(folder: Path, seats: list[Seat]) -> list[Seat]:
     return found
 
 
-def read_node_map(text: str) -> list[Seat]:
+def read_node_map(text):
     """The map torchrun makes of a node map: workers numbered node by node."""
     data = json.loads(text)
     assert (data["format"], data["version"]) == ("placer/node-map", 1)
     return [(n["host"], k) for n in data["nodes"] for k in range(n["processes"])]
 
 
-def read_deepspeed(text: str) -> list[Seat]:
+def read_deepspeed(text):
     """The map DeepSpeed makes of its host file; a host twice is an error there.
 
     ``LOCAL_RANK`` is the rank modulo the slots of its host.
@@ -169,7 +166,7 @@ def read_deepspeed(text: str) -> list[Seat]:
     return [(host, rank % count) for rank, (host, count) in enumerate(slots)]
 
 
-def deepspeed_node_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+def deepspeed_node_seats(script, seats):
     """The map of DeepSpeed's launcher: ``LOCAL_RANK`` is the rank modulo processes.
 
     It numbers the ranks in the order of the hosts in ``--world_info``, and a local rank
@@ -190,7 +187,7 @@ def deepspeed_node_seats(script: Path, seats: list[Seat]) -> list[Seat]:
     assert {other for _, other in runs.values()} == {text}
     info = json.loads(urlsafe_b64decode(text))
     assert list(info) == [runs[node_rank][0] for node_rank in range(len(runs))]
-    found: list[Seat] = []
+    found = []
     for host, gpus in info.items():
         for _ in gpus:
             found.append((host, gpus[len(found) % len(gpus)]))
@@ -200,7 +197,7 @@ def deepspeed_node_seats(script: Path, seats: list[Seat]) -> list[Seat]:
 class FakeJax:
     """Stands in for JAX: processes of some devices, ids with gaps, in any order."""
 
-    def __init__(self, devices_of_process: list[int]) -> None:
+    def __init__(self, devices_of_process):
         self._devices = [
             SimpleNamespace(process_index=p, id=2048 * p + k, local_hardware_id=k)
             for p, count in enumerate(devices_of_process)
@@ -208,11 +205,11 @@ class FakeJax:
         ]
         self.sharding = SimpleNamespace(Mesh=lambda array, names: (array, names))
 
-    def devices(self) -> list[SimpleNamespace]:
+    def devices(self):
         return self._devices[::-1]
 
 
-def load_module(path: Path) -> ModuleType:
+def load_module(path):
     """An emitted module."""
     spec = spec_from_file_location(path.stem, path)
     assert spec
@@ -222,14 +219,14 @@ def load_module(path: Path) -> ModuleType:
     return module
 
 
-def load_jax(folder: Path, fake: FakeJax) -> ModuleType:
+def load_jax(folder, fake):
     """The emitted loader, which imports ``fake`` when it wants JAX."""
     loader = load_module(folder / "placer_mesh.py")
-    loader.import_module = lambda name: fake if name == "jax" else import_module(name)  # type: ignore[attr-defined]
+    loader.import_module = lambda name: fake if name == "jax" else import_module(name)
     return loader
 
 
-def jax_seats(folder: Path, seats: list[Seat]) -> list[Seat]:
+def jax_seats(folder, seats):
     """The map of the emitted mesh, when every process sees six GPUs."""
     hosts = json.loads((folder / "devices.json").read_text())["processes"]
     loader = load_jax(folder, FakeJax([6] * len(hosts)))
@@ -238,7 +235,7 @@ def jax_seats(folder: Path, seats: list[Seat]) -> list[Seat]:
     return [(hosts[d.process_index], d.local_hardware_id) for d in array]
 
 
-def kubernetes_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+def kubernetes_seats(script, seats):
     """The map of a manifest's pods, each started on a node that it may run on."""
     config_map, workload = yaml.safe_load_all(script.read_text())
     write_script(script.parent, config_map["data"]["launch.sh"])
@@ -263,14 +260,14 @@ def kubernetes_seats(script: Path, seats: list[Seat]) -> list[Seat]:
     return torchrun_wrapper_seats(script, seats)
 
 
-def kubeflow_seats(script: Path, seats: list[Seat]) -> list[Seat]:
+def kubeflow_seats(script, seats):
     """The map of the pods that Kubeflow Trainer makes of a TrainJob."""
     config_map, runtime, job = yaml.safe_load_all(script.read_text())
     script.write_text(yaml.safe_dump_all([config_map, trained(runtime, job)]))
     return kubernetes_seats(script, seats)
 
 
-def trained(runtime: Any, job: Any) -> Any:
+def trained(runtime, job):
     """The JobSet of a TrainJob: its runtime's, with the container's own in place."""
     reference = job["spec"]["runtimeRef"]
     assert reference == {"kind": runtime["kind"], "name": runtime["metadata"]["name"]}
@@ -289,7 +286,7 @@ def trained(runtime: Any, job: Any) -> Any:
     return {"kind": "JobSet", "spec": spec}
 
 
-def ray_seats(folder: Path, seats: list[Seat]) -> list[Seat]:
+def ray_seats(folder, seats):
     """The map of actors that Ray puts on every GPU of bundles, each a node's own."""
     loader = load_module(folder / "placer_ray.py")
     document = json.loads((folder / "bundles.json").read_text())
@@ -306,7 +303,7 @@ def ray_seats(folder: Path, seats: list[Seat]) -> list[Seat]:
     return [seat_of_rank[rank] for rank in range(len(seats))]
 
 
-def pod_templates(workload: Any) -> Iterator[Any]:
+def pod_templates(workload):
     """Pod templates of a Job or JobSet, by node rank when there are several."""
     if workload["kind"] == "Job":
         yield workload["spec"]["template"]

@@ -1,7 +1,5 @@
 """DLRover's master makes the plan's order of what is emitted for it."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 
@@ -12,13 +10,13 @@ from placer.emit import emit
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 
 
-def reordered(nodes: list[str], group: dict[str, str]) -> list[str]:
+def reordered(nodes, group):
     """Its rule ``ep_dp_pp``: groups by their text, nodes of one by their own rank."""
     return sorted(nodes, key=lambda node: (group.get(node, ""), nodes.index(node)))
 
 
 @pytest.mark.parametrize("count", [1, 4, 10, 11, 101])
-def test_any_order_becomes_the_plan_s(count: int) -> None:
+def test_any_order_becomes_the_plan_s(count):
     """However the pods are numbered, also where node ranks differ in digits."""
     hosts = [f"n{k}" for k in range(count)]
     Random(count).shuffle(hosts)
@@ -27,7 +25,7 @@ def test_any_order_becomes_the_plan_s(count: int) -> None:
     assert reordered(sorted(hosts), group) == hosts
 
 
-def test_only_an_order_of_nodes() -> None:
+def test_only_an_order_of_nodes():
     """A plan that is more than an order of nodes is refused."""
     assert list(json.loads(emit(plan_of(CONTIGUOUS), "dlrover"))) == [
         *("n3", "n1", "n4", "n2")

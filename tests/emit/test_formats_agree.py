@@ -13,7 +13,6 @@ from tests.emit.readback import (
     CONTIGUOUS,
     FREE,
     INTERLEAVED,
-    Seat,
     has_gpus_in_order,
     is_contiguous,
     plan_of,
@@ -80,7 +79,7 @@ GPUS_IN_ORDER = {
 }
 
 
-def read_back(format: str, seats: list[Seat]) -> list[Seat]:
+def read_back(format, seats):
     """The map that the launcher makes of what is emitted for ``seats``."""
     plan = plan_of(seats)
     if format in FILES:
@@ -93,7 +92,7 @@ def read_back(format: str, seats: list[Seat]) -> list[Seat]:
         return read(write_script(folder, emit(plan, format)), seats)
 
 
-def can_express(format: str, seats: list[Seat]) -> bool:
+def can_express(format, seats):
     """Whether a launcher can express a map, from the launchers' own rules."""
     if format in CONSECUTIVE and not is_contiguous(seats):
         return False
@@ -104,25 +103,25 @@ def can_express(format: str, seats: list[Seat]) -> bool:
     return format not in GPUS_IN_ORDER or has_gpus_in_order(seats)
 
 
-def is_aligned(seats: list[Seat]) -> bool:
+def is_aligned(seats):
     """Whether the first rank of every host is a multiple of the number of its ranks."""
     hosts = [host for host, _ in seats]
     return all(hosts.index(host) % hosts.count(host) == 0 for host in hosts)
 
 
-def reach(seats: list[Seat]) -> set[int]:
+def reach(seats):
     """How many GPUs the nodes must have, counted from GPU 0."""
     hosts = {host for host, _ in seats}
     return {1 + max(gpu for h, gpu in seats if h == host) for host in hosts}
 
 
-def labels_clash(seats: list[Seat]) -> bool:
+def labels_clash(seats):
     """Whether two hosts differ by their domain only."""
     hosts = {host for host, _ in seats}
     return len({host.split(".")[0] for host in hosts}) < len(hosts)
 
 
-def check_format(format: str, seats: list[Seat], folder: Path) -> None:
+def check_format(format, seats, folder):
     if can_express(format, seats):
         if format.startswith("openmpi") and labels_clash(seats):
             with pytest.raises(EmitError, match="for one host"):
@@ -147,7 +146,7 @@ REPORTS = {"megatron", "torchtitan", "dlrover", "nccl", "role-map", "patch", *RE
 HELPERS = {"gpu-wrapper", *REPORTS}
 
 
-def test_every_format_is_read_back() -> None:
+def test_every_format_is_read_back():
     """A format is read back here, or it places no rank."""
     assert {*READERS, *REPORTS} == {*FORMATS}
 
@@ -169,14 +168,14 @@ def test_every_format_is_read_back() -> None:
         *("unaligned", "turned", "aligned", "islands"),
     ],
 )
-def test_worked_maps(format: str, seats: list[Seat]) -> None:
+def test_worked_maps(format, seats):
     """A format gives back the worked maps it can express and refuses the others."""
     check_format(format, seats, NOWHERE)
 
 
 @pytest.mark.parametrize("format", FILES)
 @given(seats=seatings())
-def test_files_give_back_any_map(format: str, seats: list[Seat]) -> None:
+def test_files_give_back_any_map(format, seats):
     """A file is refused exactly when its launcher has no words for the map."""
     check_format(format, seats, NOWHERE)
 
@@ -184,7 +183,7 @@ def test_files_give_back_any_map(format: str, seats: list[Seat]) -> None:
 @pytest.mark.parametrize("format", [*SCRIPTS, *MANIFESTS, *FOLDERS])
 @settings(max_examples=4)
 @given(seats=seatings())
-def test_scripts_give_back_any_map(format: str, seats: list[Seat]) -> None:
+def test_scripts_give_back_any_map(format, seats):
     """A script, run on every host, gives the map; or the map is refused."""
     check_format(format, seats, NOWHERE)
 
@@ -192,7 +191,7 @@ def test_scripts_give_back_any_map(format: str, seats: list[Seat]) -> None:
 @pytest.mark.parametrize("format", READERS)
 @given(seats=seatings())
 @settings(max_examples=30)
-def test_order_of_the_node_list_is_free(format: str, seats: list[Seat]) -> None:
+def test_order_of_the_node_list_is_free(format, seats):
     """Nodes without ranks, and the order nodes are listed in, change no byte."""
     plan = plan_of(seats)
     last = len(plan.nodes)

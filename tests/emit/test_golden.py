@@ -16,11 +16,11 @@ LOADERS = {"placer_mesh.py": "jax_loader.py", "placer_ray.py": "ray_loader.py"}
 PP_LAST = {"torchtitan"}
 
 
-def plan_for(format: str) -> Path:
+def plan_for(format):
     return GOLDEN / ("plan-pp-last.json" if format in PP_LAST else "plan.json")
 
 
-def paths(format: str) -> dict[str, Path]:
+def paths(format):
     """Golden file of every file of a format; the only file has no name."""
     row = FORMATS[format]
     if not row.folder:
@@ -29,7 +29,7 @@ def paths(format: str) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("format", OF_PLANS)
-def test_golden_file(format: str) -> None:
+def test_golden_file(format):
     """Every format writes its golden file, byte for byte."""
     plan = plan_for(format)
     written = texts(read_plan(plan), format)
@@ -41,7 +41,7 @@ def test_golden_file(format: str) -> None:
     assert found == expected, hint
 
 
-def test_nothing_else_is_golden() -> None:
+def test_nothing_else_is_golden():
     """Every file in the folder belongs to a format."""
     known = {path for format in OF_PLANS for path in paths(format).values()}
     known |= {GOLDEN / name for name in ("plan.json", "plan-pp-last.json", "README.md")}
@@ -51,7 +51,7 @@ def test_nothing_else_is_golden() -> None:
 @pytest.mark.parametrize(
     ("format", "name"), [("jax", "placer_mesh.py"), ("ray", "placer_ray.py")]
 )
-def test_the_loader_is_the_package_s(format: str, name: str) -> None:
+def test_the_loader_is_the_package_s(format, name):
     """The loader in a folder is the module that its own tests load."""
     module = package_files("placer.emit").joinpath(LOADERS[name])
     assert texts(read_plan(plan_for(format)), format)[name] == module.read_text("utf-8")

@@ -2,14 +2,13 @@
 
 import re
 import string
-from pathlib import Path
 
 import pytest
 
 from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.emit.manifest import object_name
-from tests.emit.readback import OF_PLANS, Seat, plan_of, run_script, texts, write_script
+from tests.emit.readback import OF_PLANS, plan_of, run_script, texts, write_script
 from tests.emit.stubs import run_sbatch
 from tests.emit.test_formats_agree import (
     FILES,
@@ -43,7 +42,7 @@ SHELL_WORDS = {"esac", "in", "done", "function", "exec", "007", "_", "n1-", "a.b
 
 
 @pytest.mark.parametrize("format", OF_PLANS)
-def test_no_format_writes_a_hostile_name(format: str, tmp_path: Path) -> None:
+def test_no_format_writes_a_hostile_name(format, tmp_path):
     """Every format refuses every name that is not a host name, first or last."""
     for name in REFUSED:
         for seats in ([(name, 0), ("n2", 0)], [("n2", 0), (name, 0)]):
@@ -54,13 +53,13 @@ def test_no_format_writes_a_hostile_name(format: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_odd_names_pass_unharmed(name: str) -> None:
+def test_odd_names_pass_unharmed(name):
     """A name that is a keyword or a number somewhere comes through all formats.
 
     Every file is read back, and scripts run with names that a shell may take for its
     own, by the launchers' rules.
     """
-    seats: list[Seat] = [("other", 0), (name, 0)]
+    seats = [("other", 0), (name, 0)]
     for format in READERS if name in SHELL_WORDS else FILES:
         if (refusal := REFUSED_BY.get(format)) and name in refusal[0]:
             with pytest.raises(EmitError, match=refusal[1]):
@@ -70,7 +69,7 @@ def test_odd_names_pass_unharmed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["esac", "0", "a.b.c"])
-def test_arguments_pass_unharmed(tmp_path: Path, name: str) -> None:
+def test_arguments_pass_unharmed(tmp_path, name):
     """Arguments go through the scripts as they are, and run nothing."""
     plan = plan_of([("other", 0), (name, 0)])
     arguments = [*ACCEPTED, "$(touch pwned)", "a b", "'", ""]
@@ -103,11 +102,11 @@ REFUSED_BY = {
 NAMED = {*MANIFESTS, "volcano-request", "grove-request"}
 
 
-def test_names_of_job_and_machine_are_not_written() -> None:
+def test_names_of_job_and_machine_are_not_written():
     """Free texts of a plan reach no launcher file, but as the label of its objects."""
-    seats: list[Seat] = [("n1", 0), ("n2", 0)]
+    seats = [("n1", 0), ("n2", 0)]
     plain, nasty = plan_of(seats, dp=2), plan_of(seats, dp=2)
-    nasty.job["name"] = nasty.topology["name"] = "x\ntouch pwned\n"  # type: ignore[index]
+    nasty.job["name"] = nasty.topology["name"] = "x\ntouch pwned\n"
     own = object_name(plain)
     for format in OF_PLANS:
         written = texts(nasty, format)
@@ -128,16 +127,16 @@ def test_names_of_job_and_machine_are_not_written() -> None:
         ("Größe", "gr-e"),
     ],
 )
-def test_objects_are_called_as_the_job(job: str, name: str) -> None:
+def test_objects_are_called_as_the_job(job, name):
     """In letters, digits and "-", as labels and RFC 1035 names want them."""
     plan = plan_of([("n1", 0)])
-    plan.job["name"] = job  # type: ignore[index]
+    plan.job["name"] = job
     assert object_name(plan) == name
 
 
 @pytest.mark.parametrize("format", [name for name in MANIFESTS if "-j" in name])
 @pytest.mark.parametrize("host", ["no", "1e3", "0x10", "007", "null", "127.0.0.1"])
-def test_names_stay_texts(format: str, host: str) -> None:
+def test_names_stay_texts(format, host):
     """A node called like a number or a truth value is quoted wherever it stands."""
     text = emit(plan_of([(host, 0), ("other", 0)]), format)
     manifest = text[text.rindex("\n---\n") :]

@@ -1,11 +1,8 @@
 """Flags of a job: what `-j` reads from them is the job again."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,11 +11,6 @@ from placer.degrees.space import Legal, Space
 from placer.emit.job_flags import job_flags
 from placer.formats.jobs.job import read_job
 from placer.job.parallel import DataParallel
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from placer.job.model import Job
 
 # Readers warn of what they do not model.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -39,7 +31,7 @@ flavor = "8B"
 """
 
 
-def megatron(folder: Path, flags: str) -> Job:
+def megatron(folder, flags):
     """The job of a script with these flags."""
     path = folder / "train.sh"
     path.write_text(f"torchrun pretrain_gpt.py {SHAPE} {flags}\n")
@@ -59,13 +51,13 @@ TITANS = {
 }
 
 
-def titans(words: tuple[str, ...]) -> dict[str, str]:
+def titans(words):
     """Options of a command line of torchtitan; how activations are kept ends it."""
     *options, activations = words
     name, _, mode = activations.partition(":")
     assert name == "activation-checkpoint"
     assert mode in ("none", "selective", "full")
-    found: dict[str, str] = {}
+    found = {}
     for word in options:
         if word.startswith("--"):
             table, _, key = word.removeprefix("--").partition(".")
@@ -76,9 +68,9 @@ def titans(words: tuple[str, ...]) -> dict[str, str]:
     return found | {"--activation_checkpoint.mode": mode}
 
 
-def torchtitan(folder: Path, flags: dict[str, str]) -> Job:
+def torchtitan(folder, flags):
     """The job of a configuration with these settings."""
-    tables: dict[str, list[str]] = {}
+    tables = {}
     for name, value in flags.items():
         table, _, key = name.removeprefix("--").partition(".")
         shown = value if value.lstrip("-").isdecimal() else f'"{value}"'
@@ -90,7 +82,7 @@ def torchtitan(folder: Path, flags: dict[str, str]) -> Job:
     return read_job(f"torchtitan:{path}", gpus=GPUS, tflops=400)
 
 
-def sampled(job: Job, framework: str, count: int) -> list[Job]:
+def sampled(job, framework, count):
     """Jobs of random legal choices."""
     assert job.model is not None
     legal = Legal(job, job.model, Space((GPUS,), BATCH, framework=framework))
@@ -98,7 +90,7 @@ def sampled(job: Job, framework: str, count: int) -> list[Job]:
     return [choice.applied(job) for choice in Random(0).sample(choices, count)]
 
 
-def assert_same(job: Job, back: Job) -> None:
+def assert_same(job, back):
     for key in SAME:
         assert getattr(back, key) == getattr(job, key), key
     if job.parallelism.dp * job.parallelism.cp == 1:  # nothing to share out
@@ -109,7 +101,7 @@ def assert_same(job: Job, back: Job) -> None:
 
 
 @pytest.mark.parametrize("experts", ["", EXPERTS])
-def test_megatron_reads_back_what_was_chosen(experts: str, tmp_path: Path) -> None:
+def test_megatron_reads_back_what_was_chosen(experts, tmp_path):
     """Degrees, batch, interleaving, ends, sharding, recomputation, sequence slices."""
     parallel = "--sequence-parallel --tensor-model-parallel-size 2"
     start = megatron(tmp_path, f"{experts} {parallel} {USUAL}")
@@ -121,7 +113,7 @@ def test_megatron_reads_back_what_was_chosen(experts: str, tmp_path: Path) -> No
         assert back.tensor_parallel.sequence == (axes.tp > 1)
 
 
-def test_torchtitan_reads_back_what_was_chosen(tmp_path: Path) -> None:
+def test_torchtitan_reads_back_what_was_chosen(tmp_path):
     """Options that it has today: ends of the pipeline, tokens, kept activations."""
     batch = {"global_batch_size": BATCH, "local_batch_size": 1, "seq_len": 8192}
     given = {f"--training.{key}": str(value) for key, value in batch.items()}
@@ -132,13 +124,13 @@ def test_torchtitan_reads_back_what_was_chosen(tmp_path: Path) -> None:
         assert_same(job, replace(back, parallelism=alike, overlap=job.overlap))
 
 
-def test_megatron_deepspeed_reads_back_what_was_chosen(tmp_path: Path) -> None:
+def test_megatron_deepspeed_reads_back_what_was_chosen(tmp_path):
     """Stage of ZeRO, Ulysses, and layers that are computed again."""
     for job, words in flagged(megatron(tmp_path, f"--deepspeed {USUAL}"), "deepspeed"):
         assert_same(job, megatron(tmp_path, " ".join(words)))
 
 
-def flagged(start: Job, framework: str) -> list[tuple[Job, tuple[str, ...]]]:
+def flagged(start, framework):
     """Random legal choices with their flags, where the framework can say them."""
     found = []
     for job in sampled(start, framework, 60):
@@ -148,14 +140,14 @@ def flagged(start: Job, framework: str) -> list[tuple[Job, tuple[str, ...]]]:
     return found
 
 
-def test_a_framework_without_flags_says_so(tmp_path: Path) -> None:
+def test_a_framework_without_flags_says_so(tmp_path):
     """JAX has none that are known here."""
     start = megatron(tmp_path, USUAL)
     with pytest.raises(EmitError, match="jax"):
         job_flags(start, "jax")
 
 
-def test_megatron_deepspeed_keeps_experts_out_of_zero_3(tmp_path: Path) -> None:
+def test_megatron_deepspeed_keeps_experts_out_of_zero_3(tmp_path):
     """``Native DeepSpeed MoE is not supported with ZeRO Stage 3``."""
     job = megatron(tmp_path, f"{EXPERTS} {USUAL}")
     for sharding in ("zero2", "zero3"):
@@ -167,7 +159,7 @@ def test_megatron_deepspeed_keeps_experts_out_of_zero_3(tmp_path: Path) -> None:
             assert "--zero-stage" in job_flags(kept, "deepspeed")
 
 
-def test_shards_of_megatron_ask_for_their_checkpoints(tmp_path: Path) -> None:
+def test_shards_of_megatron_ask_for_their_checkpoints(tmp_path):
     """``--use-megatron-fsdp`` is refused without ``--ckpt-format fsdp_dtensor``."""
     job = megatron(tmp_path, f"{USUAL} --use-megatron-fsdp")
     words = job_flags(job, "megatron")

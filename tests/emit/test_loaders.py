@@ -2,29 +2,28 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from placer.emit import emit
-from tests.emit.readback import CONTIGUOUS, FREE, Seat, plan_of
+from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 from tests.emit.stubs import FakeJax, load_jax, load_module
 
 
 @pytest.fixture(autouse=True)
-def no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_address(monkeypatch):
     for name in ("PLACER_MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)
 
 
-def jax(folder: Path, seats: list[Seat], devices: list[int], **sizes: int) -> Any:
+def jax(folder, seats, devices, **sizes):
     """The loader of JAX where each process has so many devices."""
     return load_jax(
         Path(emit(plan_of(seats, **sizes), "jax", folder / "jax")), FakeJax(devices)
     )
 
 
-def test_the_mesh_has_the_job_s_axes(tmp_path: Path) -> None:
+def test_the_mesh_has_the_job_s_axes(tmp_path):
     """A rank's position in the mesh is its coordinate: 2 x tp 2 x ... by hand."""
     array, names = jax(tmp_path, FREE, [2, 2, 2, 2], tp=2, dp=2, pp=2).mesh()
     assert names == ("pp", "dp", "cp", "tp")
@@ -34,7 +33,7 @@ def test_the_mesh_has_the_job_s_axes(tmp_path: Path) -> None:
     assert (device.process_index, device.local_hardware_id) == (3, 0)
 
 
-def test_arguments_of_a_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arguments_of_a_host(tmp_path, monkeypatch):
     """A host gets its place in the plan's order; another host gets an error."""
     loader = jax(tmp_path, CONTIGUOUS, [2] * 4)
     for host, process in (("n3", 0), ("n2", 3), ("n1.cluster", 1)):
@@ -63,9 +62,7 @@ def test_arguments_of_a_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         (FREE, [2, 2], "processes, but the plan has 4 hosts"),
     ],
 )
-def test_devices(
-    tmp_path: Path, seats: list[Seat], processes: list[int], seen: list[int] | str
-) -> None:
+def test_devices(tmp_path, seats, processes, seen):
     """Devices by rank, of a part of a node too, and in a rehearsal."""
     loader = jax(tmp_path, seats, processes)
     if isinstance(seen, str):
@@ -75,11 +72,11 @@ def test_devices(
         assert [device.id for device in loader.devices()] == seen
 
 
-def test_actors_of_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actors_of_ray(tmp_path, monkeypatch):
     """Bundles are tied to nodes, every GPU has an actor, and that finds its rank."""
     # GPU 0 of n1 has no rank.
     plan = plan_of([("n1", 1), ("n3", 0), ("n3", 1)])
-    loader: Any = load_module(Path(emit(plan, "ray", tmp_path)) / "placer_ray.py")
+    loader = load_module(Path(emit(plan, "ray", tmp_path)) / "placer_ray.py")
     gpus = ["1"]
     context = SimpleNamespace(
         get_node_labels=lambda: {"placer-host": "n1"},

@@ -31,7 +31,7 @@ FLAGS = {
 }
 
 
-def parse(text: str) -> tuple[dict[str, int], str]:
+def parse(text):
     """Sizes and order that Megatron-LM takes from the flags."""
     words = array_of(text, "MEGATRON_ARGS")
     flag = "--use-tp-pp-dp-mapping"
@@ -41,10 +41,10 @@ def parse(text: str) -> tuple[dict[str, int], str]:
     return {FLAGS[name]: int(value) for name, value in pairs}, order
 
 
-def groups(sizes: dict[str, int], order: str, token: str) -> Groups:
+def groups(sizes, order, token):
     """Ranks that differ in the axes of ``token`` alone; the first axis is fastest."""
     axes = order.split("-")
-    found: dict[tuple[int, ...], list[int]] = {}
+    found = {}
     outermost_first = [range(sizes[axis]) for axis in reversed(axes)]
     for rank, at in enumerate(product(*outermost_first)):
         place = dict(zip(reversed(axes), at, strict=True))
@@ -53,7 +53,7 @@ def groups(sizes: dict[str, int], order: str, token: str) -> Groups:
     return set(map(tuple, found.values()))
 
 
-def megatron_groups(text: str, world_size: int) -> dict[str, Groups]:
+def megatron_groups(text, world_size):
     """Groups that Megatron-LM builds from the flags, after its own checks."""
     size, order = parse(text)
     dense = {axis: size[axis] for axis in ("tp", "cp", "pp")} | {"ep": 1}
@@ -72,17 +72,17 @@ def megatron_groups(text: str, world_size: int) -> dict[str, Groups]:
     }
 
 
-def emitted(order: str, **sizes: int) -> str:
+def emitted(order, **sizes):
     world_size = int(np.prod([sizes.get(axis, 1) for axis in ("tp", "cp", "pp", "dp")]))
     plan = plan_of([(f"n{rank}", 0) for rank in range(world_size)], **sizes)
-    plan.job["order"] = order  # type: ignore[index]
+    plan.job["order"] = order
     return emit(plan, "megatron")
 
 
 MEGATRON_ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 
 
-def numbers_alike(axes: Parallelism, order: str) -> bool:
+def numbers_alike(axes, order):
     """Whether the axes that have several members stand in the same sequence."""
     dense = {"tp": axes.tp, "cp": axes.cp, "pp": axes.pp, "dp": axes.dp}
     expert = {"tp": axes.etp, "ep": axes.ep, "pp": axes.pp, "dp": axes.edp}
@@ -101,9 +101,7 @@ ORDERS = st.sampled_from(
 
 
 @given(SIZES, SIZES, SIZES, SIZES, ORDERS, st.data())
-def test_groups_are_the_plan_s(
-    tp: int, cp: int, pp: int, dp: int, order: str, data: st.DataObject
-) -> None:
+def test_groups_are_the_plan_s(tp, cp, pp, dp, order, data):
     """Megatron-LM, told these flags, puts every rank in the groups of the plan."""
     ranks = tp * cp * dp
     ep = data.draw(st.sampled_from([k for k in range(1, ranks + 1) if ranks % k == 0]))
@@ -127,22 +125,22 @@ def test_groups_are_the_plan_s(
 
 
 @pytest.mark.parametrize(*table("emit/frameworks.yaml", "megatron_refuses"))
-def test_refusals(order: str, ranks: int, sizes: dict[str, int], reason: str) -> None:
+def test_refusals(order, ranks, sizes, reason):
     """What Megatron-LM cannot be told is refused, with the reason."""
     plan = plan_of([(f"n{rank}", 0) for rank in range(ranks)], **sizes)
-    plan.job["order"] = order  # type: ignore[index]
+    plan.job["order"] = order
     with pytest.raises(EmitError, match=reason):
         emit(plan, "megatron")
 
 
-def test_it_names_the_launcher() -> None:
+def test_it_names_the_launcher():
     """Consecutive ranks go with torchrun, others with formats for any map."""
     assert "launch with torchrun of" in emit(plan_of(CONTIGUOUS, dp=8), "megatron")
     text = emit(plan_of(FREE, dp=8), "megatron")
     assert "launch with torchrun-wrapper, env or sbatch of" in text
 
 
-def test_what_megatron_would_take_otherwise() -> None:
+def test_what_megatron_would_take_otherwise():
     """Heads of a width of their own, and several instances of the optimizer."""
     plan = plan_of(CONTIGUOUS, tp=2, dp=len(CONTIGUOUS) // 2)
     job = {"model": {"head_dim": 128}, "data_parallel": {"optimizer_instances": 2}}

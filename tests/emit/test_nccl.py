@@ -17,21 +17,18 @@ from hypothesis import strategies as st
 
 from placer.emit import emit
 from placer.emit.axes import axes_of
-from placer.placement.plan import Plan
 from tests.emit.readback import FREE, plan_of
 from tests.emit.tiered import TIERS, tiered, tiered_plans
 
-Shape = tuple[int, tuple[tuple[str, int], ...]]
 
-
-def section(text: str, name: str) -> str:
+def section(text, name):
     """The paragraph of one kind of communicator."""
     return next(part for part in text.split("\n\n") if part.startswith(f"{name}: "))
 
 
-def shapes(text: str, name: str) -> Counter[Shape]:
+def shapes(text, name):
     """How many communicators have so many systems and such hops, by the report."""
-    found: Counter[Shape] = Counter()
+    found = Counter()
     numbers = re.findall(r"  (\d+) like this", section(text, name))
     parts = section(text, name).split("  members  ")[1:]
     for number, part in zip(numbers, parts, strict=True):
@@ -44,7 +41,7 @@ def shapes(text: str, name: str) -> Counter[Shape]:
     return found
 
 
-def place(plan: Plan, rank: int, tier: str) -> tuple[str, ...]:
+def place(plan, rank, tier):
     """Names of the domains of a rank, from ``tier`` outwards."""
     node = plan.node_of_rank[rank]
     names = {"node": plan.nodes[node], "cluster": ""}
@@ -52,10 +49,10 @@ def place(plan: Plan, rank: int, tier: str) -> tuple[str, ...]:
     return tuple(names[outer] for outer in TIERS[TIERS.index(tier) :])
 
 
-def simulated(plan: Plan, ranks: list[int], pipeline: bool = False) -> Shape:
+def simulated(plan, ranks, pipeline=False):
     """Systems and hops of one communicator, as NCCL would number them."""
     system_tier = TIERS[plan.topology["scale_up"] - 1]
-    first_rank: dict[tuple[str, ...], int] = {}
+    first_rank = {}
     for rank in ranks:
         first_rank.setdefault(place(plan, rank, system_tier), rank)
     stops = ranks if pipeline else list(first_rank.values())
@@ -68,7 +65,7 @@ def simulated(plan: Plan, ranks: list[int], pipeline: bool = False) -> Shape:
 
 
 @given(tiered_plans(), st.data())
-def test_rings_are_those_of_the_simulation(plan: Plan, data: st.DataObject) -> None:
+def test_rings_are_those_of_the_simulation(plan, data):
     """Every communicator of every axis has the systems and hops that NCCL finds."""
     ranks = plan.world_size
     tp = data.draw(st.sampled_from([k for k in range(1, ranks + 1) if ranks % k == 0]))
@@ -95,7 +92,7 @@ def test_rings_are_those_of_the_simulation(plan: Plan, data: st.DataObject) -> N
         assert shapes(text, axis) == wanted, axis
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     """Racks r1, r0 of two nodes share NVLink; dp 4 visits r0, r1, r0, r1 by rank.
 
     Nodes n0 and n2 are in r0, n1 and n3 in r1, so each dp group has two ranks in each
@@ -118,7 +115,7 @@ def test_by_hand() -> None:
     assert "dp_cp: the groups of dp" in text
 
 
-def test_plans_that_name_little() -> None:
+def test_plans_that_name_little():
     """Without axes and tiers there is one communicator, on systems that are nodes."""
     text = emit(plan_of(FREE), "nccl")
     assert "(here: nodes)" in text
@@ -133,7 +130,7 @@ def test_plans_that_name_little() -> None:
     assert "inside one system" in section(whole, "world")
 
 
-def test_large_plans_stay_readable() -> None:
+def test_large_plans_stay_readable():
     """8,192 ranks on 2,048 nodes are told in some sixty lines of a screen's width."""
     plan = tiered(
         [f"r{k // 16}" for k in range(2048)],

@@ -1,10 +1,7 @@
 """A patch changes the launcher of a script and what would undo the plan, no more."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,22 +11,14 @@ from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of
 from tests.injob.stand_ins import program
 from tests.texts import table
 
-if TYPE_CHECKING:
-    from pathlib import Path
 
-    from placer.placement.plan import Plan
-    from tests.emit.readback import Seat
-
-
-def started(seats: list[Seat], name: str, source: str, line: int) -> Plan:
+def started(seats, name, source, line):
     """A plan whose job is started by a launcher on a line of a script."""
-    launcher: dict[str, Any] = {"name": name, "source": source, "line": line}
+    launcher = {"name": name, "source": source, "line": line}
     return replace(plan_of(seats), inputs={"job": {"launcher": launcher}})
 
 
-def patched(
-    folder: Path, text: str, name: str, line: int, seats: list[Seat] = CONTIGUOUS
-) -> str:
+def patched(folder, text, name, line, seats=CONTIGUOUS):
     """The script after its patch, which is applied as the page says."""
     (folder / "train.sh").write_text(text)
     patch = emit(started(seats, name, "train.sh", line), "patch")
@@ -39,15 +28,13 @@ def patched(
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(tmp_path, monkeypatch):
     """Scripts are named from the folder that the command runs in."""
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize(*table("emit/patch.yaml", "torchrun"))
-def test_torchrun_takes_its_node_rank_from_the_plan(
-    tmp_path: Path, before: str, after: str, line: int
-) -> None:
+def test_torchrun_takes_its_node_rank_from_the_plan(tmp_path, before, after, line):
     """Wherever its options stand: in arrays, variables, quotes, after a backslash."""
     text = patched(tmp_path, before + "\n", "torchrun-c10d", line)
     agent = str(tmp_path / "placer-torchrun.sh")
@@ -57,16 +44,14 @@ def test_torchrun_takes_its_node_rank_from_the_plan(
 
 
 @pytest.mark.parametrize(*table("emit/patch.yaml", "host_files"))
-def test_others_read_a_host_file(
-    tmp_path: Path, name: str, before: str, after: str
-) -> None:
+def test_others_read_a_host_file(tmp_path, name, before, after):
     """Their own options for hosts go; those of the program stay."""
     text = patched(tmp_path, before, name, 1)  # without a newline at its end
     assert text == after.replace("HOSTS", str(tmp_path / "placer-hosts.txt"))
     assert (tmp_path / "placer-hosts.txt").read_text().startswith("n3")
 
 
-def test_ranks_of_hydra_get_their_gpus_from_a_script(tmp_path: Path) -> None:
+def test_ranks_of_hydra_get_their_gpus_from_a_script(tmp_path):
     """Where the local rank does not say the GPU, a wrapper goes before the program."""
     text = patched(tmp_path, "mpiexec -n 8 \\\n  python a.py", "hydra", 1, FREE)
     hosts, wrapper = tmp_path / "placer-hosts.txt", tmp_path / "placer-gpu-wrapper.sh"
@@ -79,9 +64,7 @@ AGENT = 'echo "$NODE_RANK of $NNODES, $NPROC_PER_NODE at $MASTER_ADDR:$MASTER_PO
 
 
 @pytest.mark.parametrize(*table("emit/patch.yaml", "agents"))
-def test_agents_are_told_their_node_rank(
-    tmp_path: Path, name: str, line: str, told: str
-) -> None:
+def test_agents_are_told_their_node_rank(tmp_path, name, line, told):
     """On every host the patched line starts the agent with the plan's rank of it."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -98,9 +81,7 @@ def test_agents_are_told_their_node_rank(
 
 
 @pytest.mark.parametrize(*table("emit/patch.yaml", "refused"))
-def test_what_cannot_be_patched_is_told(
-    tmp_path: Path, name: str, text: str, seats: str, line: int, words: list[str]
-) -> None:
+def test_what_cannot_be_patched_is_told(tmp_path, name, text, seats, line, words):
     """What no patch can say, two of an option, a script that does not start the job."""
     (tmp_path / "run.sh").write_text(text + "\n")
     maps = {"nodes": CONTIGUOUS, "in order": INTERLEAVED, "free": FREE}
@@ -110,7 +91,7 @@ def test_what_cannot_be_patched_is_told(
         assert word in str(caught.value)
 
 
-def test_a_changed_or_lost_script_is_refused(tmp_path: Path) -> None:
+def test_a_changed_or_lost_script_is_refused(tmp_path):
     """A patch that is applied is a change too."""
     patched(tmp_path, "torchrun a.py\n", "torchrun-static", 1)
     plan = started(CONTIGUOUS, "torchrun-static", "train.sh", 1)
@@ -122,9 +103,7 @@ def test_a_changed_or_lost_script_is_refused(tmp_path: Path) -> None:
         emit(plan_of(CONTIGUOUS), "patch")
 
 
-def test_a_script_elsewhere_says_where_to_apply(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_script_elsewhere_says_where_to_apply(tmp_path, monkeypatch):
     """`patch` goes to no folder above the one it runs in."""
     script, below = tmp_path / "train.sh", tmp_path / "below"
     script.write_text("srun python a.py\n")
@@ -137,7 +116,7 @@ def test_a_script_elsewhere_says_where_to_apply(
     assert f"SLURM_HOSTFILE={tmp_path}/placer-hosts.txt" in script.read_text()
 
 
-def test_sbatch_keeps_the_lines_of_the_script(tmp_path: Path) -> None:
+def test_sbatch_keeps_the_lines_of_the_script(tmp_path):
     """All but those that the plan says itself; a script that is gone is told."""
     own = [
         "#SBATCH --partition=gpu",

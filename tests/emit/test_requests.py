@@ -10,7 +10,6 @@ import re
 import subprocess
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import pytest
 import yaml
@@ -20,17 +19,16 @@ from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.emit.domains import tiers_of
 from placer.emit.nodes import nodes_of
-from placer.placement.plan import Plan
 from tests.emit.readback import plan_of
 from tests.emit.tiered import tiered, tiered_plans
 from tests.texts import data
 
-KNOWN: dict[str, Any] = yaml.safe_load(data("emit/schedulers.yaml"))
+KNOWN = yaml.safe_load(data("emit/schedulers.yaml"))
 HEAD = {"apiVersion": "text", "kind": "text", "metadata": {"name": "text"}}
 KINDS = {str: "text", int: "integer", dict: "mapping"}
 
 
-def strangers(known: Any, value: Any, at: str = "") -> list[str]:
+def strangers(known, value, at=""):
     """Paths of what has no place in a definition, or is of another type."""
     if isinstance(known, dict) and isinstance(value, dict):
         return [
@@ -47,7 +45,7 @@ def strangers(known: Any, value: Any, at: str = "") -> list[str]:
     return [] if KINDS.get(type(value)) == known else [at]
 
 
-def options(plan: Plan) -> dict[str, str]:
+def options(plan):
     """What sbatch reads from the request."""
     lines = emit(plan, "slurm-request").splitlines()
     assert all(line.startswith("#") for line in lines)
@@ -55,15 +53,15 @@ def options(plan: Plan) -> dict[str, str]:
     return {match[1]: match[2] or "" for match in found if match}
 
 
-def notes(plan: Plan, format: str) -> list[str]:
+def notes(plan, format):
     """The lines that say what no option says."""
     lines = emit(plan, format).splitlines()
     return [line[12:] for line in lines if line.startswith("# Not said: ")]
 
 
-def annotations(plan: Plan, format: str) -> dict[str, str]:
+def annotations(plan, format):
     """Those of the workload and of its pods, which the scheduler knows all."""
-    found: dict[str, str] = {}
+    found = {}
     for part in yaml.safe_load(emit(plan, format)).values():
         found |= part["metadata"]["annotations"]
     assert set(found) <= {*KNOWN[format]}
@@ -71,7 +69,7 @@ def annotations(plan: Plan, format: str) -> dict[str, str]:
     return {re.sub("^.*/(podset-)?", "", key): value for key, value in found.items()}
 
 
-def objects(plan: Plan, format: str) -> list[Any]:
+def objects(plan, format):
     """What an API server is given, of which its definitions know every field."""
     found = list(yaml.safe_load_all(emit(plan, format)))
     for item in found:
@@ -80,7 +78,7 @@ def objects(plan: Plan, format: str) -> list[Any]:
     return found
 
 
-def within(section: dict[str, Any]) -> int | None:
+def within(section):
     """Highest tier that pods may share, if they must share any."""
     found = section.get("networkTopology")
     assert found is None or found["mode"] == "hard"
@@ -88,10 +86,10 @@ def within(section: dict[str, Any]) -> int | None:
 
 
 @given(tiered_plans())
-def test_hyper_nodes_are_a_tree(plan: Plan) -> None:
+def test_hyper_nodes_are_a_tree(plan):
     """Every node lies once on every tier, with the nodes of its own domain alone."""
     *hyper_nodes, job = objects(plan, "volcano-request")
-    inside: dict[str, list[str]] = {host: [host] for host in plan.nodes}
+    inside = {host: [host] for host in plan.nodes}
     for row in hyper_nodes:
         assert row["kind"] == "HyperNode"
         own = [one["selector"]["exactMatch"]["name"] for one in row["spec"]["members"]]
@@ -137,9 +135,7 @@ IN_LAYERS = [{"topology": ON_BLOCK, "size": 4}, {"topology": ON_RACK, "size": 2}
         ),
     ],
 )
-def test_what_is_asked_for(
-    plan: Plan, segment: str | None, kueue: dict[str, str], kai: str | None
-) -> None:
+def test_what_is_asked_for(plan, segment, kueue, kai):
     """The largest slices that the plan fills, of the innermost tier that has some."""
     assert options(plan).get("segment") == segment
     found = annotations(plan, "kueue-request")
@@ -152,7 +148,7 @@ def test_what_is_asked_for(
     assert annotations(plan, "kai-request").get("segment-size") == kai
 
 
-def test_what_no_option_says_is_noted() -> None:
+def test_what_no_option_says_is_noted():
     """Domains of unequal sizes, and outer tiers; a single switch of a tree."""
     assert notes(UNEVEN, "slurm-request") == [
         "2 domains of rack hold 2 to 4 nodes.",
@@ -166,7 +162,7 @@ def test_what_no_option_says_is_noted() -> None:
     assert "--consolidate-segments" not in request  # one segment has nothing to join
 
 
-def test_plans_without_tiers() -> None:
+def test_plans_without_tiers():
     """Where a plan names no tier, sizes are asked for and the rest is left open."""
     plan = plan_of([("b", 0), ("b", 1), ("a", 2)])
     assert options(plan) == {
@@ -185,7 +181,7 @@ def test_plans_without_tiers() -> None:
 
 
 @given(tiered_plans())
-def test_slices_lie_in_one_domain(plan: Plan) -> None:
+def test_slices_lie_in_one_domain(plan):
     """A slice is as large as the nodes allow, found by trying every size."""
     nodes = nodes_of(plan)
     for tier in tiers_of(plan, nodes):
@@ -207,7 +203,7 @@ def test_slices_lie_in_one_domain(plan: Plan) -> None:
 
 
 @given(tiered_plans())
-def test_requests_are_valid(plan: Plan) -> None:
+def test_requests_are_valid(plan):
     """Requests keep the rules of Slurm's manual, Kueue's webhook and KAI's guide."""
     num_nodes = len(plan.nodes)
     assert num_nodes % int(options(plan).get("segment", 1)) == 0
@@ -227,7 +223,7 @@ def test_requests_are_valid(plan: Plan) -> None:
 
 
 @given(tiered_plans())
-def test_grove_keeps_its_webhook(plan: Plan) -> None:
+def test_grove_keeps_its_webhook(plan):
     """Slices are all of the pods and one gang; one topology; no set narrower than one.
 
     https://github.com/ai-dynamo/grove/blob/fcc3b3bb/operator/internal/webhook/admission/
@@ -261,7 +257,7 @@ def test_grove_keeps_its_webhook(plan: Plan) -> None:
     "format",
     ["slurm-request", "kueue-request", "kai-request", "volcano-request", "nccl"],
 )
-def test_names_of_tiers_are_quoted(name: str, format: str) -> None:
+def test_names_of_tiers_are_quoted(name, format):
     """A tier or domain of any name stays inside its comment or value."""
     plan = tiered(["r0", "r0", "r1", name], scale_up=2)
     topology = {**plan.topology, "tiers": ("node", name, "block", "cluster")}

@@ -1,12 +1,9 @@
 """``placer emit --role``: one instance of a role as a job of its own."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,20 +14,17 @@ from tests.commands import run
 from tests.emit.readback import OF_PLANS
 from tests.texts import data
 
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-
 WORKLOAD = data("jobs/workload-roles.yaml")
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def plan(tmp_path_factory):
     file = tmp_path_factory.mktemp("rl") / "rl.yaml"
     file.write_text(WORKLOAD)
     return placer.place("rack:2 node:3 gpu:4", file).plan
 
 
-def test_every_instance_has_its_ranks_from_0(plan: Plan) -> None:
+def test_every_instance_has_its_ranks_from_0(plan):
     """Hosts and GPUs are those of the whole plan, as the role map has them."""
     for entry in json.loads(placer.emit(plan, "role-map"))["instances"]:
         asked = f"{entry['role']}:{entry['instance']}"
@@ -41,7 +35,7 @@ def test_every_instance_has_its_ranks_from_0(plan: Plan) -> None:
         assert [int(row["gpu"]) for row in rows] == entry["gpu"]
 
 
-def test_a_part_has_the_degrees_of_its_role(plan: Plan) -> None:
+def test_a_part_has_the_degrees_of_its_role(plan):
     """So that flags and meshes are those of the role's own job."""
     part = role_part(plan, "trainer")
     assert part.job["name"] == "rl-trainer-0"
@@ -52,7 +46,7 @@ def test_a_part_has_the_degrees_of_its_role(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(OF_PLANS))
-def test_every_format_takes_a_part(plan: Plan, name: str, tmp_path: Path) -> None:
+def test_every_format_takes_a_part(plan, name, tmp_path):
     """A role is launched as any job is."""
     path = placer.emit(plan, name, tmp_path / "out", role="rollout:1")
     assert Path(path).exists()
@@ -67,13 +61,13 @@ def test_every_format_takes_a_part(plan: Plan, name: str, tmp_path: Path) -> Non
         ("critic", 'there is no role "critic"'),
     ],
 )
-def test_what_is_not_there_is_said(plan: Plan, asked: str, message: str) -> None:
+def test_what_is_not_there_is_said(plan, asked, message):
     """With what there is."""
     with pytest.raises(InputError, match=message):
         role_part(plan, asked)
 
 
-def test_the_command_prints_a_role(plan: Plan, tmp_path: Path) -> None:
+def test_the_command_prints_a_role(plan, tmp_path):
     """One host a line for the four ranks of the trainer."""
     file = tmp_path / "plan.json"
     placer.write_plan(plan, file)

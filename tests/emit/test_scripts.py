@@ -1,25 +1,22 @@
 """The emitted scripts, run under a stub ``torchrun`` or command."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from placer.emit import emit
-from tests.emit.readback import Seat, plan_of, run_script, write_script
+from tests.emit.readback import plan_of, run_script, write_script
 from tests.emit.stubs import stub_srun
 from tests.injob.stand_ins import program
 from tests.texts import cases
 
 
-def seats_of(text: str) -> list[Seat]:
+def seats_of(text):
     """Seats that are written as ``host:GPU``."""
     words = (word.split(":") for word in text.split())
     return [(host, int(gpu)) for host, gpu in words]
 
 
 @pytest.mark.parametrize("case", cases("emit/cases"))
-def test_what_a_script_does(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_what_a_script_does(tmp_path, case):
     """It starts its command with what the case tells, or stops with an error."""
     plan = plan_of(seats_of(case["seats"]))
     script = write_script(tmp_path, emit(plan, case["script"]))
@@ -38,7 +35,7 @@ def test_what_a_script_does(tmp_path: Path, case: dict[str, Any]) -> None:
     assert not run.environment.keys() & {*case.get("gone", ())}
 
 
-def test_host_without_address_is_named(tmp_path: Path) -> None:
+def test_host_without_address_is_named(tmp_path):
     """A batch script of agents ends at once where the host of rank 0 has no address."""
     plan = plan_of(seats_of("n3:1 n3:0 n1:0 n1:1"))
     script = write_script(tmp_path, emit(plan, "sbatch-torchrun"))

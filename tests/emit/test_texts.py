@@ -1,7 +1,5 @@
 """Whole texts of tiny files, written by hand from the launchers' documentation."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -30,20 +28,20 @@ from tests.emit.readback import FREE, OF_PLANS, plan_of, texts
         ),
     ],
 )
-def test_refusals(format: str, seats: list[tuple[str, int]], rule: str) -> None:
+def test_refusals(format, seats, rule):
     """A refusal names the launcher's rule and the node, before the formats that can."""
     with pytest.raises(EmitError) as refusal:
         emit(plan_of(seats), format)
     assert str(refusal.value).startswith(f"{rule}; formats that can: ")
 
 
-def test_axes_must_make_up_the_ranks() -> None:
+def test_axes_must_make_up_the_ranks():
     """Axes of another number of ranks are refused, as is a plan file with them."""
     with pytest.raises(EmitError, match="tp x cp x pp x dp is 3, the plan has 8 ranks"):
         emit(plan_of(FREE, tp=3), "jax", "nowhere")
 
 
-def broken(nodes: tuple[str, ...], node_of_rank: list[int], gpus: list[int]) -> Plan:
+def broken(nodes, node_of_rank, gpus):
     node_of, gpu_of = (np.array(of, dtype=np.int64) for of in (node_of_rank, gpus))
     return Plan(
         topology={}, job={}, nodes=nodes, node_of_rank=node_of, gpu_of_rank=gpu_of
@@ -60,7 +58,7 @@ def broken(nodes: tuple[str, ...], node_of_rank: list[int], gpus: list[int]) -> 
         (broken(("a",), [0], [-1]), "need a GPU each"),
     ],
 )
-def test_broken_plans(format: str, plan: Plan, message: str, tmp_path: Path) -> None:
+def test_broken_plans(format, plan, message, tmp_path):
     """No format writes a plan that cannot run."""
     with pytest.raises(EmitError, match=message):
         emit(plan, format, tmp_path / "files")
@@ -77,9 +75,7 @@ def test_broken_plans(format: str, plan: Plan, message: str, tmp_path: Path) -> 
         ("deepspeed-node", "rack-{:05}.example", 4000, "use torchrun"),
     ],
 )
-def test_plans_that_are_too_large(
-    format: str, name: str, nodes: int, message: str
-) -> None:
+def test_plans_that_are_too_large(format, name, nodes, message):
     """A text longer than what takes it is refused, with what fits."""
     seats = [(name.format(k), gpu) for k in range(nodes) for gpu in range(4)]
     with pytest.raises(EmitError, match=message):
@@ -87,7 +83,7 @@ def test_plans_that_are_too_large(
     assert emit(plan_of(seats), "kubernetes-jobset" if nodes < 16_000 else "csv")
 
 
-def test_unknown_format() -> None:
+def test_unknown_format():
     """A wrong format name is answered with the nearest one and all of them."""
     with pytest.raises(InputError) as error:
         emit(plan_of(FREE), "slurm-hostfiel")
@@ -97,7 +93,7 @@ def test_unknown_format() -> None:
         emit(plan_of(FREE), "lsf")
 
 
-def test_a_folder(tmp_path: Path) -> None:
+def test_a_folder(tmp_path):
     """A format of several files writes them to a folder, and needs one."""
     folder = tmp_path / "a" / "b"
     for _ in range(2):
@@ -111,7 +107,7 @@ def test_a_folder(tmp_path: Path) -> None:
         emit(plan_of(FREE), "hydra", folder / "machines.txt")
 
 
-def test_writes_the_same_text(tmp_path: Path) -> None:
+def test_writes_the_same_text(tmp_path):
     """With a path the same text lands in the file and the path comes back."""
     import placer.emit
     import placer.emit.registry

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.job.axes import Parallelism
-from placer.placement.plan import Plan
 from tests.emit.readback import CONTIGUOUS, FREE, array_of, plan_of
 from tests.texts import table
 
@@ -28,31 +27,31 @@ DEGREES = {
 }
 
 
-def plan_with(order: str = "tp-cp-ep-dp-pp", mode: object = None, **sizes: int) -> Plan:
+def plan_with(order="tp-cp-ep-dp-pp", mode=None, **sizes):
     """A plan of one rank a node, which keeps how its job shards parameters."""
     world_size = prod(sizes.get(axis, 1) for axis in ("tp", "cp", "pp", "dp"))
     plan = plan_of([(f"n{rank}", 0) for rank in range(world_size)], **sizes)
-    plan.job["order"] = order  # type: ignore[index]
+    plan.job["order"] = order
     if mode is not None:
         object.__setattr__(plan, "inputs", {"job": {"data_parallel": mode}})
     return plan
 
 
-def flags(text: str) -> dict[str, str]:
+def flags(text):
     """Flags of the array, as bash makes them."""
     words = array_of(text, "TORCHTITAN_ARGS")
     names = [word.removeprefix("--parallelism.") for word in words[::2]]
     return dict(zip(names, words[1::2], strict=True))
 
 
-def along(mesh: np.ndarray, *axes: int) -> set[tuple[int, ...]]:
+def along(mesh, *axes):
     """Groups of the ranks that differ along some axes of a mesh alone."""
     moved = np.moveaxis(mesh, axes, range(-len(axes), 0))
     size = prod(mesh.shape[axis] for axis in axes)
     return set(map(tuple, moved.reshape(-1, size).tolist()))
 
 
-def groups(axes: Parallelism, name: str) -> set[tuple[int, ...]]:
+def groups(axes, name):
     return set(map(tuple, axes.ranks_of_group[name].tolist()))
 
 
@@ -62,7 +61,7 @@ def groups(axes: Parallelism, name: str) -> set[tuple[int, ...]]:
     ),
     ep=st.sampled_from([1, 2, 3, 4]),
 )
-def test_meshes(sizes: dict[str, int], ep: int) -> None:
+def test_meshes(sizes, ep):
     """Groups of every axis and shards of parameters are those that torchtitan makes."""
     tp, cp, pp = sizes["tp"], sizes["cp"], sizes["pp"]
     replicate, shard = sizes["replicate"], sizes["shard"]
@@ -92,7 +91,7 @@ def test_meshes(sizes: dict[str, int], ep: int) -> None:
 
 
 @pytest.mark.parametrize(*table("emit/frameworks.yaml", "torchtitan_shards"))
-def test_sharding(mode: object, degrees: list[str], said: str) -> None:
+def test_sharding(mode, degrees, said):
     """Replicas and shards are the job's; what torchtitan lacks is said."""
     text = emit(plan_with(mode=mode, tp=2, dp=4), "torchtitan")
     found = flags(text)
@@ -102,7 +101,7 @@ def test_sharding(mode: object, degrees: list[str], said: str) -> None:
     assert "fsdp_reshard_after_forward" not in found
 
 
-def test_other_flags() -> None:
+def test_other_flags():
     """Virtual stages ask for an interleaved schedule; kept parameters are not cut."""
     mode = {"sharding": "zero3", "keep_parameters": True}
     text = emit(plan_with(mode=mode, pp=2, dp=2, vp=4), "torchtitan")
@@ -127,13 +126,13 @@ def test_other_flags() -> None:
         (plan_of(CONTIGUOUS), "needs the sizes of the axes"),
     ],
 )
-def test_what_it_cannot_do(plan: Plan, message: str) -> None:
+def test_what_it_cannot_do(plan, message):
     """Orders, shards and experts that torchtitan has no flags for are refused."""
     with pytest.raises(EmitError, match=message):
         emit(plan, "torchtitan")
 
 
-def test_the_launcher_is_named() -> None:
+def test_the_launcher_is_named():
     """The text names a launcher that can carry the map out."""
     assert "launch with torchrun of" in emit(plan_of(CONTIGUOUS, dp=8), "torchtitan")
     assert "torchrun-wrapper.sh" in emit(plan_of(FREE, dp=8), "torchtitan")

@@ -1,30 +1,27 @@
 """Plans that name racks and blocks, for the formats that speak of them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from hypothesis import strategies as st
 
-from placer.placement.plan import Plan
 from tests.emit.readback import plan_of
 
 TIERS = ("node", "rack", "block", "cluster")
 
 
 def tiered(
-    racks: Sequence[str],
-    blocks: Sequence[str] | None = None,
+    racks,
+    blocks=None,
     *,
-    gpus: int = 1,
-    scale_up: int = 1,
-    order: str = "tp-cp-ep-dp-pp",
-    **sizes: int,
-) -> Plan:
+    gpus=1,
+    scale_up=1,
+    order="tp-cp-ep-dp-pp",
+    **sizes,
+):
     """Nodes n0, n1, ... in these racks and blocks, ranks on them one after another."""
     seats = [(f"n{k}", gpu) for k in range(len(racks)) for gpu in range(gpus)]
     plan = plan_of(seats, **sizes)
-    domains: dict[str, Any] = {"rack": tuple(racks)}
+    domains = {"rack": tuple(racks)}
     domains["block"] = tuple(blocks or ["b"] * len(racks))
     return replace(
         plan,
@@ -35,7 +32,7 @@ def tiered(
 
 
 @st.composite
-def tiered_plans(draw: st.DrawFn) -> Plan:
+def tiered_plans(draw):
     """Up to 12 nodes in some racks of some blocks, in any order."""
     block_of_rack = draw(st.lists(st.sampled_from("AB"), min_size=1, max_size=4))
     rack = st.integers(0, len(block_of_rack) - 1)

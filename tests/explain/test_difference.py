@@ -1,10 +1,7 @@
 """What a placement saves, and how sure that is: right as often as it says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,13 +13,10 @@ from placer.explain.difference import saving
 from placer.explain.uncertain import TABLE, drawn_models, model_at
 from placer.placement.baselines import baseline
 
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-
 COST_MODEL = Path(__file__).parents[2] / "docs" / "cost-model.md"
 
 
-def job_of(**sizes: int) -> placer.Job:
+def job_of(**sizes):
     """A job that rings, pipelines and, with ep, exchanges tokens."""
     job = placer.read_job("quickstart")
     return replace(
@@ -30,7 +24,7 @@ def job_of(**sizes: int) -> placer.Job:
     )
 
 
-def case(seed: int) -> tuple[StepModel, IntArray, IntArray]:
+def case(seed):
     """A machine, a job on all of it, and two placements: one shuffled by nodes."""
     rng = np.random.default_rng(seed)
     racks = int(rng.choice([2, 4]))
@@ -55,7 +49,7 @@ def case(seed: int) -> tuple[StepModel, IntArray, IntArray]:
     return StepModel(machine, job), shuffled, kept
 
 
-def held(seeds: range) -> tuple[int, int]:
+def held(seeds):
     """On how many machines with drawn constants the interval has the difference."""
     inside = told = 0
     for seed in seeds:
@@ -72,13 +66,13 @@ def held(seeds: range) -> tuple[int, int]:
     return inside, told
 
 
-def _size(model: StepModel) -> int:
+def _size(model):
     """How many inputs are drawn."""
     kinds = {tier.bandwidth for tier in model.topology.tiers if not tier.scale_up}
     return 2 * (1 + len(kinds)) + 3
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+def test_intervals_hold_the_truth_as_often_as_they_say():
     """Of machines with drawn constants 19 of 20 lie inside."""
     inside, told = held(range(14))
     assert told >= 10
@@ -86,14 +80,14 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 
 @pytest.mark.slow
-def test_intervals_hold_the_truth_on_a_hundred_machines() -> None:
+def test_intervals_hold_the_truth_on_a_hundred_machines():
     """The same of so many that too wide an interval shows as well."""
     inside, told = held(range(2_000, 2_110))
     assert told >= 100
     assert 0.90 <= inside / told <= 0.97
 
 
-def test_what_both_share_cancels() -> None:
+def test_what_both_share_cancels():
     """The noise of a difference is far below that of the steps."""
     model, before, after = case(3)
     steps = [
@@ -105,13 +99,13 @@ def test_what_both_share_cancels() -> None:
     assert found.high_s - found.low_s < (max(steps) - min(steps)) / 2
 
 
-def test_a_placement_saves_nothing_beside_itself() -> None:
+def test_a_placement_saves_nothing_beside_itself():
     """And nothing is drawn for it."""
     model, before, _ = case(1)
     assert saving(model, before, before.copy())[1:] == (0.0, 0.0, 0.0)
 
 
-def test_the_interval_is_a_function_of_its_arguments() -> None:
+def test_the_interval_is_a_function_of_its_arguments():
     """Another seed draws others; the way back saves the opposite."""
     model, before, after = case(2)
     assert saving(model, before, after) == saving(model, before, after)
@@ -121,7 +115,7 @@ def test_the_interval_is_a_function_of_its_arguments() -> None:
     assert not (there.is_measurable and back.is_measurable)
 
 
-def test_measurable_is_what_is_above_jitter() -> None:
+def test_measurable_is_what_is_above_jitter():
     """By its low end, not by its middle."""
     model, before, after = case(2)
     found = saving(model, before, after)
@@ -131,7 +125,7 @@ def test_measurable_is_what_is_above_jitter() -> None:
     assert found._replace(low_s=-step, high_s=-0.5 * step).can_be_measured
 
 
-def test_every_uncertain_input_is_in_the_table_of_the_docs() -> None:
+def test_every_uncertain_input_is_in_the_table_of_the_docs():
     """With its spread and its source."""
     page = " ".join(COST_MODEL.read_text().split())
     for one in TABLE:

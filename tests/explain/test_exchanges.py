@@ -33,17 +33,17 @@ RULES = [
 ]
 
 
-def swapped(gpus: np.ndarray, first: list[int], second: list[int]) -> np.ndarray:
+def swapped(gpus, first, second):
     found = list(gpus)
     for one, other in zip(first, second, strict=True):
         found[one], found[other] = gpus[other], gpus[one]
     return np.array(found)
 
 
-def partitions(gpus: np.ndarray) -> dict[str, list[list[int]]]:
+def partitions(gpus):
     """Kinds of units of the small job, by arithmetic on rank and GPU numbers."""
 
-    def cut(key) -> list[list[int]]:
+    def cut(key):
         ranks = sorted(range(8), key=lambda rank: (key(rank), rank))
         return [list(part) for _, part in groupby(ranks, key=key)]
 
@@ -59,9 +59,7 @@ def partitions(gpus: np.ndarray) -> dict[str, list[list[int]]]:
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("seed", [0, *slow(range(1, 4))])
-def test_the_best_exchange_is_the_best_of_all(
-    objective: str, rules: dict, seed: int
-) -> None:
+def test_the_best_exchange_is_the_best_of_all(objective, rules, seed):
     """Best, cheapest worse and refused exchanges are those of a loop over all pairs."""
     topology, job = two_racks(), replace(JOB, **rules)
     draw = np.random.default_rng(seed)
@@ -71,10 +69,10 @@ def test_the_best_exchange_is_the_best_of_all(
         gpus = (2 * nodes[:, None] + np.arange(2)).ravel()
     key = {"time": "step_time_s", "hop-cost": "hop_cost"}[objective]
 
-    def cost(at: np.ndarray) -> float:
+    def cost(at):
         return placer.score(topology, job, Placement(at))[key]
 
-    def broken(at: np.ndarray) -> int:
+    def broken(at):
         return len(violations(Placement(at), topology, job))
 
     if broken(gpus):
@@ -109,7 +107,7 @@ def test_the_best_exchange_is_the_best_of_all(
             assert kind["best_illegal"]["value"] == min(illegal)
 
 
-def test_refused_rules_are_named() -> None:
+def test_refused_rules_are_named():
     """An exchange that breaks a rule is counted under the rule's name."""
     topology = two_racks()
     job = replace(
@@ -129,7 +127,7 @@ def test_refused_rules_are_named() -> None:
     assert broken_rules(topology, job, mixed)[-1] == "at most 1 replica a node"
 
 
-def test_rules_that_are_broken_already_refuse_nothing() -> None:
+def test_rules_that_are_broken_already_refuse_nothing():
     """Where the placement itself breaks a rule, exchanges may break it too."""
     topology, job = two_racks(), replace(JOB, require={"tp": "node"})
     gpus = swapped(np.arange(8), [0], [2])
@@ -141,7 +139,7 @@ def test_rules_that_are_broken_already_refuse_nothing() -> None:
     assert kind["best"]["with"] == [2]
 
 
-def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_is_limited(monkeypatch):
     """With a small limit a few exchanges are tried, and it says of how many."""
     monkeypatch.setattr(module, "MOST_RANKS", 0)
     monkeypatch.setattr(module, "FEWEST_TRIED", 2)
@@ -153,7 +151,7 @@ def test_work_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_changes_of_distances_are_exact(seed: int) -> None:
+def test_changes_of_distances_are_exact(seed):
     """The change of every exchange is what the hop cost changes by, for every kind."""
     case = random_case(seed)
     weights = {"tp": 7.0, "cp": 5.0, "ep": 3.0, "pp": 2.0, "dp": 1.0, "edp": 0.5}

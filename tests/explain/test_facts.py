@@ -37,11 +37,11 @@ HOSTS = machine(
 )
 
 
-def facts(gpus: np.ndarray) -> dict:
+def facts(gpus):
     return explain(StepModel(HOSTS, JOB), Placement(gpus))
 
 
-def swapped(*pairs: tuple[int, int], ranks: int = 32) -> np.ndarray:
+def swapped(*pairs, ranks=32):
     """Rank r on GPU r but for some pairs."""
     gpus = np.arange(ranks)
     for first, second in pairs:
@@ -49,7 +49,7 @@ def swapped(*pairs: tuple[int, int], ranks: int = 32) -> np.ndarray:
     return gpus
 
 
-def test_split_cp_pair() -> None:
+def test_split_cp_pair():
     """One pair over two racks of a block is the worst; its facts say why.
 
     Ranks 1 and 9 change places: TP pair (0, 1) and CP pair (1, 3) are cut, and so are
@@ -70,7 +70,7 @@ def test_split_cp_pair() -> None:
     assert seconds == pytest.approx(1024 * 512 * 2 / 2 / 100e9 + 3e-6)
 
 
-def test_split_replica() -> None:
+def test_split_replica():
     """A replica over two racks is the slowest, with just the hops that leave its rack.
 
     Stages of 4 ranks; the second stages of replicas 0 (ranks 4-7) and 2 (20-23), of
@@ -95,7 +95,7 @@ def test_split_replica() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_shares_sum_to_one(seed: int) -> None:
+def test_shares_sum_to_one(seed):
     """Shares of the path, and of each link, sum to 1; savings sum to what is saved."""
     case = random_case(seed)
     model = StepModel(case.topology, case.job)
@@ -116,7 +116,7 @@ def test_shares_sum_to_one(seed: int) -> None:
     json.dumps(found, allow_nan=False)
 
 
-def test_job_of_weights_alone() -> None:
+def test_job_of_weights_alone():
     """Without a model only the hop cost is explained, and it sums to the score's."""
     job = Job("toy", JOB.parallelism, weights={"tp": 3.0, "dp": 1.0})
     model = StepModel(racks(), job)

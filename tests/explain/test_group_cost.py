@@ -21,14 +21,12 @@ MESSAGE = SLAB / 2  # a rank's slice
 SEEDS = [*range(3), *slow(range(3, 22))]
 
 
-def costs(
-    job: Job = JOB, factor: np.ndarray | None = None, gpus: np.ndarray | None = None
-) -> GroupCosts:
+def costs(job=JOB, factor=None, gpus=None):
     at = np.arange(8) if gpus is None else gpus
     return GroupCosts(StepModel(two_racks(factor), job).step(at), at)
 
 
-def test_tensor_group() -> None:
+def test_tensor_group():
     """Two ranks of a node: half a slab each way over NVLink, ten passes a layer."""
     found = costs().facts("tp", 1, 2)
     assert found["ranks"] == [2, 3]
@@ -44,7 +42,7 @@ def test_tensor_group() -> None:
     assert found["hop_cost"] == 10.0
 
 
-def test_pipeline_lane() -> None:
+def test_pipeline_lane():
     """A lane over two nodes of a rack: its message, and its share of both uplinks.
 
     Both lanes of a replica leave node 0 for node 1: half of the link's bytes each.
@@ -69,7 +67,7 @@ def test_pipeline_lane() -> None:
     assert found["hop_cost"] == 3.0 * 8.0
 
 
-def test_gradient_group() -> None:
+def test_gradient_group():
     """Two ranks of two racks: their share of the racks' uplinks is a quarter each."""
     found = costs().facts("dp", 0)
     assert found["ranks"] == [0, 4]
@@ -85,7 +83,7 @@ def test_gradient_group() -> None:
     assert sent == pytest.approx(score["traffic_bytes"]["dp"]["cluster"])
 
 
-def test_group_of_the_users_own() -> None:
+def test_group_of_the_users_own():
     """A relay of one message over three ranks takes the sum of its hops."""
     group = Group("relay", "relay", 1e6, 2.0, False, ((6, 1, 0), (2, 3)))
     found = costs(replace(JOB, groups=(group,))).facts("relay", 0, 1)
@@ -98,7 +96,7 @@ def test_group_of_the_users_own() -> None:
     assert found["neighbours"]["next"] == [{"rank": 0, "tier": "node"}]
 
 
-def test_job_of_weights_alone() -> None:
+def test_job_of_weights_alone():
     """Without a model a group has its place and its hop cost, and no seconds."""
     job = Job("toy", JOB.parallelism, weights=JOB.weights)
     found = costs(job).facts("dp", 2, 2)
@@ -109,15 +107,15 @@ def test_job_of_weights_alone() -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_groups_add_up_to_the_score(seed: int) -> None:
+def test_groups_add_up_to_the_score(seed):
     """Bytes of all groups are the score's, and every link's shares sum to one."""
     case = random_case(seed)
     case = replace(case, job=_untied(case.job))
     step = StepModel(case.topology, case.job).step(case.gpu_of_rank)
     found = GroupCosts(step, case.gpu_of_rank)
     score = score_with(found.model, Placement(case.gpu_of_rank))
-    sent: dict[str, Counter] = {}
-    shares: Counter = Counter()
+    sent = {}
+    shares = Counter()
     for axis, groups in found.axes.items():
         of_axis = axis if axis in score["traffic_bytes"] else "dp"
         for group in range(len(groups)):
@@ -135,14 +133,14 @@ def test_groups_add_up_to_the_score(seed: int) -> None:
         assert (link["tier"], link["domain"], link["direction"]) in shares
 
 
-def _untied(job: Job) -> Job:
+def _untied(job):
     """The job without the all-reduce between first and last stage, of no group."""
     model = job.model and replace(job.model, tied_embeddings=False)
     return replace(job, model=model)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_worst_group_of_a_score(seed: int) -> None:
+def test_the_worst_group_of_a_score(seed):
     """It is of the axis that is exposed longest, and none of that axis is slower."""
     case = random_case(seed)
     step = StepModel(case.topology, case.job).step(case.gpu_of_rank)

@@ -1,9 +1,5 @@
 """Groups and messages of ranks in a workload, as `placer explain` says them."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -21,23 +17,19 @@ WORKLOAD = data("jobs/workload.yaml")
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> placer.Plan:
+def plan(tmp_path_factory):
     path = tmp_path_factory.mktemp("job") / "rl.yaml"
     path.write_text(WORKLOAD)
     return placer.place(MACHINE, path, time_limit=1).plan
 
 
 @pytest.fixture(scope="module")
-def told(plan: placer.Plan) -> list[dict[str, Any]]:
+def told(plan):
     """What is said of each rank."""
-    subjects: list[dict[str, Any]]
-    subjects = placer.explain(plan, ranks=range(plan.world_size))["subjects"]
-    return subjects
+    return placer.explain(plan, ranks=range(plan.world_size))["subjects"]
 
 
-def test_groups_are_those_of_the_instance(
-    plan: placer.Plan, told: list[dict[str, Any]]
-) -> None:
+def test_groups_are_those_of_the_instance(plan, told):
     """Ranks are the workload's; costs are those of the role's job on its GPUs alone."""
     topology = placer.read_topology(MACHINE)
     gpus = placement_of_plan(plan, topology).gpu_of_rank
@@ -59,9 +51,7 @@ def test_groups_are_those_of_the_instance(
                 assert all(hop["rank"] in facts["ranks"] for hop in hops)
 
 
-def test_messages_are_the_flows_of_the_transfers(
-    plan: placer.Plan, told: list[dict[str, Any]]
-) -> None:
+def test_messages_are_the_flows_of_the_transfers(plan, told):
     """All bytes that are sent are received; each rollout rank gets a quarter."""
     sent = np.zeros(plan.world_size)
     got = np.zeros(plan.world_size)
@@ -78,7 +68,7 @@ def test_messages_are_the_flows_of_the_transfers(
     assert got[8:].tolist() == [2e9] * 12
 
 
-def test_messages_in_words(plan: placer.Plan) -> None:
+def test_messages_in_words(plan):
     """From whom, where that is and how far."""
     text = subjects_text(
         placer.explain(plan, ranks=[8]), ["node", "rack", "cluster"], 1
@@ -97,13 +87,13 @@ def test_messages_in_words(plan: placer.Plan) -> None:
         ("rollout:2.talk:1", "groups are rollout:2.talk:0 to rollout:2.talk:0"),
     ],
 )
-def test_groups_that_there_are_not(plan: placer.Plan, name: str, message: str) -> None:
+def test_groups_that_there_are_not(plan, name, message):
     """The error says how groups of roles are called."""
     with pytest.raises(InputError, match=message):
         placer.explain(plan, groups=[name])
 
 
-def test_a_group_of_an_instance(plan: placer.Plan) -> None:
+def test_a_group_of_an_instance(plan):
     """Asked by its name; its members are ranks of the workload."""
     (found,) = placer.explain(plan, groups=["rollout:2.talk:0"])["subjects"]
     assert found["group"] == "rollout:2.talk:0"

@@ -10,11 +10,11 @@ import pytest
 from placer.cost.step import StepModel
 from placer.explain.score import score
 from placer.job.axes import Parallelism
-from placer.job.model import Collectives, ExpertParallel, Job
+from placer.job.model import Collectives, ExpertParallel
 from placer.job.parallel import ContextParallel, DataParallel, EndStages, TensorParallel
 from placer.placement.placement import Placement
 from tests.cost.machines import racks
-from tests.cost.random_cases import Case, random_case
+from tests.cost.random_cases import random_case
 from tests.cost.reference.beside import layers_twice
 from tests.cost.reference.groups import groups
 from tests.cost.reference.machine import Machine
@@ -37,11 +37,11 @@ KEYS = {
 SEEDS = range(20)
 
 
-def score_of(case: Case) -> dict:
+def score_of(case):
     return score(case.topology, case.job, Placement(case.gpu_of_rank))
 
 
-def test_keys_and_shapes() -> None:
+def test_keys_and_shapes():
     """Every key of the format is there, with plain JSON types."""
     result = score(racks(), JOB, Placement(np.arange(32)))
     assert set(result) == KEYS
@@ -62,14 +62,14 @@ def test_keys_and_shapes() -> None:
     assert sum(path) == pytest.approx(result["step_time_s"])
 
 
-def test_hop_cost_comes_with_weights() -> None:
+def test_hop_cost_comes_with_weights():
     """A job with weights has a hop cost; one tp pair a rack, one edge of weight 3."""
     weighed = replace(JOB, weights={"tp": 3.0})
     assert score(racks(), weighed, Placement(np.arange(32)))["hop_cost"] == 16 * 3.0
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_parts_sum_to_the_step(seed: int) -> None:
+def test_parts_sum_to_the_step(seed):
     """Compute, bubble, fixed time and exposed parts are the step time."""
     result = score_of(random_case(seed))
     total = result["compute_s"] + result["bubble_s"] + result["fixed_s"]
@@ -80,7 +80,7 @@ def test_parts_sum_to_the_step(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_crossings_by_counting(seed: int) -> None:
+def test_crossings_by_counting(seed):
     """Crossings are what a loop over groups and domains counts."""
     case = random_case(seed)
     axes, topology = case.job.parallelism, case.topology
@@ -96,8 +96,8 @@ def test_crossings_by_counting(seed: int) -> None:
     )
 
 
-def crossings_of(case: Case, rows: list[list[int]]) -> dict[str, int]:
-    found: Counter[str] = Counter()
+def crossings_of(case, rows):
+    found = Counter()
     for row in rows:
         for t, domain in enumerate(case.topology.domain_of_gpu):
             if len({int(domain[case.gpu_of_rank[r]]) for r in row}) == 1:
@@ -106,7 +106,7 @@ def crossings_of(case: Case, rows: list[list[int]]) -> dict[str, int]:
     return dict(found)
 
 
-def plain(job: Job, **changes: object) -> Job:
+def plain(job, **changes):
     """The job with rings, sequence parallelism, equal chunks and no vocabulary."""
     return replace(
         job,
@@ -121,7 +121,7 @@ def plain(job: Job, **changes: object) -> Job:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_traffic_by_counting(seed: int) -> None:
+def test_traffic_by_counting(seed):
     """TP, CP, EP and PP bytes by tier are what loops over pairs of ranks add up."""
     case = random_case(seed, with_model=True)
     job, axes = plain(case.job), case.job.parallelism
@@ -167,9 +167,7 @@ def test_traffic_by_counting(seed: int) -> None:
     ids=["ddp", "zero1", "zero3", "kept"],
 )
 @pytest.mark.parametrize("seed", range(5))
-def test_gradient_traffic_by_counting(
-    sync: DataParallel, reductions: float, gathers: float, seed: int
-) -> None:
+def test_gradient_traffic_by_counting(sync, reductions, gathers, seed):
     """Gradient and parameter bytes by tier are what loops over rings add up.
 
     Seven micro-batches: ZeRO-3 gathers twice and reduces once in each.
@@ -191,7 +189,7 @@ def test_gradient_traffic_by_counting(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_hottest_links_by_counting(seed: int) -> None:
+def test_hottest_links_by_counting(seed):
     """Bytes on uplinks, both ways, are what loops over pairs of ranks add up."""
     case = random_case(seed, with_model=True)
     axes = case.job.parallelism
@@ -218,20 +216,20 @@ def test_hottest_links_by_counting(seed: int) -> None:
 class Counted:
     """Bytes by axis and tier, and on every uplink, flow by flow."""
 
-    def __init__(self, case: Case) -> None:
+    def __init__(self, case):
         self.case = case
         self.machine = Machine(case.topology, free=False)
-        self.by_tier: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self.on_link: Counter[tuple[str, str, str]] = Counter()
+        self.by_tier = defaultdict(Counter)
+        self.on_link = Counter()
 
-    def ring_order(self, row: list[int]) -> list[int]:
-        islands: dict[int, list[int]] = {}
+    def ring_order(self, row):
+        islands = {}
         for rank in row:
             island = self.machine.island(int(self.case.gpu_of_rank[rank]))
             islands.setdefault(island, []).append(rank)
         return [rank for part in islands.values() for rank in part]
 
-    def add(self, axis: str, pairs, size: float) -> None:
+    def add(self, axis, pairs, size):
         tiers, names = self.case.topology.tiers, self.case.topology.domain_names
         for pair in pairs:
             one, other = (int(self.case.gpu_of_rank[rank]) for rank in pair)

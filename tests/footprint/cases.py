@@ -38,21 +38,21 @@ def job_of(model=None, **content):
 
 
 def played(
-    weights: list[float],
-    stage: int,
-    stages: int,
-    micro_batches: int,
-    group: int,
-    extra: int = 0,
-) -> float:
+    weights,
+    stage,
+    stages,
+    micro_batches,
+    group,
+    extra=0,
+):
     """The most held when one rank runs its list of chunks, each by name.
 
     Megatron-LM's rule, written out: the lists of forwards and backwards, a warm-up, one
     of each in turn, and a set of the (micro-batch, chunk) that wait.
     """
     chunks = len(weights)
-    forwards: list[tuple[int, int]] = []
-    backwards: list[tuple[int, int]] = []
+    forwards = []
+    backwards = []
     for first in range(0, micro_batches, group):
         batch = range(first, min(first + group, micro_batches))
         forwards += [(i, chunk) for chunk in range(chunks) for i in batch]
@@ -62,7 +62,7 @@ def played(
     else:
         warm_up = 2 * (stages - stage - 1) + (chunks - 1) * group + extra
     warm_up = min(warm_up, len(forwards))
-    waiting: set[tuple[int, int]] = set()
+    waiting = set()
     most = 0.0
     moves = [("f", name) for name in forwards[:warm_up]]
     rest = forwards[warm_up:]

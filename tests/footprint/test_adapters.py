@@ -11,12 +11,12 @@ WHOLE = total_parameters(job_of().model)
 FEW = trained_parameters(job_of().model, Adapters(rank=32))
 
 
-def states(**content) -> tuple[float, float, float]:
+def states(**content):
     found = footprint(job_of(**content))
     return found.parameters, found.gradients, found.optimizer
 
 
-def test_states_by_hand() -> None:
+def test_states_by_hand():
     """Weights stay in 2 bytes; 2 + 2 + 12 bytes are of the adapters alone.
 
     Over four replicas ZeRO-1 shares out the optimizer; ZeRO-3 keeps adapters in FP32,
@@ -36,7 +36,7 @@ def test_states_by_hand() -> None:
     assert found[2] == pytest.approx(8 * FEW / 4)
 
 
-def test_weights_in_four_bits() -> None:
+def test_weights_in_four_bits():
     """The bytes of a weight are of those that stay: matrices, not the embeddings."""
     memory = {"parameter_bytes": 0.516}
     parameters, *_ = states(adapters={"rank": 32}, memory=memory)
@@ -44,7 +44,7 @@ def test_weights_in_four_bits() -> None:
     assert parameters == 0.516 * (WHOLE - others) + 2 * (others + FEW)
 
 
-def test_four_bits_are_gathered_as_they_are() -> None:
+def test_four_bits_are_gathered_as_they_are():
     """ZeRO-3 gathers weights of four bits in four bits, not in two bytes."""
     sharded = {"parallelism": {"dp": 4}, "data_parallel": {"sharding": "zero3"}}
     memory = {"parameter_bytes": 0.516}
@@ -56,7 +56,7 @@ def test_four_bits_are_gathered_as_they_are() -> None:
     assert more - few == pytest.approx((2 - 0.516) * (matrices / 4 + gathered))
 
 
-def test_all_parameters_are_full_training() -> None:
+def test_all_parameters_are_full_training():
     """Adapters of as many parameters as the model have its gradients and moments."""
     for sharding in ("ddp", "zero1", "zero2"):
         same = {"parallelism": {"dp": 4}, "data_parallel": {"sharding": sharding}}
@@ -67,7 +67,7 @@ def test_all_parameters_are_full_training() -> None:
 
 @pytest.mark.parametrize("sharding", ["ddp", "zero1", "zero2", "zero3"])
 @pytest.mark.parametrize("model", [SMALL, EXPERTS], ids=["dense", "experts"])
-def test_more_rank_is_more_memory(sharding: str, model) -> None:
+def test_more_rank_is_more_memory(sharding, model):
     """Every part grows with the rank, and activations are those of full training."""
     usual = {
         "model": model,
@@ -88,7 +88,7 @@ def test_more_rank_is_more_memory(sharding: str, model) -> None:
     assert ranks[-1].total < full.total
 
 
-def test_a_restart_reads_the_weights_and_few_moments() -> None:
+def test_a_restart_reads_the_weights_and_few_moments():
     """What a rank reads back are all weights, and the optimizer of the adapters."""
     job = job_of(adapters={"rank": 32})
     assert restart_bytes(job) == 2 * (WHOLE + FEW) + 12 * FEW

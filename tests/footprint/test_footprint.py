@@ -38,7 +38,7 @@ def layer_of(job, moe=False, gemm="bf16"):
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
-def test_figure_1_of_korthikanti(figure) -> None:
+def test_figure_1_of_korthikanti(figure):
     """Activations to the bit; states but for norms, which the paper leaves out."""
     states, kept = figure_values(figure)
     assert kept == pytest.approx(figure.bars, rel=1e-12)
@@ -53,7 +53,7 @@ def test_figure_1_of_korthikanti(figure) -> None:
         ({"hidden": 16384, "ffn": 53248, "heads": 128}, 31.75),
     ],
 )
-def test_llama_layers(shape, expected) -> None:
+def test_llama_layers(shape, expected):
     """A gate keeps both halves, few key-value heads keep less."""
     job = job_of(SMALL | shape | {"kv_heads": 8})
     rows = 4 * shape["heads"] * 2048
@@ -61,7 +61,7 @@ def test_llama_layers(shape, expected) -> None:
     assert found == pytest.approx(expected)
 
 
-def test_products_in_fp8_keep_their_inputs_in_fp8() -> None:
+def test_products_in_fp8_keep_their_inputs_in_fp8():
     """405B: 27.5 instead of 31.75 bytes a token and width."""
     shape = {"hidden": 16384, "ffn": 53248, "heads": 128, "kv_heads": 8}
     job = job_of(SMALL | shape)
@@ -71,7 +71,7 @@ def test_products_in_fp8_keep_their_inputs_in_fp8() -> None:
 
 
 @pytest.mark.parametrize(*table("footprint.yaml", "bytes_of_a_parameter"))
-def test_bytes_of_a_parameter(sharding, keys, kept, shared) -> None:
+def test_bytes_of_a_parameter(sharding, keys, kept, shared):
     """FP32 gradients; D counts context ranks. Gathered units are left out."""
     job = job_of(
         parallelism={"dp": 4, "cp": 2},
@@ -91,7 +91,7 @@ def test_bytes_of_a_parameter(sharding, keys, kept, shared) -> None:
     assert states / count == pytest.approx(kept + shared / 8, rel=1e-9)
 
 
-def test_copies_of_the_optimizer_share_out_less() -> None:
+def test_copies_of_the_optimizer_share_out_less():
     """Two instances, or two shard groups, hold twice as much a GPU."""
     one = only(job_of(parallelism={"dp": 8}))
     two = only(job_of(parallelism={"dp": 8}, data_parallel={"optimizer_instances": 2}))
@@ -120,9 +120,7 @@ def test_copies_of_the_optimizer_share_out_less() -> None:
         (LATENT, ["mla_up_proj"], 2 * 16 * (2 * (64 + 32) + 64)),
     ],
 )
-def test_modules_that_are_computed_again_drop_what_they_keep(
-    model, modules, dropped
-) -> None:
+def test_modules_that_are_computed_again_drop_what_they_keep(model, modules, dropped):
     """Bytes a token and layer."""
     moe = "experts" in model
     memory = {"recompute": "selective", "recompute_modules": modules}
@@ -133,7 +131,7 @@ def test_modules_that_are_computed_again_drop_what_they_keep(
     assert bare - again == dropped * 2048
 
 
-def test_full_recomputation_keeps_inputs_and_one_layer_at_work() -> None:
+def test_full_recomputation_keeps_inputs_and_one_layer_at_work():
     """Of every layer, of every n-th, or of n layers of each chunk and none else."""
     axes = {"pp": 2, "tp": 2}
     whole = layer_of(job_of(parallelism=axes)).whole
@@ -153,7 +151,7 @@ def test_full_recomputation_keeps_inputs_and_one_layer_at_work() -> None:
         assert found.activations == pytest.approx(2 * kept + at_work)
 
 
-def test_sequence_parallelism_shares_out_norms_and_dropout() -> None:
+def test_sequence_parallelism_shares_out_norms_and_dropout():
     """What tensor parallelism alone keeps whole: 10 of the paper's 34."""
     axes = {"tp": 4}
     memory = {"dropout": True}
@@ -167,7 +165,7 @@ def test_sequence_parallelism_shares_out_norms_and_dropout() -> None:
     assert layer_of(whole).whole - rows == slab * (10 + 24 / 4)
 
 
-def test_imbalance_fills_the_busiest_expert_rank_up_to_its_capacity() -> None:
+def test_imbalance_fills_the_busiest_expert_rank_up_to_its_capacity():
     """Twice the copies take twice the room; a capacity of 1.5 stops at that."""
     axes = {"dp": 4, "ep": 4}
     even = layer_of(job_of(EXPERTS, parallelism=axes), moe=True)
@@ -188,7 +186,7 @@ def test_imbalance_fills_the_busiest_expert_rank_up_to_its_capacity() -> None:
     assert limited.whole - even.whole == copies / 2
 
 
-def test_outside_the_allocator() -> None:
+def test_outside_the_allocator():
     """A context, and a communicator for each axis that has a group; or what is said."""
     gib = 2.0**30
     assert only(job_of()).other == gib
@@ -197,7 +195,7 @@ def test_outside_the_allocator() -> None:
     assert only(job_of(memory={"reserve": 0})).total == only(job_of()).allocated
 
 
-def test_the_score_names_the_fullest_stage_and_the_sum_of_its_parts() -> None:
+def test_the_score_names_the_fullest_stage_and_the_sum_of_its_parts():
     """`by_stage` has every stage; a measurement of activations replaces the model's."""
     job = job_of(parallelism={"pp": 4, "vp": 2})
     needs = memory_score(job, 80e9)["memory_bytes"]
@@ -212,7 +210,7 @@ def test_the_score_names_the_fullest_stage_and_the_sum_of_its_parts() -> None:
     assert only(measured).activations == 5e9
 
 
-def test_torch_pipelines_keep_what_stages_pass_on() -> None:
+def test_torch_pipelines_keep_what_stages_pass_on():
     """A buffer for each micro-batch both ways; the last stage its logits."""
     axes = {"pp": 4}
     plain = footprints(job_of(parallelism=axes))
@@ -222,7 +220,7 @@ def test_torch_pipelines_keep_what_stages_pass_on() -> None:
     assert added == [message, 2 * message, 2 * message, message + 16 * 2 * 2048 * 32768]
 
 
-def test_the_formula_is_the_schedule_played_on_random_pipelines() -> None:
+def test_the_formula_is_the_schedule_played_on_random_pipelines():
     """Whatever the chunks hold, stage, groups and micro-batches."""
     rng = random.Random(1)
     for _ in range(300):
@@ -257,7 +255,7 @@ SMALL_AND_DEEP = {
 
 
 @pytest.mark.parametrize(("pp", "vp"), [*product((2, 4, 8), (2, 3))])
-def test_overlapped_expert_traffic_holds_one_chunk_more(pp: int, vp: int) -> None:
+def test_overlapped_expert_traffic_holds_one_chunk_more(pp, vp):
     """One forward more is scheduled ahead, so that its traffic has work beside it."""
     model = SMALL_AND_DEEP | {"experts": 8, "top_k": 2, "moe_layers": 64}
     axes = {"pp": pp, "vp": vp, "dp": 2, "ep": 2}

@@ -1,41 +1,29 @@
 """Processes of a job as threads: each with a host of its own, and words for all."""
 
-from __future__ import annotations
-
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
 
 from tests.injob.stand_ins import line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import ModuleType
-
-    import pytest
 
 _HERE = threading.local()
 
 
-def on_hosts(patch: pytest.MonkeyPatch, module: ModuleType, domains: int) -> None:
+def on_hosts(patch, module, domains):
     """Host nK is in NVLink domain K mod ``domains``, and tells it."""
 
-    def probe() -> dict[str, Any]:
+    def probe():
         number = int(_HERE.host[1:])
-        said: dict[str, Any] = json.loads(
-            line(_HERE.host, nvlink_domain=f"u.{number % domains}")
-        )
-        return said
+        return json.loads(line(_HERE.host, nvlink_domain=f"u.{number % domains}"))
 
     patch.setattr(module, "node_name", lambda: _HERE.host)
     patch.setattr(module, "probe", probe)
 
 
-def at_once(hosts: Sequence[str], work: Callable[[int], Any]) -> list[Any]:
+def at_once(hosts, work):
     """What each process returns, or the error that it ended with."""
 
-    def one(rank: int) -> Any:
+    def one(rank):
         _HERE.host = hosts[rank]
         try:
             return work(rank)
@@ -49,11 +37,11 @@ def at_once(hosts: Sequence[str], work: Callable[[int], Any]) -> list[Any]:
 class Words:
     """Everybody says something, then everybody knows it."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count):
         self._barrier = threading.Barrier(count, timeout=60)
-        self._said: list[Any] = [None] * count
+        self._said = [None] * count
 
-    def gather(self, rank: int, said: Any) -> list[Any]:
+    def gather(self, rank, said):
         self._said[rank] = said
         self._barrier.wait()
         found = [*self._said]
@@ -64,32 +52,32 @@ class Words:
 class Store:
     """As much of torch's store as agreeing takes; requests are counted."""
 
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
+    def __init__(self):
+        self._kept = {}
         self._changed = threading.Condition()
         self.requests = 0
 
-    def set(self, key: str, value: str) -> None:
+    def set(self, key, value):
         self.compare_set(key, None, value)
 
-    def get(self, key: str) -> bytes:
+    def get(self, key):
         return self.multi_get([key])[0]
 
-    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+    def multi_get(self, keys):
         self.wait(keys, None)
         return [self._kept[key] for key in keys]
 
-    def check(self, keys: Sequence[str]) -> bool:
+    def check(self, keys):
         self.requests += 1
         return {*keys} <= self._kept.keys()
 
-    def wait(self, keys: Sequence[str], limit: Any) -> None:
+    def wait(self, keys, limit):
         seconds = 60 if limit is None else limit.total_seconds()
         with self._changed:
             if not self._changed.wait_for(lambda: self.check(keys), seconds):
                 raise RuntimeError("wait timeout")
 
-    def compare_set(self, key: str, expected: str | None, value: str) -> bytes:
+    def compare_set(self, key, expected, value):
         """Set a value where there is what is expected, or whatever there is."""
         with self._changed:
             self.requests += 1
@@ -98,7 +86,7 @@ class Store:
                 self._changed.notify_all()
             return self._kept[key]
 
-    def add(self, key: str, number: int) -> int:
+    def add(self, key, number):
         with self._changed:
             count = int(self._kept.get(key, b"0")) + number
             self.set(key, f"{count}")

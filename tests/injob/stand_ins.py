@@ -1,14 +1,9 @@
 """Stand-ins for the programs that a probe asks, and probes as they print them."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 UUID = "50000000-0000-0000-0000-00000000000{}"
+_FIFTH = UUID.format(5)
 ZEROS = "00000000-0000-0000-0000-000000000000"
 _GPU = """\
 <gpu id="00000000:{index:02x}:00.0">
@@ -27,12 +22,12 @@ _GPU = """\
 
 
 def smi_xml(
-    *cliques: str,
-    uuid: str = UUID.format(5),
-    name: str = "NVIDIA GB200",
-    state: str = "Completed",
-    attached: int | None = None,
-) -> str:
+    *cliques,
+    uuid=_FIFTH,
+    name="NVIDIA GB200",
+    state="Completed",
+    attached=None,
+):
     """What ``nvidia-smi -q -x`` prints of GPUs of these cliques, shortened."""
     gpus = "".join(
         _GPU.format(index=i, name=name, state=state, clique=clique, uuid=uuid)
@@ -47,14 +42,14 @@ def smi_xml(
     )
 
 
-def program(folder: Path, name: str, script: str) -> None:
+def program(folder, name, script):
     """A program of this name in the folder, a shell script."""
     path = folder / name
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
 
 
-def line(host: str, **more: Any) -> str:
+def line(host, **more):
     """A probe of a node of four GB200, as a line."""
     known = {
         "format": "placer/probe",

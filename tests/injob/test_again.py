@@ -1,25 +1,19 @@
 """Orders of nodes from round to round, without torch."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import time
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import placer
 from placer.base.errors import InputError
-from placer.injob.again import Order, placed_again
+from placer.injob.again import placed_again
 from placer.injob.bounded import LateError
 from placer.injob.nodes import machine_of
 from placer.injob.work import job_of
 from tests.injob.stand_ins import line
 from tests.texts import table
-
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
 
 DEGREES = [
     *("--tensor-model-parallel-size", "4", "--context-parallel-size", "2"),
@@ -27,14 +21,12 @@ DEGREES = [
 ]
 
 
-def nodes(numbers: list[int]) -> list[dict[str, Any]]:
+def nodes(numbers):
     """Probes of nodes; node k is in NVLink domain k mod 4."""
     return [json.loads(line(f"n{k}", nvlink_domain=f"u.{k % 4}")) for k in numbers]
 
 
-def ordered(
-    numbers: list[int], last: Order | None = None, told: list[str] | None = None
-) -> tuple[Order, list[int]]:
+def ordered(numbers, last=None, told=None):
     """The order, and the nodes' numbers by node rank."""
     said = [] if told is None else told
     kept = None if last is None else json.loads(json.dumps(last.kept))
@@ -44,12 +36,12 @@ def ordered(
 
 
 @pytest.mark.parametrize("lost", [[5], [5, 9, 14], [1, 2]])
-def test_restarts_move_as_replace_does(lost: list[int]) -> None:
+def test_restarts_move_as_replace_does(lost):
     """Spares take the places of lost nodes, with as few moves as `replace` needs."""
     first, before = ordered([*range(1, 17)])
     spares = [17, 18, 21][: len(lost)]
     left = [k for k in range(1, 17) if k not in lost]
-    told: list[str] = []
+    told = []
     _, after = ordered([*spares, *left], first, told)
     assert sorted(after) == sorted([*left, *spares])
     known = nodes([*range(1, 17), *spares])
@@ -66,13 +58,13 @@ def test_restarts_move_as_replace_does(lost: list[int]) -> None:
     assert f"{moves} ranks move" in told[-1]
 
 
-def test_the_same_nodes_keep_their_ranks() -> None:
+def test_the_same_nodes_keep_their_ranks():
     """However c10d numbers them, the nodes of the round before keep their ranks."""
     first, before = ordered([*range(1, 17)])
     assert ordered([*range(16, 0, -1)], first)[1] == before
 
 
-def test_fewer_and_more_nodes() -> None:
+def test_fewer_and_more_nodes():
     """Without spares the job shrinks by whole replicas, and grows again later."""
     first, _ = ordered([*range(1, 17)])
     fewer, after = ordered([*range(1, 13)], first)
@@ -80,7 +72,7 @@ def test_fewer_and_more_nodes() -> None:
     assert sorted(ordered([*range(1, 17)], fewer)[1]) == [*range(1, 17)]
 
 
-def test_spares_are_what_suits_least() -> None:
+def test_spares_are_what_suits_least():
     """Of more nodes than wanted the best take part, and after a loss the best spare."""
     probes = nodes([0, 1, 4, 5, 8, 2])  # four of domain 0 and 1, one of domain 2
     first = placed_again(probes, None, DEGREES, 60, str, nodes=4)
@@ -99,7 +91,7 @@ def test_spares_are_what_suits_least() -> None:
         assert kept[by_rank[rank]["host"]] == rank
 
 
-def test_what_has_no_order() -> None:
+def test_what_has_no_order():
     """Unequal workers, a name of two nodes and too little time are errors."""
     unequal = nodes([1, 2])
     unequal[1]["gpus"] = 3
@@ -113,7 +105,7 @@ def test_what_has_no_order() -> None:
         placed_again(nodes([*range(64)]), None, [], 0.001, str)
 
 
-def test_a_thousand_nodes_in_two_seconds_of_cpu() -> None:
+def test_a_thousand_nodes_in_two_seconds_of_cpu():
     """1,024 probes and the degrees of a command are an order in two seconds of CPU."""
     ordered([1, 2, 3, 4])  # what is loaded once
     started = time.process_time()
@@ -121,7 +113,7 @@ def test_a_thousand_nodes_in_two_seconds_of_cpu() -> None:
     assert time.process_time() - started < 2
 
 
-def test_nodes_that_contradict_each_other() -> None:
+def test_nodes_that_contradict_each_other():
     """Switches that cut NVLink domains are left out, and a line says so."""
     lines = "".join(
         line(
@@ -132,21 +124,21 @@ def test_nodes_that_contradict_each_other() -> None:
         )
         for k in range(8)
     )
-    told: list[str] = []
+    told = []
     machine = machine_of(lines, told.append)
     assert len(machine.tiers) > 1
     assert any("left out Slurm's switches" in note for note in told)
 
 
 @pytest.mark.parametrize(*table("injob/tables.yaml", "degrees_of_a_command"))
-def test_degrees_of_a_command(words: str, sizes: tuple[int, ...]) -> None:
+def test_degrees_of_a_command(words, sizes):
     """The degrees of its words make a job; those that do not divide make none."""
     machine = machine_of("".join(line(f"n{k}") for k in range(8)), str)
     axes = job_of(["srun", *words.split()], machine, 32, str, {}).parallelism
     assert [axes.tp, axes.pp, axes.dp] == sizes
 
 
-def racks(*sizes: int) -> Topology:
+def racks(*sizes):
     """A machine of NVLink domains of so many nodes."""
     domains = [f"u.{k}" for k, size in enumerate(sizes) for _ in range(size)]
     lines = (line(f"n{k}", nvlink_domain=one) for k, one in enumerate(domains))
@@ -154,7 +146,7 @@ def racks(*sizes: int) -> Topology:
 
 
 @pytest.mark.parametrize(*table("injob/tables.yaml", "pods_of_torchrec"))
-def test_pods_of_torchrec(words: str, environ: dict[str, str]) -> None:
+def test_pods_of_torchrec(words, environ):
     """Each of consecutive ranks in one NVLink domain, which may hold several."""
     machine, told = racks(8, 16), list[str]()
     job = job_of(shlex.split(words), machine, 96, told.append, environ)
@@ -165,10 +157,10 @@ def test_pods_of_torchrec(words: str, environ: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("said", ["hybridep", "deepep"])
-def test_equal_parts_where_the_command_says_so(said: str) -> None:
+def test_equal_parts_where_the_command_says_so(said):
     """Degrees of a command that names HybridEP have its rule, others none."""
     words = f"x --expert-model-parallel-size 8 --moe-flex-dispatcher-backend {said}"
-    told: list[str] = []
+    told = []
     job = job_of(words.split(), racks(2, 2), 16, told.append, {})
     assert job.require == ({"ep/even": "rack"} if said == "hybridep" else {})
     assert any("equal parts, one a rack" in text for text in told) == bool(job.require)

@@ -1,10 +1,7 @@
 """What nodes agree on through a store, whoever is gone or silent; without torch."""
 
-from __future__ import annotations
-
 import time
 from threading import Barrier
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,49 +9,46 @@ from placer.injob import agreement
 from placer.injob.agreement import Agreed, MeetAgainError, Round
 from tests.injob.at_once import Store, at_once
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def impatient(monkeypatch):
     """Nodes that wait for fractions of a second."""
     for name, seconds in (("_LOOK_S", 0.1), ("MUTE_S", 0.4), ("LOAD_S", 0.2)):
         monkeypatch.setattr(agreement, name, seconds)
 
 
-def backwards(probes: Sequence[dict[str, Any]]) -> list[int]:
+def backwards(probes):
     """The last node first."""
     return [*range(len(probes))][::-1]
 
 
-def never(_probes: Sequence[dict[str, Any]]) -> list[int]:
+def never(_probes):
     raise ValueError("no order\nat all")
 
 
-def silent(probes: Sequence[dict[str, Any]]) -> list[int]:
+def silent(probes):
     time.sleep(1.5)
     return backwards(probes)
 
 
 def met(
-    size: int,
-    gone: Sequence[int] = (),
-    ranks_of: Callable[[Sequence[dict[str, Any]]], list[int]] = backwards,
+    size,
+    gone=(),
+    ranks_of=backwards,
     *,
-    shows: bool = False,
-    store: Store | None = None,
-) -> tuple[list[Agreed | Exception], list[str]]:
+    shows=False,
+    store=None,
+):
     """What each node that is left learns, and what was told.
 
     Those that are gone never come; heartbeats show it, or not.
     """
     there = store or Store()
-    told: list[str] = []
+    told = []
     left = [number for number in range(size) if number not in gone]
     start = Barrier(len(left))
 
-    def learn(own: int) -> Agreed:
+    def learn(own):
         here = (f"n{left[own]}", left[own])
         nodes = Round(there, left[own], size, lambda: here, lambda: shows, told.append)
         start.wait()
@@ -63,14 +57,14 @@ def met(
     return at_once([f"n{number}" for number in left], learn), told
 
 
-def test_all_learn_one_order() -> None:
+def test_all_learn_one_order():
     """Each node learns its rank and where rank 0 is."""
     found, told = met(5)
     assert found == [Agreed(rank, ("n4", 4), True) for rank in (4, 3, 2, 1, 0)]
     assert told == []
 
 
-def test_many_nodes_ask_little() -> None:
+def test_many_nodes_ask_little():
     """64 nodes agree with a few requests each, and fast: nobody asks for all."""
     store = Store()
     found, _ = met(64, store=store)
@@ -79,7 +73,7 @@ def test_many_nodes_ask_little() -> None:
 
 
 @pytest.mark.parametrize("gone", [[0], [3], [0, 1, 4]])
-def test_a_node_that_is_gone(gone: list[int]) -> None:
+def test_a_node_that_is_gone(gone):
     """Whoever is gone, all others meet again, at once, and one of them says so."""
     started = time.monotonic()
     found, told = met(5, gone, shows=True)
@@ -89,21 +83,21 @@ def test_a_node_that_is_gone(gone: list[int]) -> None:
     assert "the nodes meet again" in told[0]
 
 
-def test_a_node_that_is_silent() -> None:
+def test_a_node_that_is_silent():
     """A node that lives but does not tell of itself gets the others c10d's order."""
     found, told = met(4, [2])
     assert found == [Agreed(rank, ("n0", 0), False) for rank in (0, 1, 3)]
     assert told == ["the order is c10d's: a node has not told of itself in 0.4 s"]
 
 
-def test_no_order() -> None:
+def test_no_order():
     """Where there is none it is c10d's, said once, with the first line of why."""
     found, told = met(4, ranks_of=never)
     assert found == [Agreed(rank, ("n0", 0), False) for rank in range(4)]
     assert told == ["the order is c10d's: no order"]
 
 
-def test_the_first_node_hangs() -> None:
+def test_the_first_node_hangs():
     """An order that comes too late does not count, at the first node either."""
     found, told = met(4, ranks_of=silent)
     assert found == [Agreed(rank, ("n0", 0), False) for rank in range(4)]
@@ -111,7 +105,7 @@ def test_the_first_node_hangs() -> None:
 
 
 @pytest.mark.parametrize("shows", [True, False])
-def test_a_node_lost_after_the_order(shows: bool) -> None:
+def test_a_node_lost_after_the_order(shows):
     """Nobody starts with a node that died with the order unread; one that is late may.
 
     That one lives is what heartbeats show.
@@ -120,7 +114,7 @@ def test_a_node_lost_after_the_order(shows: bool) -> None:
     class Losing(Store):
         """Of a node that never says that it has read the order."""
 
-        def add(self, key: str, number: int) -> int:
+        def add(self, key, number):
             return super().add(key, number) - 1
 
     found, told = met(3, shows=shows, store=Losing())

@@ -1,9 +1,5 @@
 """Meshes in the order of a placement, their processes as threads."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from placer.base.errors import InputError
@@ -13,13 +9,8 @@ from placer.injob.meshes import mesh_in_order, mesh_job
 from tests.injob.at_once import Words, at_once, on_hosts
 from tests.texts import table
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-
-def orders(
-    hosts: Sequence[str], shape: Sequence[int], names: Sequence[str], limit: float = 60
-) -> list[list[int]]:
+def orders(hosts, shape, names, limit=60):
     """The mesh that each process gets."""
     words = Words(len(hosts))
     return at_once(
@@ -34,9 +25,7 @@ def orders(
     ("shape", "names"),
     [((2, 4), ("dp", "tp")), ((2, 2, 2), ("data", "ep", "x")), ((2, 4), ("", ""))],
 )
-def test_neighbours_share_a_domain(
-    monkeypatch: pytest.MonkeyPatch, shape: Sequence[int], names: Sequence[str]
-) -> None:
+def test_neighbours_share_a_domain(monkeypatch, shape, names):
     """All get one mesh, whose inner groups lie in one NVLink domain."""
     on_hosts(monkeypatch, meshes, 2)
     hosts = [f"n{k // 2}" for k in range(8)]
@@ -47,7 +36,7 @@ def test_neighbours_share_a_domain(
     assert domains in ([0] * 4 + [1] * 4, [1] * 4 + [0] * 4)
 
 
-def test_processes_of_a_node_that_are_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_of_a_node_that_are_apart(monkeypatch):
     """Ranks that alternate between nodes are put together."""
     on_hosts(monkeypatch, meshes, 1)
     hosts = ["n0", "n1"] * 2
@@ -58,9 +47,7 @@ def test_processes_of_a_node_that_are_apart(monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-def test_without_an_order_it_is_the_given_one(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_an_order_it_is_the_given_one(monkeypatch, capsys):
     """Unequal nodes, no time and five dimensions leave the order; a line says why."""
     on_hosts(monkeypatch, meshes, 2)
     hosts = ["n0", "n1", "n1", "n2"]
@@ -72,7 +59,7 @@ def test_without_an_order_it_is_the_given_one(
     assert "more than four dimensions" in capsys.readouterr().err
 
 
-def test_a_node_without_devices_in_the_mesh(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_devices_in_the_mesh(monkeypatch):
     """Devices of some nodes alone: processes of the others get the same answer."""
     on_hosts(monkeypatch, meshes, 1)
     hosts = ["n0", "n1", "n2"]
@@ -87,7 +74,7 @@ def test_a_node_without_devices_in_the_mesh(monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(found[0]) == [0, 1]
 
 
-def test_a_mesh_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mesh_of_another_size(monkeypatch):
     """It is refused by all, with both sizes."""
     on_hosts(monkeypatch, meshes, 2)
     for error in orders(["n0", "n1"], (2, 2), ("dp", "tp")):
@@ -96,9 +83,7 @@ def test_a_mesh_of_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(*table("injob/tables.yaml", "dimensions_are_axes"))
-def test_dimensions_are_axes(
-    shape: Sequence[int], names: Sequence[str], sizes: dict[str, int], order: str
-) -> None:
+def test_dimensions_are_axes(shape, names, sizes, order):
     """By their names; others are the nearer the further right they stand."""
     axes = mesh_job(shape, names).parallelism
     found = {axis: getattr(axes, axis) for axis in ("tp", "cp", "pp", "dp")}
@@ -106,7 +91,7 @@ def test_dimensions_are_axes(
     assert "-".join(axes.order).startswith(order)
 
 
-def test_a_missing_package_is_named() -> None:
+def test_a_missing_package_is_named():
     """Who opens a door without its package is told which one."""
     with pytest.raises(InputError, match="no_such cannot be imported") as error:
         needed("no_such.part")

@@ -1,7 +1,5 @@
 """What a node says of itself, and how it fails to."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -10,7 +8,6 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
@@ -20,15 +17,12 @@ from placer.injob import gpus
 from placer.injob.probe import probe
 from tests.injob.stand_ins import UUID, ZEROS, line, program, smi_xml
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 SCHEMA = json.loads(schema_text("probe"))
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
-def bare_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def bare_node(tmp_path, monkeypatch):
     """A node on which only the test's own programs tell of GPUs."""
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setitem(sys.modules, "pynvml", None)
@@ -36,7 +30,7 @@ def bare_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def probed(cloud: str | None = None) -> dict[str, Any]:
+def probed(cloud=None):
     """This node's probe, which the schema allows."""
     found = probe(cloud)
     jsonschema.validate(found, SCHEMA)
@@ -44,12 +38,12 @@ def probed(cloud: str | None = None) -> dict[str, Any]:
     return found
 
 
-def smi(folder: Path, text: str) -> None:
+def smi(folder, text):
     (folder / "smi.xml").write_text(text)
     program(folder, "nvidia-smi", f'[ "$*" = "-q -x" ] && cat {folder}/smi.xml')
 
 
-def test_gpus_and_their_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_and_their_domain(tmp_path, monkeypatch):
     """The GPUs of nvidia-smi's XML, their NVLink domain, and Slurm's address."""
     smi(tmp_path, smi_xml("7", "7", "7", "7"))
     monkeypatch.setenv("SLURMD_NODENAME", "r1n07")
@@ -73,7 +67,7 @@ def test_gpus_and_their_domain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         smi_xml("N/A", "N/A", uuid="N/A", state="N/A"),
     ],
 )
-def test_no_domain_of_several_nodes(tmp_path: Path, text: str) -> None:
+def test_no_domain_of_several_nodes(tmp_path, text):
     """A UUID of zeros, a fabric that is not there and one not ready are no domain."""
     smi(tmp_path, text)
     found = probed()
@@ -97,9 +91,7 @@ def test_no_domain_of_several_nodes(tmp_path: Path, text: str) -> None:
         ("\0\ud800".encode("utf-8", "replace").decode(), 0, "no XML"),
     ],
 )
-def test_what_is_wrong_is_said(
-    tmp_path: Path, text: str, gpus: int, problem: str
-) -> None:
+def test_what_is_wrong_is_said(tmp_path, text, gpus, problem):
     """GPUs that differ or are missing, and rubbish, are problems of the node."""
     smi(tmp_path, text)
     found = probed()
@@ -107,14 +99,14 @@ def test_what_is_wrong_is_said(
     assert any(problem in said for said in found["problems"]), found
 
 
-def test_a_node_without_gpus() -> None:
+def test_a_node_without_gpus():
     """Where nothing tells of GPUs, that is the problem."""
     found = probed()
     assert (found["gpus"], found["gpu"], found["memory"]) == (0, "", None)
     assert found["problems"] == ["no GPU: there is no NVML, nvidia-smi or amd-smi"]
 
 
-def test_a_program_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_hangs(tmp_path, monkeypatch):
     """A program that hangs, with a child that holds its output, is left in time."""
     monkeypatch.setattr(gpus, "LIMIT_S", 0.3)
     program(tmp_path, "nvidia-smi", "trap '' TERM\nsleep 30 & sleep 30")
@@ -124,14 +116,14 @@ def test_a_program_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found["problems"] == ["nvidia-smi: no answer in 0.3 s"]
 
 
-def test_a_program_that_fails(tmp_path: Path) -> None:
+def test_a_program_that_fails(tmp_path):
     """The status and the first line of a program that fails are told."""
     program(tmp_path, "nvidia-smi", "echo NVIDIA-SMI has failed; exit 9")
     said = "nvidia-smi: ended with status 9: NVIDIA-SMI has failed"
     assert probed()["problems"] == [said]
 
 
-def test_amd(tmp_path: Path) -> None:
+def test_amd(tmp_path):
     """amd-smi's list, with and without the envelope of ROCm 7."""
     rows = [
         {
@@ -150,9 +142,7 @@ def test_amd(tmp_path: Path) -> None:
         assert (found["memory"], found["nvlink_domain"]) == (196592, None)
 
 
-def test_labels_of_the_downward_api(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_labels_of_the_downward_api(tmp_path, monkeypatch):
     """Labels are those of the mounted file; NODE_NAME says what the node is called."""
     path = tmp_path / "labels"
     path.write_text('topology.kubernetes.io/zone="z1"\nrack="r\\"1"\nnoise\n')
@@ -168,7 +158,7 @@ def test_labels_of_the_downward_api(
 class _Metadata(BaseHTTPRequestHandler):
     """The metadata services of all clouds; one path never answers."""
 
-    def do_GET(self) -> None:
+    def do_GET(self):
         answers = {
             "/computeMetadata/v1/instance/attributes/physical_host": (
                 ("Metadata-Flavor", "Google"),
@@ -191,17 +181,17 @@ class _Metadata(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(text.encode())
 
-    def do_PUT(self) -> None:
+    def do_PUT(self):
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b"token")
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, *_):
         pass
 
 
 @pytest.fixture
-def metadata(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def metadata(monkeypatch):
     server = HTTPServer(("127.0.0.1", 0), _Metadata)
     Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("PLACER_METADATA", f"http://127.0.0.1:{server.server_port}")
@@ -219,13 +209,13 @@ def metadata(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ],
 )
 @pytest.mark.usefixtures("metadata")
-def test_clouds(cloud: str, facts: dict[str, str]) -> None:
+def test_clouds(cloud, facts):
     """Each cloud's metadata service is asked with the header that it wants."""
     assert probed(cloud)["cloud"] == {"name": cloud, **facts}
 
 
 @pytest.mark.usefixtures("metadata")
-def test_metadata_that_does_not_answer() -> None:
+def test_metadata_that_does_not_answer():
     """A metadata service that hangs, or is none, costs half a second and a problem."""
     started = time.monotonic()
     found = probed("azure")
@@ -234,7 +224,7 @@ def test_metadata_that_does_not_answer() -> None:
     assert "cloud azure: " in found["problems"][-1]
 
 
-def test_the_command_is_quick_and_light(tmp_path: Path) -> None:
+def test_the_command_is_quick_and_light(tmp_path):
     """One line in a third of a second of CPU, without numpy, whatever is wrong."""
     smi(tmp_path, "rubbish")
     script = (

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from random import Random
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -49,7 +48,7 @@ class RankDiscarded(Exception):  # noqa: N818 (its own name)
 
 
 @pytest.fixture(autouse=True)
-def package(monkeypatch: pytest.MonkeyPatch) -> None:
+def package(monkeypatch):
     """The names of nvidia-resiliency-ext 0.7 that a rank assignment has to do with."""
     name = "nvidia_resiliency_ext"
     contents = {
@@ -71,7 +70,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
 class Job:
     """Processes of two a host that start, lose some of them and start again."""
 
-    def __init__(self, count: int, **options: Any) -> None:
+    def __init__(self, count, **options):
         self.hosts = [f"n{k // 2}" for k in range(2 * count)]
         self.base = self.store = Store()
         self.asked = [
@@ -79,11 +78,11 @@ class Job:
         ]
         self.states = [State(k, len(self.hosts)) for k in range(len(self.hosts))]
 
-    def round(self, gone: set[int] | None = None) -> dict[str, list[int]]:
+    def round(self, gone=None):
         """Active ranks by host, after the processes of these ranks have gone."""
         lost = gone or set()
 
-        def one(rank: int) -> Any:
+        def one(rank):
             if rank in lost:
                 return None
             asked = Context(self.states[rank], self.store, {*lost})
@@ -99,7 +98,7 @@ class Job:
         self.store = Store()  # of the next round, as its prefix makes it
         return self.checked()
 
-    def checked(self) -> dict[str, list[int]]:
+    def checked(self):
         """Active ranks by host; each there once, and the living numbered anew."""
         states = self.states
         assert [state.rank for state in states] == [*range(len(states))]
@@ -108,14 +107,14 @@ class Job:
         assert {state.active_world_size for state in states} == {len(active)}
         ranks = sorted(state.active_rank or 0 for state in active)
         assert ranks == [*range(len(active))]
-        found: dict[str, list[int]] = {}
+        found = {}
         for host, state in zip(self.hosts, states, strict=True):
             if state.mode is Mode.ACTIVE and state.active_rank is not None:
                 found.setdefault(host, []).append(state.active_rank)
         return found
 
 
-def test_the_start_and_a_lost_node() -> None:
+def test_the_start_and_a_lost_node():
     """Domains lie together; a spare takes the place of a lost node, others stay."""
     job = Job(6, nodes=4)
     before = job.round()
@@ -131,20 +130,20 @@ def test_the_start_and_a_lost_node() -> None:
     }
 
 
-def test_nodes_of_unequal_numbers_of_processes() -> None:
+def test_nodes_of_unequal_numbers_of_processes():
     """They are refused: two processes would have one rank."""
     job = Job(2)
     hosts = job.hosts[:3]
     states = [State(k, 3) for k in range(3)]
 
-    def one(rank: int) -> Any:
+    def one(rank):
         return job.asked[rank](Context(states[rank], job.store, set()))
 
     for error in at_once(hosts, one):
         assert "nodes run 1 and 2 processes" in str(error)
 
 
-def test_master_follows_rank_0(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_master_follows_rank_0(monkeypatch):
     """Where no agent keeps the store, processes meet at the host of rank 0."""
     monkeypatch.setenv("PLACER_MASTER_ADDR", "10.0.0.1")
     monkeypatch.setenv("MASTER_ADDR", "stale")
@@ -157,7 +156,7 @@ def test_master_follows_rank_0(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_failures_at_random(seed: int) -> None:
+def test_failures_at_random(seed):
     """However processes go, no two have one rank and spares fill up to the wish."""
     random = Random(seed)
     job = Job(8, nodes=6, multiple_of=2)
@@ -172,7 +171,7 @@ def test_failures_at_random(seed: int) -> None:
         assert len(active) == min(6, left) // 2 * 2
 
 
-def test_too_few_are_left() -> None:
+def test_too_few_are_left():
     """Fewer nodes than must take part is an error in words."""
     job = Job(3, multiple_of=2)
     job.round()
@@ -182,8 +181,8 @@ def test_too_few_are_left() -> None:
 
 
 def test_without_an_order_it_is_the_given_one(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    capsys,
+):
     """No time for a placement: the nodes as they are, the last ones spare."""
     job = Job(4, nodes=3)
     job.asked = [resiliency.rank_assignment(3, time_limit=1e-9) for _ in job.hosts]
@@ -191,7 +190,7 @@ def test_without_an_order_it_is_the_given_one(
     assert "the nodes keep their order" in capsys.readouterr().err
 
 
-def test_a_plan_is_kept_for_all() -> None:
+def test_a_plan_is_kept_for_all():
     """The last plan lies in the store, so that whoever is first then can go on."""
     job = Job(4, nodes=3)
     before = job.round()

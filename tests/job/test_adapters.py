@@ -1,7 +1,5 @@
 """Adapters: how many parameters they have, what is refused, and the work they leave."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from math import ceil
@@ -20,7 +18,7 @@ from tests.footprint.cases import job_of
 from tests.texts import table
 
 
-def test_llama_8b_by_hand() -> None:
+def test_llama_8b_by_hand():
     """Rank 32 on seven matrices of 32 layers: 83.9 M of 8,030 M parameters."""
     sides = 2 * (4096 + 4096) + 2 * (4096 + 1024) + 3 * (4096 + 14336)
     model = read_model("llama3.1-8b")
@@ -31,18 +29,18 @@ def test_llama_8b_by_hand() -> None:
 
 
 @pytest.mark.parametrize(*table("job/job.yaml", "adapters"))
-def test_what_is_refused(adapters, message: str) -> None:
+def test_what_is_refused(adapters, message):
     """What no adapters can be is told at its key."""
     with pytest.raises(InputError, match=re.escape(message)):
         job_of(adapters=adapters)
 
 
-def test_counts_have_units() -> None:
+def test_counts_have_units():
     """84M and 1.5B are how people write how many parameters there are."""
     assert [parse_count(text) for text in ("84M", "1.5B", "7")] == [84e6, 1.5e9, 7]
 
 
-def test_work_at_a_rate() -> None:
+def test_work_at_a_rate():
     """Frozen weights take two products, adapters three; attention is as it was."""
     full, job = job_of(), job_of(adapters={"rank": 16})
     assert full.model is not None
@@ -60,7 +58,7 @@ def test_work_at_a_rate() -> None:
     assert forward_share(full) == pytest.approx(1 / 3)
 
 
-def test_two_of_three_products_fill_the_gpu() -> None:
+def test_two_of_three_products_fill_the_gpu():
     """How well products fill it is that of those that run: weights have no gradient.
 
     Of 2,048 tokens a layer's gradients of weights have tiles of their own.

@@ -4,8 +4,6 @@ The 16-GPU example is the docstring of ``initialize_model_parallel`` in Megatron
 ``core/parallel_state.py``.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import permutations
@@ -82,12 +80,12 @@ weights: {pp: 1}
 """
 
 
-def job_of(order: str, more: str = "") -> Job:
+def job_of(order, more=""):
     text = TEXT.replace("ORDER", order) + more
     return decode_job(parse_document(text, "job.yaml"))
 
 
-def test_orders_of_megatron() -> None:
+def test_orders_of_megatron():
     """Both orders for dense models; pp last where experts lie across stages."""
     both = [MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER]
     assert framework_orders(Parallelism(tp=4, cp=2, pp=2, dp=2, etp=4)) == both
@@ -109,7 +107,7 @@ def test_orders_of_megatron() -> None:
     ],
     ids=str,
 )
-def test_same_groups_are_the_same(axes: Parallelism) -> None:
+def test_same_groups_are_the_same(axes):
     """Where two orders count as alike, every group has the same members in a row.
 
     Ranks are matched by their dense coordinates.
@@ -133,7 +131,7 @@ def test_same_groups_are_the_same(axes: Parallelism) -> None:
     assert 1 < alike <= len(orders)
 
 
-def test_auto_leaves_the_order_open() -> None:
+def test_auto_leaves_the_order_open():
     """The job says so, stands in for Megatron's default, and survives a round trip."""
     job = job_of("auto")
     assert job.parallelism.auto_order
@@ -145,7 +143,7 @@ def test_auto_leaves_the_order_open() -> None:
     assert job.sha256 != job_of("tp-cp-ep-dp-pp").sha256
 
 
-def test_a_plan_names_the_order() -> None:
+def test_a_plan_names_the_order():
     """Only an open order takes the plan's, and the digest stays the file's."""
     job, fixed = job_of("auto"), job_of("tp-cp-ep-dp-pp")
     planned = as_planned(job, "tp-cp-ep-pp-dp")
@@ -163,7 +161,7 @@ def test_a_plan_names_the_order() -> None:
     ],
     ids=["groups", "pins"],
 )
-def test_auto_needs_ranks_without_names(more: str) -> None:
+def test_auto_needs_ranks_without_names(more):
     """Groups and pins by rank number refuse auto, at the place of the order."""
     job_of("tp-cp-ep-dp-pp", more)
     with pytest.raises(InputError) as caught:
@@ -174,13 +172,13 @@ def test_auto_needs_ranks_without_names(more: str) -> None:
     assert "write the order" in problem.hint
 
 
-def test_groups_of_everyone_follow_the_order() -> None:
+def test_groups_of_everyone_follow_the_order():
     """A group of all ranks names nobody in particular."""
     more = "groups: [{name: g, collective: all_reduce, bytes: 1MB, ranks: all}]\n"
     assert not job_of("auto", more).names_ranks
 
 
-def test_reordered_is_the_file_with_another_order() -> None:
+def test_reordered_is_the_file_with_another_order():
     """The same job, digest included, as if its file said so."""
     job = job_of("tp-cp-ep-dp-pp")
     for order in ("auto", "tp-cp-ep-pp-dp"):

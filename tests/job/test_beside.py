@@ -1,7 +1,5 @@
 """What no product takes: memory, launches of experts and the host, by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -36,12 +34,12 @@ MIXTURE = Model(
 RATE = 2e12
 
 
-def job(**other: object) -> Job:
+def job(**other):
     """It keeps four experts a GPU, cut in two."""
     axes = Parallelism(tp=2, ep=4, dp=4, etp=2)
     compute = Compute(micro_batch_time=1.0, memory_bandwidth=RATE)
     made = Job("j", axes, model=MIXTURE, sequence=2048, compute=compute)
-    return replace(made, **other)  # type: ignore[arg-type]
+    return replace(made, **other)
 
 
 @pytest.mark.parametrize(
@@ -56,12 +54,12 @@ def job(**other: object) -> Job:
         ({"adapters": Adapters(rank=8)}, 2 * 2),
     ],
 )
-def test_bytes_of_an_expert_s_parameter(other: dict[str, object], each: float) -> None:
+def test_bytes_of_an_expert_s_parameter(other, each):
     """Read each pass, its gradient read and added to; shards written by two gathers."""
     assert expert_bytes(job(**other)) == each
 
 
-def test_layers_of_a_mixture_wait_for_their_host() -> None:
+def test_layers_of_a_mixture_wait_for_their_host():
     """2.5 ms each where nothing says it, nothing where graphs hold whole steps."""
     assert host_wait(job(), MIXTURE) == pytest.approx(0.5 * 2.5e-3)
     assert host_wait(job(host_time=6e-3), MIXTURE) == pytest.approx(3e-3)
@@ -76,7 +74,7 @@ SHAPE = Model("tiny", 4, 10, 40, 2, 2, 100, gated=False)
 OTHER_WAYS = ("all_gather", "a2a")
 
 
-def tiny(*, tp: int = 1, sequence: bool = True, **memory: object) -> Job:
+def tiny(*, tp=1, sequence=True, **memory):
     return Job(
         "tiny",
         Parallelism(tp=tp),
@@ -84,16 +82,16 @@ def tiny(*, tp: int = 1, sequence: bool = True, **memory: object) -> Job:
         sequence=6,
         micro_batch=1,
         tensor_parallel=TensorParallel(sequence),
-        memory=Memory(**memory),  # type: ignore[arg-type]
+        memory=Memory(**memory),
     )
 
 
-def moved(job: Job) -> float:
+def moved(job):
     assert job.model
     return elementwise_bytes(job, job.model)
 
 
-def test_bytes_by_hand() -> None:
+def test_bytes_by_hand():
     """Numbers of two bytes, read and written once by each operation.
 
     A token's norms: 2 (1 read, 1 write) forward, 2 (2, 1) backward, of 10 numbers.
@@ -104,7 +102,7 @@ def test_bytes_by_hand() -> None:
     assert moved(tiny()) == 6 * token
 
 
-def test_kernels_of_their_own() -> None:
+def test_kernels_of_their_own():
     """An unfused norm moves nine times as much; an unfused softmax moves scores."""
     fused, unfused = 2 * 10 * 2 * 2, 2 * 10 * (6 + 8 + 4 + 8 + 6 + 4)
     more = unfused * 3 - fused - 2 * 10 * 3 * 2
@@ -118,7 +116,7 @@ def test_kernels_of_their_own() -> None:
     assert more - moved(tiny(attention="unfused")) == 6 * masks
 
 
-def test_pieces_of_a_ring_are_merged() -> None:
+def test_pieces_of_a_ring_are_merged():
     """Of three ranks with 2 of 6 tokens each the last one merges three whole pieces.
 
     Outputs, and gradients of queries: one copied (1 read, 1 write), two added (2, 1).
@@ -136,7 +134,7 @@ def test_pieces_of_a_ring_are_merged() -> None:
     assert moved(replace(ring, memory=again)) - moved(ring) == 2 * 2 * 8 * 10
 
 
-def test_a_known_time_stays() -> None:
+def test_a_known_time_stays():
     """Memory takes its part of the time, and the job itself is as long as before."""
     job = llama(memory_bandwidth=3.35e12)
     assert compute_at(job, job) == job.compute
@@ -163,12 +161,12 @@ data_parallel: {sm_share: 0}
 """
 
 
-def job_of(old: str = "", new: str = "") -> Job:
+def job_of(old="", new=""):
     """The job of the text, or of one with a change."""
     return decode_job(parse_document(JOB.replace(old, new), "job.yaml"))
 
 
-def test_what_a_file_says_is_read_and_written() -> None:
+def test_what_a_file_says_is_read_and_written():
     """All three keys, a 0 too; what is not said is not written."""
     found = job_of()
     assert found.compute == Compute(tflops_per_gpu=500, memory_bandwidth=3.35e12)
@@ -187,7 +185,7 @@ def test_what_a_file_says_is_read_and_written() -> None:
         ("3.35TB/s", "3GB/s", r"8:50: compute\.memory_bandwidth: norms"),
     ],
 )
-def test_what_leaves_no_time_is_refused(old: str, new: str, message: str) -> None:
+def test_what_leaves_no_time_is_refused(old, new, message):
     """126 layers of 2 s, or norms at 3 GB/s, are no micro-batch of half a minute."""
     with pytest.raises(InputError, match=message):
         job_of(old, new)

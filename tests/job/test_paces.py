@@ -1,7 +1,5 @@
 """Stages that differ: what each takes, and what a pipeline of them takes at least."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -28,9 +26,7 @@ MODEL = Model(
 HEAD = 73728 / (64 * 4 + 2 * 3456 + 2 / 0.83)
 
 
-def job(
-    pp: int, vp: int = 1, layers: int = 12, ends: tuple[float, float] = (0, 0)
-) -> Job:
+def job(pp, vp=1, layers=12, ends=(0, 0)):
     """A job of so many stages, chunks and layers."""
     return Job(
         "j",
@@ -43,7 +39,7 @@ def job(
     )
 
 
-def walked(times: ChunkTimes, micro_batches: int, chunks: int) -> float:
+def walked(times, micro_batches, chunks):
     """The pipeline walked, without messages."""
     forward, backward = (tuple(row) for row in times.full.tolist())
     ends = (*times.first.tolist(), *times.last.tolist())
@@ -51,7 +47,7 @@ def walked(times: ChunkTimes, micro_batches: int, chunks: int) -> float:
     return pipeline_time(stages, micro_batches, chunks, True)
 
 
-def drawn(draw: np.random.Generator, p: int) -> ChunkTimes:
+def drawn(draw, p):
     """Times of chunks: any, of few values, even, or nearly; ends that differ."""
     full = np.array([[1.0], [2.0]]) * np.ones((2, p))
     style = int(draw.integers(5))
@@ -67,7 +63,7 @@ def drawn(draw: np.random.Generator, p: int) -> ChunkTimes:
     return ChunkTimes(full, *((first, last) if draw.random() < 0.7 else full[:, :2].T))
 
 
-def test_the_last_stage_has_the_output_layer() -> None:
+def test_the_last_stage_has_the_output_layer():
     """Two stages of 6 layers: the second takes 6 and 10.3, the first waits for it."""
     found = paces(job(2))
     assert found.stage.tolist() == pytest.approx([6 / (6 + HEAD), 1.0], rel=1e-3)
@@ -78,7 +74,7 @@ def test_the_last_stage_has_the_output_layer() -> None:
     ("gemm", "experts", "share"),
     [("bf16", 0, 0.0), ("fp8", 0, 0.78), ("bf16", 4, 0.78), ("nvfp4", 4, 0.78)],
 )
-def test_outputs_multiply_in_bf16(gemm: str, experts: int, share: float) -> None:
+def test_outputs_multiply_in_bf16(gemm, experts, share):
     """At 0.78 of the GPU's peak, unless dense layers multiply in BF16 as they do."""
     mixture = replace(MODEL, experts=experts, moe_layers=12 if experts else 0)
     given = replace(job(2), model=mixture, memory=Memory(gemm=gemm))
@@ -89,7 +85,7 @@ def test_outputs_multiply_in_bf16(gemm: str, experts: int, share: float) -> None
 
 
 @pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 20))])
-def test_no_walk_is_shorter(seed: int) -> None:
+def test_no_walk_is_shorter(seed):
     """Any times of up to seven stages and five chunks, any number of micro-batches."""
     draw = np.random.default_rng(seed)
     for _ in range(60):
@@ -99,7 +95,7 @@ def test_no_walk_is_shorter(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 20))])
-def test_no_walk_with_a_slow_rank_is_shorter(seed: int) -> None:
+def test_no_walk_with_a_slow_rank_is_shorter(seed):
     """The same where one rank takes longer for each of its chunks, whichever it is."""
     draw = np.random.default_rng([seed, 1])
     for _ in range(30):
@@ -120,7 +116,7 @@ def test_no_walk_with_a_slow_rank_is_shorter(seed: int) -> None:
 @pytest.mark.parametrize("p", [4, 8, 16])
 @pytest.mark.parametrize("v", [1, 2, 4])
 @pytest.mark.parametrize("counted", [0, 1])
-def test_pipelines_that_are_run(p: int, v: int, counted: int) -> None:
+def test_pipelines_that_are_run(p, v, counted):
     """Even chunks but for an output layer of any size: nothing is lost."""
     for groups in (1, 2, 4):
         for head in (0.0, 0.1, 0.6, 1.9):
@@ -132,7 +128,7 @@ def test_pipelines_that_are_run(p: int, v: int, counted: int) -> None:
             assert found == pytest.approx(walked(times, groups * p, v), rel=1e-9)
 
 
-def test_what_counts_for_layers_takes_their_time() -> None:
+def test_what_counts_for_layers_takes_their_time():
     """Four stages of which embedding and loss count for a layer and for 12."""
     found = paces(job(4, layers=35, ends=(1, 12)))
     assert found.stage.tolist() == pytest.approx([1.0, 1.0, 1.0, 1.0])

@@ -306,7 +306,7 @@ def test_a_wrong_value_is_told_once(rest):
     assert (problem.line, problem.column) == place
 
 
-def test_an_empty_interval_is_none() -> None:
+def test_an_empty_interval_is_none():
     """A plan that was made from it is read again."""
     entry = {"key": "links", "value": "GB200", "why": "no rate", "option": "--gpu"}
     content = {"format": "placer/job", "version": 1, "name": "one"}

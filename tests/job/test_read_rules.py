@@ -1,9 +1,5 @@
 """The rules of a job file: pins, hosts to avoid, replicas a domain, spares."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +10,6 @@ from placer.job.read import decode_job
 from placer.job.rules import Pin, Rules, parse_ranks, ranks_text
 from tests.texts import table
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-
 HEAD = """\
 format: placer/job
 version: 1
@@ -26,17 +19,17 @@ weights: {tp: 10, dp: 1}
 """
 
 
-def job_of(rules: str) -> Job:
+def job_of(rules):
     return decode_job(parse_document(HEAD + rules, "job.yaml"))
 
 
-def problems_of(rules: str) -> list[str]:
+def problems_of(rules):
     with pytest.raises(InputError) as caught:
         job_of(rules)
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_reads_every_rule() -> None:
+def test_reads_every_rule():
     """Host lists and rank lists are expanded, numbers are kept by tier."""
     job = job_of(
         "rules:\n"
@@ -53,7 +46,7 @@ def test_reads_every_rule() -> None:
     )
 
 
-def test_rules_are_part_of_the_digest() -> None:
+def test_rules_are_part_of_the_digest():
     """Other rules make another job; no rules leave the digest as it was."""
     plain = job_of("")
     assert job_of("rules: {}\n").sha256 == plain.sha256
@@ -61,7 +54,7 @@ def test_rules_are_part_of_the_digest() -> None:
 
 
 @pytest.mark.parametrize(*table("job/job.yaml", "rules"))
-def test_problems_have_a_place(rules: str, expected: str) -> None:
+def test_problems_have_a_place(rules, expected):
     """What is wrong is said with line, column and key."""
     found = problems_of(f"rules: {rules}\n")
     assert any(expected in text for text in found), found
@@ -69,25 +62,25 @@ def test_problems_have_a_place(rules: str, expected: str) -> None:
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))
-def test_rank_lists_read_back(ranks: set[int]) -> None:
+def test_rank_lists_read_back(ranks):
     """A rank list that is written reads back as the same ranks."""
     assert parse_ranks(ranks_text(sorted(ranks)), 300) == tuple(sorted(ranks))
 
 
 @pytest.mark.parametrize("text", ["", ",", "1-", "-1", "1..3", "a", "0x3", "1;2"])
-def test_bad_rank_lists(text: str) -> None:
+def test_bad_rank_lists(text):
     """Anything but numbers and ranges is refused."""
     with pytest.raises(ValueError, match="list of ranks"):
         parse_ranks(text)
 
 
-def test_huge_ranges_are_not_expanded() -> None:
+def test_huge_ranges_are_not_expanded():
     """A range beyond the last rank is refused before it takes any memory."""
     with pytest.raises(ValueError, match="above 15"):
         parse_ranks("0-999999999999", 15)
 
 
-def test_both_rules_together() -> None:
+def test_both_rules_together():
     """Of two numbers the stricter holds, pins and hosts to avoid add up."""
     mine = Rules((Pin((0,), ("a",)),), ("x",), {"rack": 2}, {"rack": 1})
     more = Rules((Pin((1,), ("b",)),), ("x", "y"), {"rack": 3, "row": 9}, {"rack": 2})

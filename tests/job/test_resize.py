@@ -1,7 +1,5 @@
 """A job at another size is the job whose file says so."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from time import process_time
 
@@ -26,30 +24,30 @@ groups:
 """
 
 
-def job_of(dp: int):
+def job_of(dp):
     return decode_job(parse_document(TEXT.replace("DP", str(dp)), "job.yaml"))
 
 
-def test_defaults_and_groups_follow() -> None:
+def test_defaults_and_groups_follow():
     """Bucket and groups of all ranks are those of the file with the other size."""
     assert resized(job_of(4), dp=100).sha256 == job_of(100).sha256
     assert resized(job_of(100), dp=4).sha256 == job_of(4).sha256
 
 
-def test_a_bucket_that_was_given_stays() -> None:
+def test_a_bucket_that_was_given_stays():
     """A preset's own bucket does not follow dp."""
     job = read_job("llama3.1-405b-mlperf-v6")
     assert resized(job, dp=512).data_parallel == job.data_parallel
     assert resized(job, micro_batches=9).micro_batches == 9
 
 
-def test_a_size_the_job_cannot_have() -> None:
+def test_a_size_the_job_cannot_have():
     """Experts that no longer divide the ranks are a problem of the job."""
     with pytest.raises(InputError, match="does not divide"):
         resized(read_job("deepseek-v3-mlperf-v6"), dp=3)
 
 
-def test_groups_that_name_ranks_are_refused_at_once() -> None:
+def test_groups_that_name_ranks_are_refused_at_once():
     """However many there are, no size is tried for long."""
     group = Group("some", "all_reduce", 1e6, 1.0, False, ((0, 1), (2, 3)))
     named = tuple(replace(group, name=f"some{at}") for at in range(3_000))
@@ -60,7 +58,7 @@ def test_groups_that_name_ranks_are_refused_at_once() -> None:
     assert process_time() - start < 1.0
 
 
-def test_another_micro_batch_and_mode() -> None:
+def test_another_micro_batch_and_mode():
     """As a file that says so; the work of both changes the time of a micro-batch."""
     job = read_job("quickstart")
     twice = resized(job, "full", micro_batch=2)

@@ -1,7 +1,5 @@
 """Work of a micro-batch: attention at its own rate, products by size and in waves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import log
 
@@ -18,7 +16,7 @@ from placer.job.work import micro_batch_time, product_efficiency, sample_work
 from tests.texts import table
 
 
-def llama(**compute: float) -> Job:
+def llama(**compute):
     job = read_job("llama3-405b-8k")
     return replace(job, compute=replace(job.compute, **compute))
 
@@ -26,9 +24,7 @@ def llama(**compute: float) -> Job:
 # GPT-3 175B, one sample of 2,048 tokens: queries, keys and values have 3 h^2, outputs
 # h^2, up and down 4 h^2 each.
 @pytest.mark.parametrize(*table("job/work.yaml", "small_products_are_less_efficient"))
-def test_small_products_are_less_efficient(
-    tp: int, size: int, least: float, efficiency: float
-) -> None:
+def test_small_products_are_less_efficient(tp, size, least, efficiency):
     """On lines through 0.60 at 1, 0.90 at 16 and 0.95 at 128 GFLOP of an H100."""
     job = replace(read_job("gpt3-175b-mlperf-v3.1"), micro_batch=size)
     flops = [2 * 2048 * size * part * 12288**2 / tp for part in (3, 1, 4, 4)]
@@ -39,7 +35,7 @@ def test_small_products_are_less_efficient(
     assert found == pytest.approx(efficiency, abs=2e-4)
 
 
-def line(flops: float) -> float:
+def line(flops):
     """Efficiency between 1, 16 and 128 GFLOP."""
     if flops >= 128e9:
         return 0.95
@@ -48,7 +44,7 @@ def line(flops: float) -> float:
     return 0.60 + 0.30 * log(flops / 1e9) / log(16)
 
 
-def test_rates_hold_at_the_sizes_of_the_job() -> None:
+def test_rates_hold_at_the_sizes_of_the_job():
     """Other sizes change a rate and a time; the job's own, and back again, do not."""
     job = read_job("gpt3-175b-mlperf-v3.1")
     compute = replace(job.compute, micro_batch_time=0.0, tflops_per_gpu=500.0)
@@ -61,14 +57,14 @@ def test_rates_hold_at_the_sizes_of_the_job() -> None:
         assert micro_batch_time(back) == pytest.approx(micro_batch_time(given))
 
 
-def cut(stages: int, chunks: int, embedding: float, loss: float) -> Job:
+def cut(stages, chunks, embedding, loss):
     """Llama 405B, all FLOPs at one rate, in so many stages."""
     job = llama(attention_rate=1.0)
     axes = replace(job.parallelism, pp=stages, vp=chunks)
     return replace(job, parallelism=axes, stages=EndStages(embedding, loss))
 
 
-def in_layers(job: Job) -> float:
+def in_layers(job):
     """Work of the slowest stage, when that of one stage of all is 126.608."""
     whole = cut(1, 1, 0, 0)
     longer = micro_batch_time(replace(job, compute=compute_at(whole, job)))
@@ -77,9 +73,7 @@ def in_layers(job: Job) -> float:
 
 # The output layer is 0.608 of a layer: 2.10e9 parameters' FLOPs of 3.19e9 and scores.
 @pytest.mark.parametrize(*table("job/work.yaml", "the_slowest_stage_sets_the_pace"))
-def test_the_slowest_stage_sets_the_pace(
-    stages: int, chunks: int, ends: tuple[float, float], slowest: float
-) -> None:
+def test_the_slowest_stage_sets_the_pace(stages, chunks, ends, slowest):
     """By hand: the work of the slowest stage, in that of a layer."""
     job = cut(stages, chunks, *ends)
     assert job.model is not None
@@ -89,7 +83,7 @@ def test_the_slowest_stage_sets_the_pace(
     assert in_layers(job) == pytest.approx(slowest, rel=1e-4)
 
 
-def test_times_at_other_stages_follow_the_slowest() -> None:
+def test_times_at_other_stages_follow_the_slowest():
     """Two stages take longer than half of one; back again nothing has changed."""
     one = cut(1, 1, 0, 0)
     two = resized(one, pp=2)
@@ -110,18 +104,18 @@ A100 = Compute(
 BLOOM = Model("bloom", 72, 14336, 57344, 64, 64, 250_880, gated=False)
 
 
-def bloom(size: int = 1, tp: int = 8, compute: Compute = A100, **other: object) -> Job:
+def bloom(size=1, tp=8, compute=A100, **other):
     """BLOOM's layers, 2,048 tokens a sample."""
     axes = Parallelism(tp=tp)
     made = Job("j", axes, model=BLOOM, sequence=2048, micro_batch=size, compute=compute)
-    return replace(made, **other)  # type: ignore[arg-type]
+    return replace(made, **other)
 
 
-def share(of: Job) -> float:
+def share(of):
     return product_efficiency(of, tp=of.parallelism.tp, cp=1)
 
 
-def waves_by_hand(tokens: int, tp: int) -> float:
+def waves_by_hand(tokens, tp):
     """Terms that all tiles have room for, in those of the products."""
     h, useful, taken = 14336, 0, 0.0
     for a, b in ((h, 3 * h // tp), (h // tp, h), (h, 4 * h // tp), (4 * h // tp, h)):
@@ -134,7 +128,7 @@ def waves_by_hand(tokens: int, tp: int) -> float:
 
 
 @pytest.mark.parametrize(("size", "tp"), [(1, 8), (2, 8), (4, 8), (8, 8), (1, 1)])
-def test_products_fill_waves(size: int, tp: int) -> None:
+def test_products_fill_waves(size, tp):
     """As worked out beside it; attention proper has a rate of its own."""
     found = bloom(size, tp)
     rest = attention_flops(BLOOM, 2048, causal=False) / 0.83 / sample_work(found)
@@ -142,7 +136,7 @@ def test_products_fill_waves(size: int, tp: int) -> None:
     assert share(found) == pytest.approx(1 / longer)
 
 
-def test_gathered_logits_are_read_by_every_rank() -> None:
+def test_gathered_logits_are_read_by_every_rank():
     """36 bytes of each on the last stage, whatever tp is."""
     for tp in (1, 8):
         gathered = bloom(2, tp, tensor_parallel=TensorParallel(loss="gathered"))

@@ -97,13 +97,13 @@ def test_a_reshard_brings_every_receiver_all_of_its_slice_once(sizes, sharding):
 def test_a_broadcast_passes_one_copy_on_from_rank_to_rank():
     """In four parts, each from another rank of the sender and to another receiver."""
     sent = flows(workload({"bytes": "8GB", "pattern": "broadcast"}))
-    expected: Counter[tuple[int, int]] = Counter()
+    expected = Counter()
     for turn, start in enumerate(([0], [0, 1], [0, 2], [0, 3])):
         blocks = [[8, 9, 10, 11], [12, 13, 14, 15]]
         order = [rank for block in blocks for rank in block[turn:] + block[:turn]]
         expected.update(dict.fromkeys(itertools.pairwise([*start, *order]), 2e9))
     assert sent == pytest.approx(expected)
-    received: Counter[int] = Counter()
+    received = Counter()
     for (_, rank), size in sent.items():
         received[rank] += size
     assert all(received[rank] == 8e9 for rank in range(8, 16))
@@ -237,7 +237,7 @@ def test_a_value_that_is_read_twice_is_wrong_once():
     assert len(caught.value.problems) == 1
 
 
-def test_sizes_of_transfers_keep_their_last_bit() -> None:
+def test_sizes_of_transfers_keep_their_last_bit():
     """Digests of workloads are of these figures, so plans of before stay theirs."""
     job = workload({"bytes": 1e11, "every": 3}, {"bytes": 1e9, "every": 5})
     assert 1e11 * 5 / 3 != 1e11 * (5 / 3)

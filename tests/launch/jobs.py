@@ -2,18 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 
 from placer.launch.process import Process
-from tests.emit.readback import Seat
 
 
-def hosts_of(seats: Sequence[Seat]) -> list[str]:
+def hosts_of(seats):
     """Hosts in the order of their lowest rank."""
     return list(dict.fromkeys(host for host, _ in seats))
 
 
-def as_planned(seats: Sequence[Seat], launcher: str = "env") -> list[Process]:
+def as_planned(seats, launcher="env"):
     """Every rank on its seat; LOCAL_RANK is the GPU."""
     return [
         Process(host, launcher, rank, len(seats), gpu)
@@ -21,11 +19,9 @@ def as_planned(seats: Sequence[Seat], launcher: str = "env") -> list[Process]:
     ]
 
 
-def by_torchrun(
-    seats: Sequence[Seat], order: Sequence[str], permuted: bool = True
-) -> list[Process]:
+def by_torchrun(seats, order, permuted=True):
     """Host after host in this order, each with as many workers as it has seats."""
-    found: list[Process] = []
+    found = []
     for node_rank, host in enumerate(order):
         gpus = [gpu for name, gpu in seats if name == host]
         listed = tuple(map(str, gpus if permuted else sorted(gpus)))
@@ -36,10 +32,10 @@ def by_torchrun(
     return found
 
 
-def by_slurm(hosts_by_task: Sequence[str]) -> list[Process]:
+def by_slurm(hosts_by_task):
     """Task r on the r-th host; local ids count up there."""
     by_name = sorted(set(hosts_by_task), key=number_key)
-    seen: Counter[str] = Counter()
+    seen = Counter()
     found = []
     for task, host in enumerate(hosts_by_task):
         found.append(
@@ -57,20 +53,20 @@ def by_slurm(hosts_by_task: Sequence[str]) -> list[Process]:
     return found
 
 
-def number_key(name: str) -> tuple[str, int, str]:
+def number_key(name):
     """Prefix, number, rest: enough for names with one number."""
     match = re.fullmatch(r"(\D*)(\d+)(.*)", name)
     assert match
     return match[1], int(match[2]), match[3]
 
 
-def blocks(seats: Sequence[Seat], order: Sequence[str]) -> list[str]:
+def blocks(seats, order):
     """Host of every rank when hosts are filled one after the other."""
     counts = Counter(host for host, _ in seats)
     return [host for host in order for _ in range(counts[host])]
 
 
-def dealt(seats: Sequence[Seat], order: Sequence[str]) -> list[str]:
+def dealt(seats, order):
     """Host of every rank when hosts get one rank in turn."""
     counts = Counter(host for host, _ in seats)
     rounds = range(max(counts.values()))

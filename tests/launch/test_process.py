@@ -14,16 +14,14 @@ from tests.texts import table
 
 
 @pytest.mark.parametrize(*table("launch/process.yaml", "launchers"))
-def test_launchers(
-    environ: dict[str, str], launcher: str, numbers: list[int | None]
-) -> None:
+def test_launchers(environ, launcher, numbers):
     """Each launcher's own variables are read, not those it inherited."""
     process = this_process(environ)
     assert process.launcher == launcher
     assert [process.rank, process.world_size, process.local_rank] == numbers
 
 
-def test_host() -> None:
+def test_host():
     """The host is PLACER_HOST, else SLURMD_NODENAME, else the machine's, as scripts."""
     environ = {"HOSTNAME": "login", "SLURMD_NODENAME": "n1", "PLACER_HOST": "n2"}
     assert this_process(environ).host == "n2"
@@ -33,27 +31,25 @@ def test_host() -> None:
 
 
 @pytest.mark.parametrize(*table("launch/process.yaml", "gpus"))
-def test_gpu(
-    visible: list[str] | None, local_rank: int | None, gpu: str | None
-) -> None:
+def test_gpu(visible, local_rank, gpu):
     """The GPU is the only one seen, or the one at the local rank."""
     assert Process("n", local_rank=local_rank, visible=visible).gpu == gpu
 
 
-def test_empty_list_of_devices_is_none() -> None:
+def test_empty_list_of_devices_is_none():
     """An empty variable hides nothing, as in the emitted scripts."""
     assert this_process({"CUDA_VISIBLE_DEVICES": ""}).visible is None
     assert this_process({"CUDA_VISIBLE_DEVICES": "1, 0"}).visible == ("1", "0")
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "1.0", "\u0663", "9" * 20])
-def test_numbers_are_checked(text: str) -> None:
+def test_numbers_are_checked(text):
     """A rank that is no number is an error that names the variable."""
     with pytest.raises(InputError, match="RANK"):
         this_process({"RANK": text})
 
 
-def test_host_table() -> None:
+def test_host_table():
     """Whole names, a reported domain, a missing domain of one node only."""
     table = HostTable(["a", "b.x", "c.x", "c.y"])
     assert [table.find(h) for h in ("a", "a.z", "b", "b.x")] == [0, 0, 1, 1]
@@ -65,7 +61,7 @@ maybe = st.none() | small
 
 
 @st.composite
-def processes(draw: st.DrawFn) -> Process:
+def processes(draw):
     names = st.from_regex(r"[a-z0-9-]{1,8}", fullmatch=True)
     return Process(
         host=draw(st.from_regex(r"[a-z][a-z0-9.-]{0,20}", fullmatch=True)),
@@ -85,7 +81,7 @@ def processes(draw: st.DrawFn) -> Process:
     st.sampled_from(["", "0: ", "n1: ", "[1,0]<stdout>:", "\x1b[32mn1\x1b[0m: ", "\t"]),
     st.sampled_from(["\n", "\r\n", "", " trailing text\n", "\nsome other line\n"]),
 )
-def test_round_trip(jobs: list[Process], before: str, after: str) -> None:
+def test_round_trip(jobs, before, after):
     """Every report comes back, with prefixes, other lines, or no line ends at all."""
     text = "".join(before + report_line(process) + after for process in jobs)
     found = read_reports(text, "out")
@@ -93,7 +89,7 @@ def test_round_trip(jobs: list[Process], before: str, after: str) -> None:
     assert found.unreadable == ()
 
 
-def test_report_is_plain() -> None:
+def test_report_is_plain():
     """One line of JSON with rank, host, local rank and GPU; unknown facts left out."""
     process = Process("n1", "env", 3, 8, 1, ("4", "6"))
     assert json.loads(report_line(process)) == {
@@ -112,7 +108,7 @@ def test_report_is_plain() -> None:
 
 
 @pytest.mark.parametrize(*table("launch/process.yaml", "malformed"))
-def test_malformed_reports_are_counted(rest: str) -> None:
+def test_malformed_reports_are_counted(rest):
     """A cut or odd report is counted with its line, the others are still read."""
     line = f'{{"format": "placer/report", "version": 1, {rest}'
     good = report_line(Process("n1", rank=0))
@@ -124,13 +120,13 @@ def test_malformed_reports_are_counted(rest: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_other_text(text: str) -> None:
+def test_other_text(text):
     """Text without reports is an error that says how to get some, never a crash."""
     with pytest.raises(InputError, match="there is no report"):
         read_reports(text, "out")
 
 
-def test_a_report_that_nests_without_end() -> None:
+def test_a_report_that_nests_without_end():
     """It is malformed, as any other."""
     deep = '{"format": "placer/report", "version": 1, "x": ' + "[" * 100_000
     with pytest.raises(InputError, match="no report can be read in line 1"):

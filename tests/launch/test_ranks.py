@@ -1,7 +1,5 @@
 """Ranks by the plan: every seat finds its own, nothing finds another's."""
 
-from pathlib import Path
-from random import Random
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,23 +17,22 @@ from placer.launch import (
     torch_arguments,
 )
 from placer.launch.jax_mesh import mesh_array, mesh_axes
-from placer.placement.plan import Plan
 from placer.placement.plan_file import write_plan
-from tests.emit.readback import FREE, Seat, plan_of, seatings
+from tests.emit.readback import FREE, plan_of, seatings
 from tests.texts import table
 
 
-def environment(host: str, **more: str | int) -> dict[str, str]:
+def environment(host, **more):
     return {"PLACER_HOST": host} | {key: str(value) for key, value in more.items()}
 
 
-def ranks_on(seats: list[Seat], host: str) -> list[tuple[int, int]]:
+def ranks_on(seats, host):
     """(GPU, rank) of one host, by GPU."""
     return sorted((gpu, r) for r, (name, gpu) in enumerate(seats) if name == host)
 
 
 @given(seatings())
-def test_every_process_finds_its_rank(seats: list[Seat]) -> None:
+def test_every_process_finds_its_rank(seats):
     """Process k of a host, seeing all GPUs, is the rank of the host's k-th GPU."""
     plan = plan_of(seats)
     for host in plan.nodes:
@@ -45,7 +42,7 @@ def test_every_process_finds_its_rank(seats: list[Seat]) -> None:
 
 
 @given(seatings(), st.randoms())
-def test_permuted_devices_decide(seats: list[Seat], random: Random) -> None:
+def test_permuted_devices_decide(seats, random):
     """With devices listed in any order, the listed device decides the rank."""
     plan = plan_of(seats)
     for host in plan.nodes:
@@ -60,7 +57,7 @@ def test_permuted_devices_decide(seats: list[Seat], random: Random) -> None:
                 assert rank_of_this_process(plan, env) == rank_of_gpu[gpu]
 
 
-def test_devices_the_job_was_given() -> None:
+def test_devices_the_job_was_given():
     """GPU k of the plan is the k-th of devices 4 and 6, whatever their order."""
     plan = plan_of([("a", 1), ("a", 0)])
     for listed, expected in (("4,6", [1, 0]), ("6,4", [0, 1])):
@@ -71,7 +68,7 @@ def test_devices_the_job_was_given() -> None:
         assert [rank_of_this_process(plan, env) for env in envs] == expected
 
 
-def test_emitted_environment_is_kept() -> None:
+def test_emitted_environment_is_kept():
     """Where LOCAL_RANK is the GPU's index, as the env script sets it, RANK holds."""
     plan = plan_of([("a", 2), ("a", 1)])
     env = environment("a", RANK=1, LOCAL_RANK=1, WORLD_SIZE=2)
@@ -85,13 +82,13 @@ def test_emitted_environment_is_kept() -> None:
 
 
 @pytest.mark.parametrize(*table("launch/ranks.yaml", "refusals"))
-def test_refusals(env: dict[str, str], message: str) -> None:
+def test_refusals(env, message):
     """A process the plan does not know never gets a rank."""
     with pytest.raises(InputError, match=message):
         rank_of_this_process(plan_of(FREE), env)
 
 
-def test_plan_file_and_hand_made_index(tmp_path: Path) -> None:
+def test_plan_file_and_hand_made_index(tmp_path):
     """The plan may be a file; PLACER_LOCAL_INDEX counts the plan's GPUs."""
     write_plan(plan_of(FREE), tmp_path / "plan.json")
     env = environment("n1", PLACER_LOCAL_INDEX=0, LOCAL_RANK=1, CUDA_VISIBLE_DEVICES=7)
@@ -99,7 +96,7 @@ def test_plan_file_and_hand_made_index(tmp_path: Path) -> None:
     assert node_rank_of_this_process(str(tmp_path / "plan.json"), env) == 1
 
 
-def test_a_host_with_one_rank() -> None:
+def test_a_host_with_one_rank():
     """Its only process needs no local rank; a second one gets none."""
     plan = plan_of([("a", 3), ("b", 0)])
     for more in ({}, {"JOB_COMPLETION_INDEX": "1"}, {"CUDA_VISIBLE_DEVICES": "0"}):
@@ -108,7 +105,7 @@ def test_a_host_with_one_rank() -> None:
         rank_of_this_process(plan, environment("a", SLURM_PROCID=1, SLURM_LOCALID=1))
 
 
-def test_device_of_rank() -> None:
+def test_device_of_rank():
     """The index of the plan's GPU among those the process sees."""
     plan = plan_of(FREE)
     seen = [None, "0,1", "1,0", "4,6", "6,4", "3", "GPU-a,GPU-b"]
@@ -121,7 +118,7 @@ def test_device_of_rank() -> None:
             device_of_rank(plan_of([("a", 3)]), rank, {})
 
 
-def test_torch_arguments() -> None:
+def test_torch_arguments():
     """Rank 0 keeps the store on its own host; under torchrun the agents do."""
     plan = plan_of(FREE)
     env = environment("n1", LOCAL_RANK=1, RANK=0, MASTER_ADDR="n1", MASTER_PORT=1234)
@@ -136,7 +133,7 @@ def test_torch_arguments() -> None:
     assert torch_arguments(plan, named)["init_method"] == "tcp://10.0.0.3:29500"
 
 
-def test_jax_arguments() -> None:
+def test_jax_arguments():
     """One process a host, numbered by lowest rank; the coordinator is with rank 0."""
     plan = plan_of(FREE)
     found = [jax_arguments(plan, environment(h)) for h in ("n3", "n1", "n4", "n2")]
@@ -146,11 +143,11 @@ def test_jax_arguments() -> None:
     }
 
 
-def device(process: int, local: int, number: int) -> SimpleNamespace:
+def device(process, local, number):
     return SimpleNamespace(process_index=process, local_hardware_id=local, id=number)
 
 
-def test_devices_of_one_process_a_host() -> None:
+def test_devices_of_one_process_a_host():
     """Ids have gaps and come in any order; process and position decide."""
     plan = plan_of(FREE)
     devices = [device(p, g, 2048 * p + g) for p in range(4) for g in range(2)][::-1]
@@ -160,7 +157,7 @@ def test_devices_of_one_process_a_host() -> None:
     assert seats == [(process[host], gpu) for host, gpu in FREE]
 
 
-def test_devices_of_other_process_counts() -> None:
+def test_devices_of_other_process_counts():
     """One process a rank is the rank; one for all hosts deals devices to them."""
     plan = plan_of(FREE)
     alone = [device(p, 0, p) for p in range(8)]
@@ -171,7 +168,7 @@ def test_devices_of_other_process_counts() -> None:
         devices_in_plan_order(plan, [device(p, g, p) for p in range(3) for g in (0, 1)])
 
 
-def test_a_part_of_the_gpus() -> None:
+def test_a_part_of_the_gpus():
     """Of a host's four devices the plan may use 1 and 3; of two it means both."""
     plan = plan_of([("a", 3), ("a", 1)])
     four = [device(0, k, 10 + k) for k in range(4)]
@@ -181,13 +178,13 @@ def test_a_part_of_the_gpus() -> None:
         devices_in_plan_order(plan, four[:3])
 
 
-def meshed(seats: list[Seat], order: str, **sizes: int) -> Plan:
+def meshed(seats, order, **sizes):
     plan = plan_of(seats)
     plan.job.update(order=order, parallelism=sizes)
     return plan
 
 
-def test_mesh_counts_ranks_as_the_order_says() -> None:
+def test_mesh_counts_ranks_as_the_order_says():
     """Position (dp, pp, tp) holds rank tp + 2 pp + 4 dp of tp-cp-ep-pp-dp."""
     plan = meshed(FREE, "tp-cp-ep-pp-dp", tp=2, pp=2, dp=2)
     assert mesh_axes(plan) == {"dp": 2, "pp": 2, "cp": 1, "tp": 2}

@@ -5,7 +5,6 @@ import tomllib
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -20,10 +19,10 @@ STATIC = "torch.distributed.elastic.rendezvous.static_tcp_rendezvous"
 
 
 @pytest.fixture(autouse=True)
-def static_rendezvous(monkeypatch: pytest.MonkeyPatch) -> None:
+def static_rendezvous(monkeypatch):
     """torchrun's module, which gives back what it was asked."""
     module = ModuleType(STATIC)
-    module.create_rdzv_handler = lambda parameters: parameters  # type: ignore[attr-defined]
+    module.create_rdzv_handler = lambda parameters: parameters
     names = STATIC.split(".")
     for k in range(1, len(names)):
         package = ModuleType(".".join(names[:k]))
@@ -34,11 +33,11 @@ def static_rendezvous(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def node_map(tmp_path: Path) -> str:
+def node_map(tmp_path):
     return str(emit(plan_of(CONTIGUOUS), "torchrun-map", tmp_path / "nodes.json"))
 
 
-def ask(path: str, nodes: int = 4, endpoint: str = "") -> Any:
+def ask(path, nodes=4, endpoint=""):
     """What the backend hands to torchrun's static rendezvous."""
     parameters = SimpleNamespace(
         config={"map": path}, min_nodes=nodes, max_nodes=nodes, endpoint=endpoint
@@ -46,9 +45,7 @@ def ask(path: str, nodes: int = 4, endpoint: str = "") -> Any:
     return handler()(parameters)
 
 
-def test_every_host_gets_its_node_rank(
-    node_map: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_host_gets_its_node_rank(node_map, monkeypatch):
     """Node ranks follow the plan's node order; the first node is the endpoint."""
     ranks = {}
     for host in ("n1", "n2", "n3", "n4"):
@@ -61,7 +58,7 @@ def test_every_host_gets_its_node_rank(
     assert ranks == {"n3": 0, "n1": 1, "n4": 2, "n2": 3}
 
 
-def test_a_given_endpoint_stays(node_map: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_given_endpoint_stays(node_map, monkeypatch):
     """An endpoint on the command line, or another address of the first node, wins."""
     monkeypatch.setenv("PLACER_HOST", "n4")
     assert ask(node_map, endpoint="n3-ib:4").endpoint == "n3-ib:4"
@@ -69,9 +66,7 @@ def test_a_given_endpoint_stays(node_map: str, monkeypatch: pytest.MonkeyPatch) 
     assert ask(node_map).endpoint == "10.0.0.3:29500"
 
 
-def test_what_does_not_fit_is_an_error(
-    node_map: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_fit_is_an_error(node_map, monkeypatch):
     """Another number of nodes and a host outside the map start nothing."""
     monkeypatch.setenv("PLACER_HOST", "n9")
     with pytest.raises(InputError, match="it maps 4 nodes, --nnodes is 3:3"):
@@ -81,7 +76,7 @@ def test_what_does_not_fit_is_an_error(
 
 
 @pytest.mark.parametrize(*table("launch/rendezvous.yaml", "bad_maps"))
-def test_bad_maps(tmp_path: Path, text: str, message: str) -> None:
+def test_bad_maps(tmp_path, text, message):
     """A file that is no node map is refused by name."""
     path = tmp_path / "nodes.json"
     path.write_text(text)
@@ -89,7 +84,7 @@ def test_bad_maps(tmp_path: Path, text: str, message: str) -> None:
         read_node_map(str(path))
 
 
-def test_the_entry_point_is_this_function() -> None:
+def test_the_entry_point_is_this_function():
     """The project registers the backend under the name ``placer``."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     module, _, name = project["entry-points"]["torchrun.handlers"]["placer"].partition(

@@ -1,6 +1,5 @@
 """Verifying a job: right launches pass, any swap is caught, habits are told apart."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import permutations
 
@@ -8,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from placer.launch.compare import Comparison, compare, seats_of
+from placer.launch.compare import compare, seats_of
 from placer.launch.habits import habits
 from placer.launch.process import Process
 from placer.launch.verdict_text import notes, ranges, verdict_text
@@ -16,7 +15,6 @@ from tests.emit.readback import (
     CONTIGUOUS,
     FREE,
     INTERLEAVED,
-    Seat,
     is_contiguous,
     plan_of,
     seatings,
@@ -36,17 +34,17 @@ from tests.texts import table
 MIXED = [(host, gpu) for host in ("n9", "n10", "n8", "n100") for gpu in (0, 1)]
 
 
-def found_habits(seats: Sequence[Seat], processes: Sequence[Process]) -> list[str]:
+def found_habits(seats, processes):
     plan = plan_of(list(seats))
     return [h.name for h in habits(plan, seats_of(plan, processes), processes)]
 
 
-def compared(seats: Sequence[Seat], processes: Sequence[Process]) -> Comparison:
+def compared(seats, processes):
     return compare(plan_of(list(seats)), processes)
 
 
 @given(seatings())
-def test_right_launches_pass(seats: list[Seat]) -> None:
+def test_right_launches_pass(seats):
     """What a launcher that follows the plan reports holds, and no habit is claimed."""
     launches = [as_planned(seats)]
     if is_contiguous(seats):
@@ -59,7 +57,7 @@ def test_right_launches_pass(seats: list[Seat]) -> None:
 
 
 @given(seatings(), st.data())
-def test_any_swap_is_caught(seats: list[Seat], data: st.DataObject) -> None:
+def test_any_swap_is_caught(seats, data):
     """Two ranks that changed seats are both named, and nobody else."""
     assume(len(seats) > 1)
     pair = st.lists(st.sampled_from(range(len(seats))), min_size=2, max_size=2)
@@ -75,7 +73,7 @@ def test_any_swap_is_caught(seats: list[Seat], data: st.DataObject) -> None:
     assert not found.repeated
 
 
-def test_wrong_ranks_are_folded() -> None:
+def test_wrong_ranks_are_folded():
     """Neighbours with one fault share a line; GPUs are listed."""
     seats = [(f"n{k}", gpu) for k in range(100) for gpu in range(4)]
     run = by_torchrun(seats, hosts_of(seats)[::-1])
@@ -91,7 +89,7 @@ def test_wrong_ranks_are_folded() -> None:
     )
 
 
-def test_counts() -> None:
+def test_counts():
     """Missing, repeated, foreign ranks and hosts, shared GPUs, another world size."""
     run = as_planned(CONTIGUOUS)
     run = [*run[:3], run[2], *run[5:], replace(run[4], rank=9, host="zz")]
@@ -117,13 +115,13 @@ def test_counts() -> None:
     ],
     ids=lambda value: "+".join(value) if value and isinstance(value[0], str) else None,
 )
-def test_each_habit_about_hosts(run: list[Process], expected: list[str]) -> None:
+def test_each_habit_about_hosts(run, expected):
     """A launch by a known rule is explained by that rule and by no other."""
     assert found_habits(MIXED, run) == expected
     assert not compared(MIXED, run).holds
 
 
-def by_mpirun(task_hosts: Sequence[str], launcher: str = "openmpi") -> list[Process]:
+def by_mpirun(task_hosts, launcher="openmpi"):
     """Rank r on the r-th host, as Open MPI's variables tell it."""
     return [
         replace(p, launcher=launcher, slurm_procid=None, slurm_nodeid=None)
@@ -137,9 +135,7 @@ def by_mpirun(task_hosts: Sequence[str], launcher: str = "openmpi") -> list[Proc
 @pytest.mark.parametrize(
     "listed", [["n9", "n10", "n8", "n100"], ["n8", "n9", "n10", "n100"]]
 )
-def test_mpirun_puts_its_own_host_first(
-    filled, own: str, launcher: str, listed
-) -> None:
+def test_mpirun_puts_its_own_host_first(filled, own, launcher, listed):
     """The host that mpirun was started on, then the host file's order: by that name.
 
     open-mpi/ompi issue 13199: run on computeA, with a host file of computeB and
@@ -155,9 +151,7 @@ TREE = {"rack": ("b", "a", "b", "a2"), "block": ("y", "y", "y", "x")}
 
 
 @pytest.mark.parametrize(*table("launch/verify.yaml", "orders_of_domains"))
-def test_orders_of_domains(
-    order: list[str], launcher: str, expected: list[str]
-) -> None:
+def test_orders_of_domains(order, launcher, expected):
     """Sorted labels, and whole domains one after another, are told from the plan's."""
     seats = [(host, gpu) for host in ("n3", "n2", "n1", "n4") for gpu in (0, 1)]
     plan = replace(plan_of(seats), domains=TREE)
@@ -171,7 +165,7 @@ def test_orders_of_domains(
 PERMUTED = [("n3", 2), ("n3", 0), ("n3", 1), ("n1", 1), ("n1", 2), ("n1", 0)]
 
 
-def on_gpus(*gpus: int) -> list[Process]:
+def on_gpus(*gpus):
     """As planned but for the GPU of each rank."""
     planned = zip(as_planned(PERMUTED), gpus, strict=True)
     return [replace(process, local_rank=gpu) for process, gpu in planned]
@@ -186,14 +180,14 @@ def on_gpus(*gpus: int) -> list[Process]:
         (on_gpus(2, 1, 0, 1, 2, 0), []),
     ],
 )
-def test_each_habit_about_gpus(run: list[Process], expected: list[str]) -> None:
+def test_each_habit_about_gpus(run, expected):
     """Hosts right, GPUs wrong: the rule that gives every one of them, or none."""
     assert found_habits(PERMUTED, run) == expected
     assert not compared(PERMUTED, run).holds
 
 
 @pytest.mark.parametrize("planned", [CONTIGUOUS, MIXED, FREE, INTERLEAVED])
-def test_habits_never_contradict_a_report(planned: list[Seat]) -> None:
+def test_habits_never_contradict_a_report(planned):
     """Whatever the order, the habits claimed are those whose own launch is the same."""
     names = hosts_of(planned)
     simulated = {
@@ -212,7 +206,7 @@ def test_habits_never_contradict_a_report(planned: list[Seat]) -> None:
         assert found_habits(planned, run) == ([] if is_right else expected), order
 
 
-def test_one_process_a_node() -> None:
+def test_one_process_a_node():
     """Where one process a host reports, its rank is the node rank."""
     run = by_slurm(["n3", "n1", "n4", "n2"])
     found = compared(FREE, run)
@@ -225,7 +219,7 @@ def test_one_process_a_node() -> None:
     assert compared(FREE, pods).holds
 
 
-def devices(visible: Sequence[str | None]) -> list[Process]:
+def devices(visible):
     """Two ranks on host a, each with these devices in sight."""
     return [
         Process("a", "env", k, 2, k, None if text is None else tuple(text.split(",")))
@@ -234,13 +228,13 @@ def devices(visible: Sequence[str | None]) -> list[Process]:
 
 
 @pytest.mark.parametrize(*table("launch/verify.yaml", "what_devices_tell"))
-def test_what_devices_tell(visible: list[str], holds: bool, unknown: int) -> None:
+def test_what_devices_tell(visible, holds, unknown):
     """GPU k is device k or the k-th given; what cannot be told is only counted."""
     found = compared([("a", 0), ("a", 1)], devices(visible))
     assert (found.holds, found.unknown_gpus) == (holds, unknown)
 
 
-def test_no_habit_explains_what_is_not_known() -> None:
+def test_no_habit_explains_what_is_not_known():
     """A foreign host, or GPUs that nothing tells, leave a wrong job unexplained."""
     run = by_torchrun(MIXED, sorted(hosts_of(MIXED)))
     assert found_habits(MIXED, run) == ["text-order"]
@@ -251,7 +245,7 @@ def test_no_habit_explains_what_is_not_known() -> None:
     assert found_habits(PERMUTED, pods) == []
 
 
-def test_habits_of_a_part_of_the_job() -> None:
+def test_habits_of_a_part_of_the_job():
     """Reports that are missing do not hide what the others show."""
     run = by_torchrun(MIXED, sorted(hosts_of(MIXED)))
     assert found_habits(MIXED, run[2:]) == ["text-order"]
@@ -259,7 +253,7 @@ def test_habits_of_a_part_of_the_job() -> None:
     assert found_habits(PERMUTED, swapped[1:]) == ["one-gpu"]
 
 
-def test_notes() -> None:
+def test_notes():
     """What was not compared is said in numbers."""
     found = compared([("a", 0), ("a", 1)], devices(["0", "0"]))
     assert list(notes(found, [3, 3, 4])) == [
@@ -269,7 +263,7 @@ def test_notes() -> None:
     ]
 
 
-def test_one_process_alone() -> None:
+def test_one_process_alone():
     """A process that checks itself misses nobody, and judges what it can see."""
     plan = plan_of(CONTIGUOUS)
     run = as_planned(CONTIGUOUS)
@@ -280,7 +274,7 @@ def test_one_process_alone() -> None:
 
 
 @pytest.mark.slow
-def test_a_large_job() -> None:
+def test_a_large_job():
     """16,384 ranks on 2,048 hosts in text order: all are seen and explained."""
     names = [f"n{k}" for k in range(2048)]
     seats = [(host, gpu) for host in names for gpu in range(8)]

@@ -1,7 +1,5 @@
 """Steps of logs: which count, what they must agree with, and no crash on any text."""
 
-from __future__ import annotations
-
 import json
 import random
 from contextlib import suppress

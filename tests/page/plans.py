@@ -1,9 +1,5 @@
 """Small jobs and plans of pages and pictures."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from placer import testing
@@ -12,13 +8,8 @@ from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
 from placer.topology.read import read_topology
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
 
-
-def small_job(layers: int = 4, heads: int = 4, **keys: Any) -> Job:
+def small_job(layers=4, heads=4, **keys):
     """A job of a toy of a model and steps of 10 ms a micro-batch."""
     model = {"hidden": 64, "ffn": 128, "kv_heads": heads, "vocab": 512}
     return testing.job(
@@ -31,18 +22,18 @@ def small_job(layers: int = 4, heads: int = 4, **keys: Any) -> Job:
     )
 
 
-def inputs(dp: int = 6) -> tuple[Topology, Job]:
+def inputs(dp=6):
     """Eight racks in two blocks, 64 GPUs; tp 2, cp 2, pp 2, dp 6 on 48 of them."""
     machine = read_topology("block:2 rack:4 node:2 gpu:4")
     return machine, small_job(tp=2, cp=2, pp=2, dp=dp)
 
 
-def plan_on(topology: Topology, job: Job, gpus: np.ndarray) -> Plan:
+def plan_on(topology, job, gpus):
     """The plan of a job whose ranks are on these GPUs."""
     return scored_plan(Inputs(topology, job), Placement(gpus), "by hand")
 
 
-def two_plans() -> tuple[Plan, Plan, Job]:
+def two_plans():
     """A job in order, and with all but 16 ranks somewhere else."""
     topology, job = inputs()
     shuffled = np.random.default_rng(3).permutation(topology.num_gpus)[:48]

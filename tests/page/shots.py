@@ -8,7 +8,6 @@ import math
 import sys
 import tempfile
 from base64 import b64decode
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -21,8 +20,7 @@ from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs, inputs_of
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
-from tests.page.browser import Browser, chromium
+from tests.page.browser import chromium
 
 KEPT = Path(__file__).parent / "shots"
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,7 +28,7 @@ WIDTH = 1000
 
 
 @cache
-def plans() -> dict[str, Plan]:
+def plans():
     """8,192 GPUs: pipelines over the machine, ranks in order, a replica a rack."""
     topology = placer.read_topology("azure-gb200-mlperf-v6")
     job = placer.read_job("llama3.1-405b-mlperf-v6")
@@ -46,7 +44,7 @@ def plans() -> dict[str, Plan]:
     return {name: scored_plan(inputs, p, name) for name, p in placements.items()}
 
 
-def pipeline_of(plan: Plan, theme: str) -> str:
+def pipeline_of(plan, theme):
     """The pipeline of a plan."""
     inputs = inputs_of(plan)
     model = StepModel(inputs.machine, inputs.job)
@@ -54,7 +52,7 @@ def pipeline_of(plan: Plan, theme: str) -> str:
     return pipeline_chart(model.step(placement.gpu_of_rank), theme)
 
 
-def shots(browser: Browser, folder: Path) -> Iterator[tuple[str, bytes]]:
+def shots(browser, folder):
     """Name and PNG of each picture to keep; ``folder`` is for what is drawn."""
     drawn = {
         "map": placement_map(plans()["in order"], theme="light"),
@@ -81,7 +79,7 @@ def shots(browser: Browser, folder: Path) -> Iterator[tuple[str, bytes]]:
         yield f"report-{name}", b64decode(png)
 
 
-def screenshot(browser: Browser, page: Path) -> bytes:
+def screenshot(browser, page):
     """A page from its top to its end, `WIDTH` pixels wide."""
     browser.resize(WIDTH, 800)
     browser.open(page)
@@ -90,7 +88,7 @@ def screenshot(browser: Browser, page: Path) -> bytes:
     return browser.screenshot()
 
 
-def example() -> Plan:
+def example():
     """The plan of the page on pictures."""
     text = (DOCS / "gallery.md").read_text()
     job = text.partition("```yaml\n")[2].partition("```")[0]
@@ -100,14 +98,14 @@ def example() -> Plan:
         return placer.place("block:2 rack:3 node:3 gpu:4", file.name).plan
 
 
-def drawn_docs() -> Iterator[tuple[str, str]]:
+def drawn_docs():
     """Name and text of each SVG of the documents that shows the example."""
     plan = example()
     yield "map.svg", placement_map(plan)
     yield "pipeline.svg", pipeline_of(plan, "auto")
 
 
-def _write_report(browser: Browser, folder: Path) -> None:
+def _write_report(browser, folder):
     """The report of the README's command, to the foot of its maps."""
     plan = placer.place(
         "rack:4 node:18 gpu:4", "llama3.1-405b-256", exclude="r1-n05,r2-n11"
@@ -121,7 +119,7 @@ def _write_report(browser: Browser, folder: Path) -> None:
     (DOCS / "pictures" / "report.png").write_bytes(browser.screenshot())
 
 
-def main() -> None:
+def main():
     """Write all of them."""
     for name, text in drawn_docs():
         (DOCS / "pictures" / name).write_text(text)

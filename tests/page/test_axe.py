@@ -1,12 +1,9 @@
 """No serious fault for those with a screen reader or a keyboard, by axe-core."""
 
-from pathlib import Path
-
 import pytest
 
 import placer
 from tests.clients.needs import missing, module
-from tests.page.browser import Browser
 from tests.page.plans import two_plans
 from tests.page.shots import DOCS, example, pipeline_of
 
@@ -22,7 +19,7 @@ FRAME = """<!doctype html><html lang="en"><title>Pipeline</title><style>
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     old, new, _ = two_plans()
     texts = {
@@ -36,7 +33,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found | {"site": DOCS.parent / "site" / "index.html"}
 
 
-def serious(browser: Browser, page: Path) -> list[list[object]]:
+def serious(browser, page):
     """Faults that axe-core calls serious or critical."""
     browser.open(page)
     axe = module("axe_playwright_python.base").AXE_SCRIPT
@@ -48,9 +45,7 @@ def serious(browser: Browser, page: Path) -> list[list[object]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["report", "alone", "pipeline", "site"])
-def test_no_serious_fault(
-    browser: Browser, pages: dict[str, Path], name: str, scheme: str
-) -> None:
+def test_no_serious_fault(browser, pages, name, scheme):
     """The page has none, light or dark."""
     if not pages[name].exists():
         missing("the site is not built (sphinx-build -W docs site)")
@@ -58,7 +53,7 @@ def test_no_serious_fault(
     assert serious(browser, pages[name]) == []
 
 
-def test_faults_are_found(browser: Browser, tmp_path: Path) -> None:
+def test_faults_are_found(browser, tmp_path):
     """A picture without words and pale text are told, so silence means something."""
     page = tmp_path / "bad.html"
     page.write_text(

@@ -4,14 +4,12 @@ Limits on time are ten times what was measured: they find what is quadratic, no 
 """
 
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import placer
 from placer import testing
-from tests.page.browser import Browser
 from tests.page.plans import plan_on
 
 pytestmark = pytest.mark.slow
@@ -32,7 +30,7 @@ function fastest(name, change) {
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
+def written(tmp_path_factory):
     """The report of two placements that share hardly a seat, and its seconds."""
     topology = placer.read_topology("block:86 rack:16 node:18 gpu:4")
     model = {"layers": 64, "hidden": 16384, "ffn": 53248, "heads": 128, "vocab": 32000}
@@ -55,14 +53,14 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
     return path, time.process_time() - start
 
 
-def test_written_small_and_at_once(written: tuple[Path, float]) -> None:
+def test_written_small_and_at_once(written):
     """The file has 3 MB at most, and no part of writing it is quadratic."""
     path, seconds = written
     assert path.stat().st_size <= 3_000_000
     assert seconds <= 17
 
 
-def test_first_paint(browser: Browser, written: tuple[Path, float]) -> None:
+def test_first_paint(browser, written):
     """Something is seen before all is laid out."""
     found = []
     for _ in range(TRIES):
@@ -72,9 +70,7 @@ def test_first_paint(browser: Browser, written: tuple[Path, float]) -> None:
     assert min(found) <= 1700
 
 
-def test_changes_are_drawn_at_once(
-    browser: Browser, written: tuple[Path, float]
-) -> None:
+def test_changes_are_drawn_at_once(browser, written):
     """No colour, and no step of zooming, takes long to draw."""
     browser.read(written[0])
     script = REDRAW.replace("arguments_tries", str(TRIES))

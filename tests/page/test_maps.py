@@ -1,14 +1,12 @@
 """Maps of a report show all of the machine, and mark what was asked for."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from placer.api.report import report_html
 from placer.topology.read import read_topology
-from tests.page.browser import Browser
 from tests.page.plans import plan_on, small_job
 
 WORDS = """
@@ -28,7 +26,7 @@ return [...maps[0].querySelectorAll("rect, text, path")].filter((one) => {
 """
 
 
-def written(path: Path, machine: str, pp: int, dp: int, gpus: np.ndarray) -> Path:
+def written(path, machine, pp, dp, gpus):
     """The report of one placement."""
     job = small_job(2 * pp, 8, tp=8, pp=pp, dp=dp, order="tp-cp-ep-pp-dp")
     path.write_text(report_html(plan_on(read_topology(machine), job, gpus), None))
@@ -36,7 +34,7 @@ def written(path: Path, machine: str, pp: int, dp: int, gpus: np.ndarray) -> Pat
 
 
 @pytest.fixture(scope="module")
-def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wide(tmp_path_factory):
     """3,072 GPUs of two pods; three replicas of each have a stage in the other."""
     stages = np.arange(3072).reshape(24, 16, 8)
     stages[[0, 1, 2, 12, 13, 14], 0] = stages[[12, 13, 14, 0, 1, 2], 0]
@@ -50,9 +48,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "pod:1 rack:1 node:100 gpu:8"],
 )  # fmt: skip
 @pytest.mark.parametrize("size", [(400, 800), (1440, 900), (800, 300)])
-def test_no_map_is_cut(
-    browser: Browser, tmp_path: Path, machine: str, size: tuple[int, int]
-) -> None:
+def test_no_map_is_cut(browser, tmp_path, machine, size):
     """All of the machine, its boxes and their names lie inside the map."""
     path = written(tmp_path / "map.html", machine, 2, 2, np.arange(32))
     browser.resize(*size)
@@ -61,7 +57,7 @@ def test_no_map_is_cut(
     browser.resize(1600, 1000)
 
 
-def test_small_cells_are_those_of_racks(browser: Browser, wide: Path) -> None:
+def test_small_cells_are_those_of_racks(browser, wide):
     """Of GPUs too small to see, a rack has the share of those in crossing groups."""
     browser.resize(340, 900)
     browser.read(wide)
@@ -92,7 +88,7 @@ def test_small_cells_are_those_of_racks(browser: Browser, wide: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [420, 1600])
-def test_pods_keep_their_names(browser: Browser, wide: Path, width: int) -> None:
+def test_pods_keep_their_names(browser, wide, width):
     """However small the cells are, the outermost domains are named."""
     browser.resize(width, 900)
     browser.read(wide)
@@ -102,9 +98,7 @@ def test_pods_keep_their_names(browser: Browser, wide: Path, width: int) -> None
 
 @pytest.mark.parametrize("width", [420, 1600])
 @pytest.mark.parametrize("text", ["rank 700", "dp=5", "p2-r03"])
-def test_what_is_found_is_marked(
-    browser: Browser, wide: Path, text: str, width: int
-) -> None:
+def test_what_is_found_is_marked(browser, wide, text, width):
     """Around every rank that is found there is a line."""
     browser.resize(width, 900)
     browser.read(wide)
@@ -126,7 +120,7 @@ def test_what_is_found_is_marked(
     browser.resize(1600, 1000)
 
 
-def test_many_stages_have_rows_to_read(tmp_path: Path) -> None:
+def test_many_stages_have_rows_to_read(tmp_path):
     """Of thirty stages the first and last eight are drawn, and a break says so."""
     path = written(tmp_path / "long.html", "rack:8 node:8 gpu:8", 30, 2, np.arange(480))
     page = path.read_text()

@@ -17,7 +17,6 @@ from placer.draw.machine_view import machine_view
 from placer.draw.placement_map import placement_map
 from placer.job.started import Started
 from placer.placement.inputs import Inputs
-from placer.placement.plan import Plan
 from placer.report.next_text import launch_commands
 from placer.report.page.maps import maps_of, modes
 from placer.report.page.side import Side
@@ -28,14 +27,14 @@ from tests.page.plans import inputs, plan_on, small_job, two_plans
 DEEP = small_job(tp=2, pp=2, dp=16)
 
 
-def body(page: str) -> str:
+def body(page):
     return page.partition("<noscript>")[0]
 
 
 @pytest.mark.parametrize(
     "machine", ["pod:2 rack:2 node:2 gpu:8", "hall:2 pod:1 rack:2 node:2 gpu:8"]
 )
-def test_each_tier_has_one_colour_everywhere(machine: str) -> None:
+def test_each_tier_has_one_colour_everywhere(machine):
     """Bars, legends, maps and the table of traffic give a tier the same, its own."""
     plan = plan_on(read_topology(machine), DEEP, np.arange(64))
     tiers = plan.topology["tiers"]
@@ -59,9 +58,7 @@ def test_each_tier_has_one_colour_everywhere(machine: str) -> None:
         ("", "given-order", "sorted-hosts"),
     ],
 )
-def test_a_plan_stands_beside_the_order_in_use(
-    launcher: str, order: str, other: str
-) -> None:
+def test_a_plan_stands_beside_the_order_in_use(launcher, order, other):
     """That of its script's launcher, by its name, as the verdict of the plan has it."""
     started = {"name": launcher, "source": "a.sh", "line": 1} if launcher else {}
     job = replace(DEEP, started=Started(**started) if started else None)
@@ -75,7 +72,7 @@ def test_a_plan_stands_beside_the_order_in_use(
     assert report_html(plan, other, names=(name, "")) != page
 
 
-def test_the_order_of_a_launcher_that_is_kept_is_told_once() -> None:
+def test_the_order_of_a_launcher_that_is_kept_is_told_once():
     """A plan that is what c10d does anyway says so, and folds its maps."""
     started = Started("torchrun-c10d", "a.sh", 1)
     job = replace(DEEP, started=started)
@@ -85,7 +82,7 @@ def test_the_order_of_a_launcher_that_is_kept_is_told_once() -> None:
     assert "<h1>Keep your order" in page
 
 
-def test_the_foot_tells_how_to_apply_the_plan() -> None:
+def test_the_foot_tells_how_to_apply_the_plan():
     """It has the commands that the text of a search has, not what nobody types."""
     plan = two_plans()[1]
     page = body(report_html(plan, None, path="my plan.json"))
@@ -112,9 +109,7 @@ def test_the_foot_tells_how_to_apply_the_plan() -> None:
         (9.99951, 9.99951, "10 s"), (3e-8, 3e-8, "30 ns"),
     ],
 )  # fmt: skip
-def test_a_column_of_times_has_one_unit(
-    seconds: float, largest: float, shown: str
-) -> None:
+def test_a_column_of_times_has_one_unit(seconds, largest, shown):
     """The unit is that of the largest, and what is not nothing does not look so."""
     assert format_beside(seconds, largest) == shown
 
@@ -127,14 +122,12 @@ def test_a_column_of_times_has_one_unit(
         (7.0, 7.0, "7 B"), (700.0, 30e3, "0.7 kB"), (123456789.0, 1.5e9, "123.5 MB"),
     ],
 )  # fmt: skip
-def test_a_column_of_bytes_has_one_unit(
-    size: float, largest: float, shown: str
-) -> None:
+def test_a_column_of_bytes_has_one_unit(size, largest, shown):
     """The same holds for sizes."""
     assert format_bytes_beside(size, largest) == shown
 
 
-def long_names() -> tuple[Plan, list[str]]:
+def long_names():
     """A plan on racks that are called by the ids of their NVLink domains."""
     topology, job = inputs()
     plan = plan_on(topology, job, np.arange(48))
@@ -143,7 +136,7 @@ def long_names() -> tuple[Plan, list[str]]:
     return replace(plan, domains={**plan.domains, "rack": racks}), list(racks)
 
 
-def test_long_ids_are_numbered_with_the_whole_on_hover() -> None:
+def test_long_ids_are_numbered_with_the_whole_on_hover():
     """A picture writes a number where an id would be cut, and tells the id."""
     plan, racks = long_names()
     root = parse(placement_map(plan))
@@ -154,7 +147,7 @@ def test_long_ids_are_numbered_with_the_whole_on_hover() -> None:
 
 
 @pytest.mark.parametrize("axis", ["dp", "pp", "tp"])
-def test_a_value_has_one_colour_everywhere(axis: str) -> None:
+def test_a_value_has_one_colour_everywhere(axis):
     """Cells of the page have the colours of the map that `placer.draw` makes."""
     plan = two_plans()[1]
     view = machine_view(plan)
@@ -165,7 +158,7 @@ def test_a_value_has_one_colour_everywhere(axis: str) -> None:
         assert mode["palette"][int(shade, 36)] == cell.get("fill")
 
 
-def test_the_page_has_names_of_the_map() -> None:
+def test_the_page_has_names_of_the_map():
     """Domains and nodes are called on the page as in the map of the same machine."""
     topology, job = inputs(dp=8)
     plan = plan_on(topology, job, np.arange(64))
@@ -177,7 +170,7 @@ def test_the_page_has_names_of_the_map() -> None:
     assert {"block b1", "b1-r1", "n1"} <= set(on_page) <= drawn
 
 
-def test_free_nodes_are_drawn_beside_ranks() -> None:
+def test_free_nodes_are_drawn_beside_ranks():
     """Of a machine that is known, free nodes in domains with ranks are shown."""
     topology = read_topology("rack:3 node:4 gpu:8")
     job = small_job(tp=2, pp=2, dp=10)
@@ -192,7 +185,7 @@ def test_free_nodes_are_drawn_beside_ranks() -> None:
     assert (len(alone.view.names[0]), alone.left_out) == (5, 0)
 
 
-def test_a_host_that_is_in_another_rack_now_is_drawn_once() -> None:
+def test_a_host_that_is_in_another_rack_now_is_drawn_once():
     """Each host is on both maps once, in the rack that the last plan has it in."""
     plan = plan_on(*inputs(), np.arange(48))
     racks = plan.domains["rack"]

@@ -1,9 +1,7 @@
 """The report page, read and used in headless Chromium."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +13,8 @@ from placer.explain.group_cost import GroupCosts
 from placer.job.read import read_job
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
-from placer.placement.plan import Plan
 from placer.testing.strategies import tiny_plan
 from placer.topology.read import read_topology
-from tests.page.browser import Browser
 from tests.page.plans import inputs, plan_on, two_plans
 from tests.report.test_diff import bare
 
@@ -28,7 +24,7 @@ HOSTILE = (
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page(tmp_path_factory):
     """The report of two plans."""
     old, new, _ = two_plans()
     path = tmp_path_factory.mktemp("page") / "report.html"
@@ -37,10 +33,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shown(browser: Browser, tmp_path: Path) -> Callable[..., Path]:
+def shown(browser, tmp_path):
     """The browser reads a report of these plans."""
 
-    def show(*plans: Plan | None, **options: object) -> Path:
+    def show(*plans, **options):
         path = tmp_path / "report.html"
         path.write_text(report_html(*plans, **options))
         browser.read(path)
@@ -52,7 +48,7 @@ def shown(browser: Browser, tmp_path: Path) -> Callable[..., Path]:
 UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "": 1}
 
 
-def meaning(text: str) -> float:
+def meaning(text):
     """The number that a text such as ``-1.2 ms`` stands for."""
     found = re.fullmatch(r"([-+\u2212]?)([0-9.,]+) ?([a-z\u00b5]*)", text)
     assert found is not None, text
@@ -60,7 +56,7 @@ def meaning(text: str) -> float:
     return -value if found[1] in "-\u2212" and found[1] else value
 
 
-def cells(browser: Browser, rows: str) -> list[list[str]]:
+def cells(browser, rows):
     return browser.run(
         """return [...document.querySelectorAll(arguments[0])].map((row) =>
              [...row.children].map((cell) => cell.innerText.trim()));""",
@@ -69,7 +65,7 @@ def cells(browser: Browser, rows: str) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_a_hidden_map_is_painted_once_it_shows(browser: Browser, page: Path) -> None:
+def test_a_hidden_map_is_painted_once_it_shows(browser, page):
     """In a frame that is not shown it has no size; that is no error."""
     browser.read(page)
     browser.run("document.body.style.display = 'none'; redrawNow();")
@@ -78,7 +74,7 @@ def test_a_hidden_map_is_painted_once_it_shows(browser: Browser, page: Path) -> 
     assert browser.run("return layers[0].cells.children.length;") > 0
 
 
-def test_parts_of_the_step_are_those_of_the_score(browser: Browser, page: Path) -> None:
+def test_parts_of_the_step_are_those_of_the_score(browser, page):
     """Each part, the step and each change are those of the two scores."""
     old, new, _ = two_plans()
     browser.read(page)
@@ -104,7 +100,7 @@ def test_parts_of_the_step_are_those_of_the_score(browser: Browser, page: Path) 
             assert was == pytest.approx(now, abs=1e-6 * scores[0]["step_time_s"])
 
 
-def test_figures_on_top_are_those_of_the_score(browser: Browser, page: Path) -> None:
+def test_figures_on_top_are_those_of_the_score(browser, page):
     """Each figure below the verdict is the plans' own, before and after."""
     old, new, _ = two_plans()
     browser.read(page)
@@ -136,7 +132,7 @@ def test_figures_on_top_are_those_of_the_score(browser: Browser, page: Path) -> 
     assert [int(text) for text in shown[label]] == held
 
 
-def test_bars_have_the_width_of_their_number(browser: Browser, page: Path) -> None:
+def test_bars_have_the_width_of_their_number(browser, page):
     """In each bar of groups, a tier's share of the width is its share of the groups."""
     old, new, _ = two_plans()
     browser.read(page)
@@ -159,9 +155,7 @@ def test_bars_have_the_width_of_their_number(browser: Browser, page: Path) -> No
                 assert share == pytest.approx(count / total, abs=0.03)
 
 
-def test_links_alike_are_one_row(
-    browser: Browser, page: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_links_alike_are_one_row(browser, page, monkeypatch):
     """The busiest first, each row with as many as a plain loop over all links finds."""
     monkeypatch.setattr("placer.explain.score.HOTTEST_LINKS", 10_000)
     browser.read(page)
@@ -196,7 +190,7 @@ def test_links_alike_are_one_row(
                 assert name.split()[0] in same
 
 
-def colours(browser: Browser, side: int, mode: str) -> dict[str, list[int]]:
+def colours(browser, side, mode):
     """Colour of the middle of every GPU of a map, by ``host:gpu``."""
     return browser.run(
         """const [s, key] = arguments;
@@ -216,14 +210,12 @@ def colours(browser: Browser, side: int, mode: str) -> dict[str, list[int]]:
     )
 
 
-def rgb(browser: Browser, name: str) -> list[int]:
+def rgb(browser, name):
     return browser.run("return rgb(css(arguments[0]));", name)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_cells_have_the_colour_of_their_move(
-    browser: Browser, page: Path, scheme: str
-) -> None:
+def test_cells_have_the_colour_of_their_move(browser, page, scheme):
     """GPUs whose rank stays, those whose rank moved and free ones differ."""
     old, new, _ = two_plans()
     browser.prefer(scheme)
@@ -243,9 +235,7 @@ def test_cells_have_the_colour_of_their_move(
     browser.prefer("light")
 
 
-def test_crossing_groups_are_those_of_a_plain_loop(
-    browser: Browser, page: Path
-) -> None:
+def test_crossing_groups_are_those_of_a_plain_loop(browser, page):
     """A rank strays as far as the widest of its groups beyond where that belongs."""
     old, new, job = two_plans()
     browser.read(page)
@@ -270,7 +260,7 @@ def test_crossing_groups_are_those_of_a_plain_loop(
         assert sum(map(bool, wanted)) > 0 or side == 0
 
 
-def found_ranks(browser: Browser, text: str) -> tuple[set[int], str, str]:
+def found_ranks(browser, text):
     """Ranks that a search finds, what it says, and whether the field is marked."""
     ranks, said, invalid = browser.run(
         """const field = document.getElementById("find");
@@ -283,7 +273,7 @@ def found_ranks(browser: Browser, text: str) -> tuple[set[int], str, str]:
     return set(ranks), said, invalid
 
 
-def test_search(browser: Browser, page: Path) -> None:
+def test_search(browser, page):
     """A rank, a host, a rack or a group is found as a plain loop finds it."""
     _, new, job = two_plans()
     browser.read(page)
@@ -311,7 +301,7 @@ def test_search(browser: Browser, page: Path) -> None:
         assert said.startswith("Nothing is called so")
 
 
-def test_pointer_and_keys(browser: Browser, page: Path) -> None:
+def test_pointer_and_keys(browser, page):
     """The GPU under the pointer, and under the keys, is told with both its places."""
     old, new, job = two_plans()
     browser.read(page)
@@ -356,7 +346,7 @@ def test_pointer_and_keys(browser: Browser, page: Path) -> None:
     assert told[3].startswith(f"rank {told[2]} ")
 
 
-def test_a_rank_says_what_its_groups_cost(browser: Browser, page: Path) -> None:
+def test_a_rank_says_what_its_groups_cost(browser, page):
     """The time of a group is that of the cost model."""
     _, new, job = two_plans()
     browser.read(page)
@@ -375,7 +365,7 @@ def test_a_rank_says_what_its_groups_cost(browser: Browser, page: Path) -> None:
             assert seconds == wanted[group]
 
 
-def test_the_address_keeps_what_is_seen(browser: Browser, page: Path) -> None:
+def test_the_address_keeps_what_is_seen(browser, page):
     """A link opens with the colours, the rank and the part of the map of its sender."""
     browser.read(page)
     kept = browser.run(
@@ -394,7 +384,7 @@ def test_the_address_keeps_what_is_seen(browser: Browser, page: Path) -> None:
     assert seen == ["stage", 20, pytest.approx(3, abs=0.01)]
 
 
-def test_one_placement(browser: Browser, shown: Callable[..., Path]) -> None:
+def test_one_placement(browser, shown):
     """The page of one placement has one map and no column of changes."""
     _, new, _ = two_plans()
     shown(new, None)
@@ -406,7 +396,7 @@ def test_one_placement(browser: Browser, shown: Callable[..., Path]) -> None:
     assert cells(browser, ".steps thead tr")[0][-1] == "time"
 
 
-def test_bare_plans(browser: Browser, shown: Callable[..., Path]) -> None:
+def test_bare_plans(browser, shown):
     """Plans that record neither axes nor domains nor a score have a page too."""
     old = bare(tiny_plan())
     new = replace(old, gpu_of_rank=1 - old.gpu_of_rank)
@@ -414,7 +404,7 @@ def test_bare_plans(browser: Browser, shown: Callable[..., Path]) -> None:
     assert found_ranks(browser, "n003")[0] == {6, 7}
 
 
-def test_groups_of_experts(browser: Browser, shown: Callable[..., Path]) -> None:
+def test_groups_of_experts(browser, shown):
     """The groups of each axis are those of the job, of experts too."""
     topology, _ = inputs()
     job = testing.job(tp=2, pp=2, dp=4, ep=4, etp=1, weights={"tp": 4, "ep": 2})
@@ -427,7 +417,7 @@ def test_groups_of_experts(browser: Browser, shown: Callable[..., Path]) -> None
             assert browser.run(script, axis, group[-1]) == group
 
 
-def test_names_cannot_break_out(browser: Browser, shown: Callable[..., Path]) -> None:
+def test_names_cannot_break_out(browser, shown):
     """Names with markup are shown as they are, and do nothing."""
     plan = tiny_plan()
     evil = {**plan.topology, "name": HOSTILE}
@@ -447,7 +437,7 @@ def test_names_cannot_break_out(browser: Browser, shown: Callable[..., Path]) ->
     assert browser.run('return document.querySelectorAll("script").length') == 2
 
 
-def test_ranks_that_stop(browser: Browser, shown: Callable[..., Path]) -> None:
+def test_ranks_that_stop(browser, shown):
     """Ranks of replicas that stop have no partner and a colour of their own."""
     topology, job = inputs()
     _, fewer = inputs(dp=4)
@@ -461,7 +451,7 @@ def test_ranks_that_stop(browser: Browser, shown: Callable[..., Path]) -> None:
     assert sum(c == only for c in colours(browser, 0, "moves").values()) == 16
 
 
-def test_8192_gpus(browser: Browser, shown: Callable[..., Path]) -> None:
+def test_8192_gpus(browser, shown):
     """The page for 8,192 GPUs has at most 0.5 MB, even if every rank goes elsewhere."""
     topology = read_topology("azure-gb200-mlperf-v6")
     job = read_job("llama3.1-405b-mlperf-v6")

@@ -1,9 +1,6 @@
 """Pictures look as those kept, which somebody looked at; documents show today's."""
 
-from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -12,9 +9,6 @@ from tests.clients.needs import module
 from tests.page.browser import chromium
 from tests.page.shots import DOCS, KEPT, drawn_docs, shots
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 # Pictures are compared by blocks of pixels, as machines have other fonts.
 BLOCK = 12
 DIFFERENT = 40.0  # of 255: mean of a block in any channel
@@ -22,13 +16,13 @@ FEW = 0.002  # of all blocks
 
 
 @pytest.fixture(scope="module")
-def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, bytes]]:
+def seen(tmp_path_factory):
     """What Chromium shows."""
     with chromium(tmp_path_factory.mktemp("chromium")) as browser:
         yield dict(shots(browser, tmp_path_factory.mktemp("shots")))
 
 
-def blocks(png: bytes) -> "NDArray[np.float64]":
+def blocks(png):
     """Mean colour of each block of a picture; shape (rows, columns, 3)."""
     image = module("PIL.Image").open(BytesIO(png)).convert("RGB")
     pixels = np.asarray(image, dtype=np.float64)
@@ -39,7 +33,7 @@ def blocks(png: bytes) -> "NDArray[np.float64]":
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["map", "pipeline", "report-before", "report-after"])
-def test_looks_as_kept(seen: dict[str, bytes], name: str, tmp_path: Path) -> None:
+def test_looks_as_kept(seen, name, tmp_path):
     """At most a few blocks of a picture differ from the one in the repository."""
     now, kept = blocks(seen[name]), blocks((KEPT / f"{name}.png").read_bytes())
     path = tmp_path / f"{name}.png"
@@ -50,13 +44,13 @@ def test_looks_as_kept(seen: dict[str, bytes], name: str, tmp_path: Path) -> Non
     assert different.mean() <= FEW, f"{different.mean():.2%} of it differ, {told}"
 
 
-def test_a_changed_picture_is_seen(seen: dict[str, bytes]) -> None:
+def test_a_changed_picture_is_seen(seen):
     """Pictures of other placements, or in another theme, do not pass."""
     before, after = blocks(seen["report-before"]), blocks(seen["report-after"])
     assert (np.abs(before - after).max(axis=2) > DIFFERENT).mean() > 20 * FEW
 
 
-def test_documents_show_todays_pictures() -> None:
+def test_documents_show_todays_pictures():
     """Pictures of the documents are those that the example in them draws."""
     for name, text in drawn_docs():
         kept = (DOCS / "pictures" / name).read_text()

@@ -1,15 +1,11 @@
 """The report page begins with what the terminal prints first."""
 
-from pathlib import Path
-
 from placer.api.place import place
 from placer.api.report import report_html
-from placer.placement.plan import Plan
 from placer.report.verdict import sentences
-from tests.page.browser import Browser
 
 
-def words(browser: Browser) -> str:
+def words(browser):
     """The headline of a page and what follows it."""
     return browser.run(
         "return ['h1', '.lede'].map((s) => document.querySelector(s).innerText)"
@@ -17,13 +13,13 @@ def words(browser: Browser) -> str:
     ).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def spoken(plan: Plan) -> str:
+def spoken(plan):
     """The verdict of a plan in sentences."""
     said = sentences(plan, plan.verdict)
     return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
 
 
-def test_an_order_that_is_kept(browser: Browser, tmp_path: Path) -> None:
+def test_an_order_that_is_kept(browser, tmp_path):
     """The page says so as the terminal does, has it once, and folds its map."""
     plan = place("dgx-h100-4x8", "quickstart").plan
     path = tmp_path / "kept.html"
@@ -45,7 +41,7 @@ def test_an_order_that_is_kept(browser: Browser, tmp_path: Path) -> None:
     assert browser.run('return $("fold")') is None
 
 
-def test_a_plan_to_move_to(browser: Browser, tmp_path: Path) -> None:
+def test_a_plan_to_move_to(browser, tmp_path):
     """The page begins as the terminal, and tells what the decision rests on."""
     machine = "rack:4 node:18 gpu:4"
     plan = place(machine, "llama3.1-405b-256", exclude="r1-n05,r2-n11").plan

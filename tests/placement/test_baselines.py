@@ -1,10 +1,7 @@
 """The placements a job would get without a search, against what launchers do."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,18 +12,15 @@ from placer.placement.baselines import BASELINES, baseline
 from tests.solve.oracle import coordinates
 from tests.solve.random_cases import machine_of, random_axes, random_tiers
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
 
-
-def hosts(names: list[str], gpus: list[int]) -> Topology:
+def hosts(names, gpus):
     """A machine of named hosts under one cluster."""
     tiers = random_tiers(random.Random(0), 2)
     topology = machine_of(gpus, [[0] * len(gpus)], tiers)
     return replace(topology, domain_names=(tuple(names), *topology.domain_names[1:]))
 
 
-def test_given_order_fills_host_after_host() -> None:
+def test_given_order_fills_host_after_host():
     """Rank r takes the r-th GPU of the hosts as they are listed."""
     topology = hosts(["c", "a", "b"], [2, 3, 2])
     placement = baseline("given-order", topology, Job("j", Parallelism(dp=6)))
@@ -41,9 +35,7 @@ def test_given_order_fills_host_after_host() -> None:
         ("replica-major", REPLICA_MAJOR_ORDER),
     ],
 )
-def test_named_orders_number_ranks_by_that_order(
-    seed: int, name: str, order: tuple[str, ...]
-) -> None:
+def test_named_orders_number_ranks_by_that_order(seed, name, order):
     """The g-th GPU holds the rank whose coordinates are those of g in that order."""
     rng = random.Random(seed)
     axes = random_axes(rng, rng.choice((6, 8, 12, 24)))
@@ -59,7 +51,7 @@ def test_named_orders_number_ranks_by_that_order(
                 rest //= axes.size(axis)
 
 
-def test_every_baseline_is_one_to_one() -> None:
+def test_every_baseline_is_one_to_one():
     """No baseline puts two ranks on a GPU, and all use the first GPUs of a host."""
     topology = hosts(["x1", "x10", "x2"], [4, 3, 4])
     job = Job("j", Parallelism(tp=2, pp=2, dp=2, order=REPLICA_MAJOR_ORDER))
@@ -72,7 +64,7 @@ def test_every_baseline_is_one_to_one() -> None:
             assert used == list(range(len(used)))
 
 
-def test_random_depends_on_the_seed_alone() -> None:
+def test_random_depends_on_the_seed_alone():
     """The same seed gives the same hosts, and some other seed gives others."""
     topology = hosts([f"n{i}" for i in range(16)], [1] * 16)
     job = Job("j", Parallelism(dp=16))

@@ -7,17 +7,14 @@ import pytest
 from hypothesis import given
 
 from placer.base.errors import InputError
-from placer.job.model import Job
 from placer.job.orders import in_order
 from placer.placement.build import build_plan, placement_of_plan
-from placer.placement.placement import Placement
 from placer.placement.started import planned_job
 from placer.testing.strategies import placed, tiny, tiny_plan
-from placer.topology.model import Topology
 
 
 @given(placed())
-def test_there_and_back(case: tuple[Topology, Job, Placement]) -> None:
+def test_there_and_back(case):
     """A plan gives back the placement it was built from."""
     topology, job, placement = case
     plan = build_plan(topology, job, placement)
@@ -25,7 +22,7 @@ def test_there_and_back(case: tuple[Topology, Job, Placement]) -> None:
 
 
 @given(placed())
-def test_names_of_every_rank(case: tuple[Topology, Job, Placement]) -> None:
+def test_names_of_every_rank(case):
     """Host, GPU and domains of each rank are those that a loop over nodes finds."""
     topology, job, placement = case
     plan = build_plan(topology, job, placement)
@@ -44,7 +41,7 @@ def test_names_of_every_rank(case: tuple[Topology, Job, Placement]) -> None:
     assert lowest == sorted(lowest)
 
 
-def test_sections() -> None:
+def test_sections():
     """A plan repeats what reports need of its topology and job."""
     topology, job = tiny()
     plan = tiny_plan(score={"step_time_s": 1.0}, solver={"seed": 3})
@@ -66,7 +63,7 @@ def test_sections() -> None:
     assert (plan.baselines, plan.bound) == ({}, {})
 
 
-def test_unknown_nodes() -> None:
+def test_unknown_nodes():
     """Every node that the topology lacks is named, with the reason if there is one."""
     topology, _ = tiny()
     fewer = replace(
@@ -80,7 +77,7 @@ def test_unknown_nodes() -> None:
     ]
 
 
-def test_unknown_gpus() -> None:
+def test_unknown_gpus():
     """A GPU that its node does not have is an error that names rank, node and count."""
     topology, _ = tiny()
     smaller = replace(topology, gpus_of_node=np.array([2, 2, 2, 1, 2, 2, 2, 2]))
@@ -91,7 +88,7 @@ def test_unknown_gpus() -> None:
 OTHER = ("dp", "tp", "cp", "ep", "pp")
 
 
-def test_other_jobs_are_refused() -> None:
+def test_other_jobs_are_refused():
     """A job of another size or another order is refused with both."""
     _, job = tiny()
     plan = tiny_plan()

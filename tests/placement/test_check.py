@@ -1,11 +1,8 @@
 """The checker against a second, naive one, and against each violation in turn."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -27,13 +24,10 @@ from placer.topology.model import Topology
 from tests.solve.oracle import groups_of
 from tests.texts import table
 
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-
 Case = tuple[Topology, Job, Placement]
 
 
-def naive(topology: Topology, job: Job, placement: Placement) -> set[str]:
+def naive(topology, job, placement):
     """Kinds of violation, found with plain loops."""
     seats = []
     for node, count in enumerate(topology.gpus_of_node):
@@ -50,7 +44,7 @@ def naive(topology: Topology, job: Job, placement: Placement) -> set[str]:
         if bad:
             found.add(f"{bad} {axis}")
     if job.launcher == "node-contiguous":
-        seen: list[int] = []
+        seen = []
         for node, _ in seat:
             if node in seen and seen[-1] != node:
                 found.add("contiguous")
@@ -60,7 +54,7 @@ def naive(topology: Topology, job: Job, placement: Placement) -> set[str]:
     return found
 
 
-def kinds(sentences: list[str]) -> set[str]:
+def kinds(sentences):
     found = set()
     for sentence in sentences:
         if "more than one rank" in sentence:
@@ -77,7 +71,7 @@ def kinds(sentences: list[str]) -> set[str]:
 
 
 @given(placed(), st.data())
-def test_agrees_with_a_naive_checker(case: Case, data: st.DataObject) -> None:
+def test_agrees_with_a_naive_checker(case, data):
     """Placement and plan break exactly the rules that plain loops find broken.
 
     Two ranks sent to one GPU are found whatever else is wrong.
@@ -94,7 +88,7 @@ def test_agrees_with_a_naive_checker(case: Case, data: st.DataObject) -> None:
     assert kinds(violations(crowded, topology, job)) == expected
 
 
-def test_ranks_in_parts_that_nothing_joins() -> None:
+def test_ranks_in_parts_that_nothing_joins():
     """A job in both blocks of a machine whose blocks nothing joins is refused."""
     topology, job = tiny()
     *inner, block, cluster = topology.tiers
@@ -103,7 +97,7 @@ def test_ranks_in_parts_that_nothing_joins() -> None:
     assert found == ["ranks lie in 2 domains of block, which nothing joins: b0 and b1"]
 
 
-def tiny_but(change: dict) -> Plan:
+def tiny_but(change):
     """The tiny plan with a rank elsewhere, two ranks swapped or other sections."""
     tiny = tiny_plan()
     at, nodes, gpus = np.arange(16), tiny.node_of_rank.copy(), tiny.gpu_of_rank.copy()
@@ -118,7 +112,7 @@ def tiny_but(change: dict) -> Plan:
 
 
 @pytest.mark.parametrize(*table("placement/check.yaml", "each_violation_is_named"))
-def test_each_violation_is_named(change: dict, wanted: str) -> None:
+def test_each_violation_is_named(change, wanted):
     """One broken promise gives a sentence with its count and first offender."""
     topology, job = tiny()
     plan = tiny_but(dict(change))
@@ -128,7 +122,7 @@ def test_each_violation_is_named(change: dict, wanted: str) -> None:
 
 
 @pytest.mark.parametrize(*table("placement/check.yaml", "each_requirement_is_named"))
-def test_each_requirement_is_named(require: dict, wanted: str) -> None:
+def test_each_requirement_is_named(require, wanted):
     """A requirement that does not hold names axis, tier, count and first group."""
     topology, job = tiny()
     groups = (("other", ((0, 15),)), ("mine", ((0, 1, 2), (3, 9))))
@@ -139,7 +133,7 @@ def test_each_requirement_is_named(require: dict, wanted: str) -> None:
     assert len(found) == 1
 
 
-def test_unavailable_nodes_are_refused() -> None:
+def test_unavailable_nodes_are_refused():
     """A node that must not be used is a violation, with the reason."""
     topology, job = tiny()
     shut = replace(topology, unavailable={"n003": "xid 79"})
@@ -154,7 +148,7 @@ def test_unavailable_nodes_are_refused() -> None:
 
 
 @pytest.mark.parametrize("gpu", [-1, 16])
-def test_gpus_must_exist(gpu: int) -> None:
+def test_gpus_must_exist(gpu):
     """A placement on a GPU that the topology lacks is refused."""
     topology, job = tiny()
     gpus = np.arange(16)
@@ -176,7 +170,7 @@ NODES = np.array([0, 0, 1, 1, 3, 3, 4, 4])  # racks 1 1 2 2, nodes 3 and 6 are f
 PLACEMENT = Placement.on_nodes(MACHINE, NODES)
 
 
-def under(rules: Rules) -> Job:
+def under(rules):
     return replace(JOB, rules=rules)
 
 
@@ -188,7 +182,7 @@ def under(rules: Rules) -> Job:
         Rules(spares={"rack": 1, "cluster": 2}),
     ],
 )
-def test_kept_rules(rules: Rules) -> None:
+def test_kept_rules(rules):
     """A placement that keeps its rules passes, bare and as a plan."""
     job = under(rules)
     assert violations(PLACEMENT, MACHINE, job) == []
@@ -196,7 +190,7 @@ def test_kept_rules(rules: Rules) -> None:
 
 
 @pytest.mark.parametrize(*table("placement/rules.yaml", "broken_rules"))
-def test_broken_rules(rules: dict, expected: str) -> None:
+def test_broken_rules(rules, expected):
     """A broken rule is named with its first offender."""
     ruled = under(testing.job(dp=8, weights={"dp": 1}, rules=rules).rules)
     found = violations(PLACEMENT, MACHINE, ruled)
@@ -204,7 +198,7 @@ def test_broken_rules(rules: dict, expected: str) -> None:
     assert expected in found[0]
 
 
-def test_replicas_follow_the_rank_order() -> None:
+def test_replicas_follow_the_rank_order():
     """With dp innermost the ranks of a replica lie apart, and are found apart."""
     order = ("dp", "tp", "cp", "ep", "pp")
     axes = Parallelism(tp=2, dp=4, order=order)
@@ -215,7 +209,7 @@ def test_replicas_follow_the_rank_order() -> None:
     ]
 
 
-def test_a_plan_keeps_the_rules_it_was_made_under() -> None:
+def test_a_plan_keeps_the_rules_it_was_made_under():
     """Rules that were added to the job's are in the plan and are checked."""
     plan = build_plan(MACHINE, under(Rules(at_most={"rack": 2})), PLACEMENT)
     assert violations(plan, MACHINE, JOB) == []
@@ -227,7 +221,7 @@ def test_a_plan_keeps_the_rules_it_was_made_under() -> None:
     assert any("dp groups leave" in text for text in violations(more, MACHINE, JOB))
 
 
-def test_a_plan_names_its_spares() -> None:
+def test_a_plan_names_its_spares():
     """The spare nodes of a plan are free nodes of the allocation, and are checked."""
     job = under(Rules(spares={"rack": 1}))
     plan = build_plan(MACHINE, job, PLACEMENT)
@@ -241,7 +235,7 @@ def test_a_plan_names_its_spares() -> None:
         assert any(expected in text for text in violations(other, MACHINE, job)), kept
 
 
-def test_a_plan_names_the_avoided_hosts_it_uses() -> None:
+def test_a_plan_names_the_avoided_hosts_it_uses():
     """A plan says which hosts to avoid it uses, and the checker counts them again."""
     job = under(Rules(avoid=("r1-n1", "r1-n3")))
     plan = build_plan(MACHINE, job, PLACEMENT)

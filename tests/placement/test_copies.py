@@ -1,11 +1,8 @@
 """Copies of checkpoints on other ranks, against the rule that makes their cliques."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,11 +12,8 @@ from placer.placement.copies import Copies, cliques, copy_faults, parse_copies
 from tests.emit.readback import CONTIGUOUS, plan_of
 from tests.texts import table
 
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
-
-def by_the_package(jump: int, factor: int, ranks: int) -> list[tuple[int, ...]]:
+def by_the_package(jump, factor, ranks):
     """Every jump-th rank from each start on, then so many at a time."""
     found = []
     for start in range(jump):
@@ -31,19 +25,19 @@ def by_the_package(jump: int, factor: int, ranks: int) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize(
     ("ranks", "copies"), [(16, (4, 2)), (24, (2, 3)), (8, (1, 2)), (64, (16, 4))]
 )
-def test_cliques(ranks: int, copies: tuple[int, int]) -> None:
+def test_cliques(ranks, copies):
     """They are those of nvidia-resiliency-ext."""
     found = sorted(map(tuple, cliques(ranks, Copies(*copies))))
     assert found == by_the_package(*copies, ranks)
 
 
-def racks(*names: str) -> Plan:
+def racks(*names):
     """Four nodes of two ranks each, in these racks."""
     return replace(plan_of(CONTIGUOUS), domains={"rack": names})
 
 
 @pytest.mark.parametrize(*table("placement/rules.yaml", "copies_leave_what_fails"))
-def test_copies_leave_what_fails(names, copies, fault) -> None:
+def test_copies_leave_what_fails(names, copies, fault):
     """The rack, and where there is one alone the node; with a jump that does."""
     found = copy_faults(racks(*names), parse_copies(copies))
     assert len(found) == bool(fault)
@@ -51,13 +45,13 @@ def test_copies_leave_what_fails(names, copies, fault) -> None:
 
 
 @pytest.mark.parametrize("copies", ["", "x", "0", "2:1", "2:0", "-4", "2:2:2", "3"])
-def test_what_are_no_copies(copies: str) -> None:
+def test_what_are_no_copies(copies):
     """Words that are none, and jumps that do not divide the ranks."""
     with pytest.raises(InputError, match="copies: "):
         copy_faults(racks("a", "a", "b", "b"), parse_copies(copies))
 
 
-def test_the_library_checks_them() -> None:
+def test_the_library_checks_them():
     """With all else that a plan promises."""
     plan = placer.place("dgx-h100-4x8", "quickstart", time_limit=5).plan
     placer.check(plan, copies="8")

@@ -1,7 +1,5 @@
 """Who talks to whom under a plan, against a job worked by hand."""
 
-from typing import Any
-
 import networkx as nx
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from placer.cost.hop_cost import HopCost
 from placer.placement.build import build_plan
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.testing.strategies import tiny_plan
 
 MODEL = {
@@ -26,7 +23,7 @@ PAIR = {"name": "pair", "collective": "send_recv", "bytes": "1MB", "per_step": 1
 GROUP = {"groups": [PAIR | {"ranks": [[0, 7, 5]]}]}
 
 
-def plan_of(**more: Any) -> tuple[Plan, HopCost]:
+def plan_of(**more):
     """Rank r on GPU r of two racks of two nodes of two GPUs."""
     job = testing.job(tp=2, pp=2, dp=2, order="tp-cp-ep-pp-dp", **(more or MODEL))
     topology = placer.read_topology("rack:2 node:2 gpu:2")
@@ -35,7 +32,7 @@ def plan_of(**more: Any) -> tuple[Plan, HopCost]:
     return plan, HopCost(topology, job)
 
 
-def test_ranks() -> None:
+def test_ranks():
     """Ranks are joined along tp (0, 1), pp (0, 2) and dp (0, 4), and their place."""
     plan, _ = plan_of()
     graph = plan.to_networkx()
@@ -49,7 +46,7 @@ def test_ranks() -> None:
     assert graph.nodes[5]["domains"]["node"] == plan.nodes[2]
 
 
-def test_domains() -> None:
+def test_domains():
     """Nodes are joined by four pp and four dp pairs; tp stays inside them."""
     plan, _ = plan_of()
     graph = plan.to_networkx("node")
@@ -67,7 +64,7 @@ def test_domains() -> None:
     assert data == {"pairs": {"dp": 4}, "weight": 4.0}
 
 
-def test_weights_give_the_hop_cost() -> None:
+def test_weights_give_the_hop_cost():
     """Under weights the graph's edges, over their distances, sum to the hop cost."""
     plan, hops = plan_of(weights={"tp": 8, "pp": 1})
     graph = plan.to_networkx()
@@ -81,7 +78,7 @@ def test_weights_give_the_hop_cost() -> None:
     assert total == hops.cost(np.arange(8))
 
 
-def test_groups_of_the_users_own() -> None:
+def test_groups_of_the_users_own():
     """A send_recv group is a chain in its own order."""
     plan, _ = plan_of(**MODEL, **GROUP)
     graph = plan.to_networkx()
@@ -93,7 +90,7 @@ def test_groups_of_the_users_own() -> None:
     assert list(alone.to_networkx().edges) == [(0, 7), (5, 7)]
 
 
-def test_what_cannot_be_drawn() -> None:
+def test_what_cannot_be_drawn():
     """A tier that the plan does not name, and a plan without inputs, are refused."""
     plan, _ = plan_of()
     with pytest.raises(InputError, match=r'tier "rak".*\n.*"rack"'):

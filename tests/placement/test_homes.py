@@ -11,13 +11,12 @@ from placer.api.report import report_html
 from placer.draw.placement_map import placement_map
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.topology.read import read_topology
 
 ORDER = "tp-cp-ep-pp-dp"
 
 
-def plan_of(machine: str, sizes: tuple[int, int, int], by_stage: bool) -> Plan:
+def plan_of(machine, sizes, by_stage):
     """Ranks in their order, or all of a stage side by side."""
     topology = read_topology(machine)
     job = testing.job(
@@ -34,26 +33,26 @@ def plan_of(machine: str, sizes: tuple[int, int, int], by_stage: bool) -> Plan:
     return scored_plan(Inputs(topology, job), Placement(gpus), "by hand")
 
 
-def line(plan: Plan) -> str:
+def line(plan):
     """What the report says over its map."""
     return report_html(plan, None).partition("<figcaption>")[2].partition("</fig")[0]
 
 
-def test_a_tier_too_small_for_a_group_is_not_left() -> None:
+def test_a_tier_too_small_for_a_group_is_not_left():
     """Pipelines of sixteen nodes do not leave racks of eight, but lie in their pod."""
     plan = plan_of("pod:2 rack:4 node:8 gpu:8", (8, 16, 4), by_stage=False)
     assert "none of 32 pipelines leaves its pod" in placement_map(plan, "pp")
     assert "every tp and pp group is where it belongs" in line(plan)
 
 
-def test_a_group_larger_than_all_but_the_machine_spans_it() -> None:
+def test_a_group_larger_than_all_but_the_machine_spans_it():
     """Where no tier can hold a group, none is said to leave one."""
     plan = plan_of("rack:16 node:1 gpu:8", (8, 16, 1), by_stage=False)
     assert "8 of 8 pipelines span the whole cluster" in placement_map(plan, "pp")
 
 
 @pytest.mark.parametrize("is_optimal", [False, True])
-def test_groups_that_could_lie_closer_are_told(is_optimal: bool) -> None:
+def test_groups_that_could_lie_closer_are_told(is_optimal):
     """Alone on its page a bad placement is told as bad, an optimal one never."""
     plan = plan_of("rack:4 node:2 gpu:4", (2, 4, 4), by_stage=True)
     bound = {"status": "optimal", "objective": "time", "value": 1.0,

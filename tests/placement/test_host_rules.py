@@ -1,7 +1,5 @@
 """Rules against a machine: hosts and tiers that it must have."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -35,14 +33,14 @@ JOB = Job("job", Parallelism(tp=2, dp=4), weights={"tp": 1.0})
         (Rules(spares={"node": 1}), "spares are whole nodes, which no node holds"),
     ],
 )
-def test_refuses_what_the_machine_lacks(rules: Rules, expected: str) -> None:
+def test_refuses_what_the_machine_lacks(rules, expected):
     """Unknown and excluded hosts, ranks and tiers are input errors."""
     with pytest.raises(InputError) as caught:
         with_rules(JOB, MACHINE, WHOLE, rules)
     assert expected in str(caught.value)
 
 
-def test_names_the_reason_of_an_unavailable_host() -> None:
+def test_names_the_reason_of_an_unavailable_host():
     """A pin to a node that must not be used says why it must not."""
     machine = replace(WHOLE, unavailable={"r1-n2": "xid 79"})
     machine = machine.select(np.array([0, 2, 3, 4, 5]))
@@ -50,7 +48,7 @@ def test_names_the_reason_of_an_unavailable_host() -> None:
         with_rules(JOB, machine, machine, Rules((Pin((0,), ("r1-n2",)),)))
 
 
-def test_hosts_to_avoid_may_be_out_of_the_allocation() -> None:
+def test_hosts_to_avoid_may_be_out_of_the_allocation():
     """A host to avoid that is not allocated anyway is no error."""
     ruled = with_rules(JOB, MACHINE, WHOLE, Rules(avoid=("r2-n3",)))
     assert ruled.rules.avoid == ("r2-n3",)

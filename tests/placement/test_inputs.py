@@ -1,7 +1,5 @@
 """What a plan keeps of its inputs, and reads back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -35,11 +33,11 @@ ROOT = Path(__file__).resolve().parents[2]
 FIGURES = placer.read_topology("rack:2 node:2 gpu:2").tiers
 
 
-def read_back(machine: Topology, write: Write = compact_document) -> Topology:
+def read_back(machine, write=compact_document):
     return parse_topology(json.dumps(write(machine)), "machine.json")
 
 
-def assert_same(machine: Topology, other: Topology) -> None:
+def assert_same(machine, other):
     assert other.sha256 == machine.sha256
     assert other.node_names == machine.node_names
     assert dict(other.unavailable) == dict(machine.unavailable)
@@ -50,7 +48,7 @@ def assert_same(machine: Topology, other: Topology) -> None:
 
 
 @st.composite
-def machines(draw: st.DrawFn) -> Topology:
+def machines(draw):
     """Racks in any order, slow nodes, nodes with few GPUs, nodes out of use."""
     count = draw(st.integers(2, 12))
     rack = draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
@@ -73,7 +71,7 @@ def machines(draw: st.DrawFn) -> Topology:
 
 
 @given(machines())
-def test_a_machine_reads_back_as_it_was(machine: Topology) -> None:
+def test_a_machine_reads_back_as_it_was(machine):
     """Whatever it has: the same digest, nodes, uplinks and nodes out of use.
 
     One that is shown, node by node, has its names and tiers too.
@@ -85,7 +83,7 @@ def test_a_machine_reads_back_as_it_was(machine: Topology) -> None:
 
 
 @pytest.mark.parametrize("name", [*preset_names("topologies"), "rack:3 node:5 gpu:4"])
-def test_a_regular_machine_is_its_layout(name: str) -> None:
+def test_a_regular_machine_is_its_layout(name):
     """Presets and texts take a layout, however many nodes they have."""
     machine = placer.read_topology(name)
     document = compact_document(machine)
@@ -95,7 +93,7 @@ def test_a_regular_machine_is_its_layout(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["job", "workload"])
-def test_every_key_of_a_job_is_read_back(name: str) -> None:
+def test_every_key_of_a_job_is_read_back(name):
     """Of files with all of them; the digest is the same."""
     job = placer.read_job(ROOT / f"tests/schemas/{name}.yaml")
     again = decode_job(document_of(to_document(job), "again"))
@@ -107,7 +105,7 @@ def test_every_key_of_a_job_is_read_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", preset_names("jobs"))
-def test_a_job_reads_back_as_it_was(name: str, tmp_path: Path) -> None:
+def test_a_job_reads_back_as_it_was(name, tmp_path):
     """Every preset keeps its digest; a group of all ranks stays one word."""
     job = placer.read_job(name)
     flows = 0 if job.traffic is None else len(job.traffic.senders)
@@ -122,14 +120,14 @@ def test_a_job_reads_back_as_it_was(name: str, tmp_path: Path) -> None:
 @given(
     st.lists(st.from_regex(r"\A[a-c]{1,2}[0-9]{1,2}\Z"), min_size=1), st.integers(4, 40)
 )
-def test_folded_lists(names: list[str], longest: int) -> None:
+def test_folded_lists(names, longest):
     """Several lists expand to the names in order, none longer than it may be."""
     lists = list(fold(names, longest))
     assert [name for text in lists for name in expand(text)] == names
     assert all(len(text) <= longest or text in names for text in lists)
 
 
-def test_a_plan_keeps_its_allocation_and_its_rules() -> None:
+def test_a_plan_keeps_its_allocation_and_its_rules():
     """Hosts in launch order, hosts left out, requirements and rules: all come back."""
     topology, job = placer.read_topology("rack:4 node:4 gpu:8"), "quickstart"
     rules = placer.Rules(
@@ -157,7 +155,7 @@ def test_a_plan_keeps_its_allocation_and_its_rules() -> None:
     assert some.to_document()["hosts"] == "r1-n[1-3]"
 
 
-def test_what_is_missing_is_named() -> None:
+def test_what_is_missing_is_named():
     """A plan without inputs asks for those that are not given."""
     topology = placer.read_topology("rack:4 node:4 gpu:8")
     with pytest.raises(placer.InputError) as error:
@@ -170,7 +168,7 @@ def test_what_is_missing_is_named() -> None:
     assert "topology" not in error.value.problems[0].hint
 
 
-def test_changed_inputs_are_refused() -> None:
+def test_changed_inputs_are_refused():
     """Inputs in a plan that are not those it names are refused unless forced."""
     topology, job = placer.read_topology("dgx-h100-4x8"), placer.read_job("quickstart")
     plan = placer.place(topology, job).plan

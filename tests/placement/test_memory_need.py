@@ -55,9 +55,7 @@ compute: {{tflops_per_gpu: 500}}
         ("block:8 rack:16 node:16 gpu:8", "{ep: 32, pp: 4, dp: 4096}", "deepseek-v3"),
     ],
 )
-def test_the_estimate_is_near_the_peak(
-    tmp_path: Path, machine: str, axes: str, model: str
-) -> None:
+def test_the_estimate_is_near_the_peak(tmp_path, machine, axes, model):
     """The peak of a real run is at most 1.25 times the estimate, at least a third."""
     path = tmp_path / "job.yaml"
     path.write_text(JOB.format(axes=axes, model=model))
@@ -65,7 +63,7 @@ def test_the_estimate_is_near_the_peak(
     assert peak / 1.25 <= need <= 3 * peak
 
 
-def peak_and_need(machine: str, path: Path) -> tuple[int, float]:
+def peak_and_need(machine, path):
     """What placing a job took, and the estimate, bytes."""
     script = PEAK.format(root=str(ROOT), machine=machine, job=str(path))
     run = subprocess.run(
@@ -76,7 +74,7 @@ def peak_and_need(machine: str, path: Path) -> tuple[int, float]:
     return int(run.stdout) * 1024, memory_need(*size, read_job(str(path)))
 
 
-def test_the_estimate_grows_in_proportion() -> None:
+def test_the_estimate_grows_in_proportion():
     """Twice the machine and twice the ranks need at most twice the memory."""
     job = read_job("llama3.1-405b-mlperf-v6")
     needs = []
@@ -88,7 +86,7 @@ def test_the_estimate_grows_in_proportion() -> None:
     assert steps == pytest.approx([steps[0], 2 * steps[0], 4 * steps[0]])
 
 
-def test_too_little_memory_is_an_input_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_an_input_error(monkeypatch):
     """Place and score refuse, with both figures, before anything is built."""
     monkeypatch.setattr(module, "memory_limit", lambda: 50e6)
     machine, job = read_topology("dgx-h100-4x8"), read_job("quickstart")
@@ -97,7 +95,7 @@ def test_too_little_memory_is_an_input_error(monkeypatch: pytest.MonkeyPatch) ->
             call()
 
 
-def limited(limit: int, script: str) -> subprocess.CompletedProcess[str]:
+def limited(limit, script):
     """A script in a process that may have so many bytes."""
     head = (
         f"import resource, sys; sys.path.insert(0, {str(ROOT)!r})\n"
@@ -108,7 +106,7 @@ def limited(limit: int, script: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v")
-def test_the_limit_of_the_process_counts() -> None:
+def test_the_limit_of_the_process_counts():
     """``ulimit -v`` is a limit of memory."""
     script = "from placer.placement.memory_need import memory_limit as found\n"
     assert float(limited(10**9, f"{script}print(found())").stdout) == 1e9
@@ -119,7 +117,7 @@ def test_the_limit_of_the_process_counts() -> None:
     "machine",
     ["a:1000000 b:1000000 gpu:8", "a:999999999 b:999999999 c:999999999 gpu:8"],
 )
-def test_absurd_machines_are_refused_at_once(machine: str) -> None:
+def test_absurd_machines_are_refused_at_once(machine):
     """Little memory is enough to refuse a machine of a million million nodes."""
     words = ["place", "-t", machine, "-j", "quickstart"]
     run = limited(2 * 10**9, f"from placer.cli.main import main\nmain({words!r})")

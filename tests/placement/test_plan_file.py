@@ -5,7 +5,6 @@ import json
 import math
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,13 +12,10 @@ from hypothesis import strategies as st
 
 from placer.base.errors import InputError, OutputError
 from placer.documents.files import check_target
-from placer.job.model import Job
 from placer.placement.build import build_plan
-from placer.placement.placement import Placement
 from placer.placement.plan_consistency import ContradictionError
 from placer.placement.plan_file import encode_plan, read_plan, write_plan
 from placer.testing.strategies import placed, tiny_plan
-from placer.topology.model import Topology
 from tests.texts import table
 
 NUMBERS = st.floats(-1e300, 1e300) | st.integers(-(2**53), 2**53)
@@ -33,7 +29,7 @@ SCORES = st.fixed_dictionaries(
 )
 
 
-def written(path: Path, change: dict | None = None, drop: str = "") -> Path:
+def written(path, change=None, drop=""):
     """The tiny plan's file with some keys changed or dropped."""
     data = tiny_plan().to_dict() | (change or {})
     data.pop(drop, None)
@@ -43,10 +39,10 @@ def written(path: Path, change: dict | None = None, drop: str = "") -> Path:
 
 @given(placed(), SCORES)
 def test_round_trip(
-    tmp_path_factory: pytest.TempPathFactory,
-    case: tuple[Topology, Job, Placement],
-    score: dict,
-) -> None:
+    tmp_path_factory,
+    case,
+    score,
+):
     """A plan read back says the same, and is written as the same bytes again."""
     path = tmp_path_factory.mktemp("plan") / "plan.json"
     plan = build_plan(*case, score=score)
@@ -57,7 +53,7 @@ def test_round_trip(
     assert json.loads(path.read_text()) == plan.to_dict()
 
 
-def test_text_is_readable() -> None:
+def test_text_is_readable():
     """Long lists take one line, and the file stays short."""
     text = encode_plan(tiny_plan(score={"crossings": {"tp": {"node": 8}}}))
     assert '\n  "node_of_rank": [0, 0, 1, 1, 2, 2, 3, 3, ' in text
@@ -67,7 +63,7 @@ def test_text_is_readable() -> None:
 
 
 @pytest.mark.parametrize("suffix", ["json", "json.gz", "json.zst", "JSON.GZ"])
-def test_compressed(tmp_path: Path, suffix: str) -> None:
+def test_compressed(tmp_path, suffix):
     """A name says whether a plan is compressed; equal plans give equal bytes.
 
     Reading goes by content: a file that was renamed, or a pipe, is read as well.
@@ -85,7 +81,7 @@ def test_compressed(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
-def test_damaged_compressed_files(tmp_path: Path, suffix: str) -> None:
+def test_damaged_compressed_files(tmp_path, suffix):
     """What is cut off or damaged is an input error that names the file."""
     if suffix == "zst":
         pytest.importorskip("backports.zstd" if sys.version_info < (3, 14) else "zlib")
@@ -102,7 +98,7 @@ def test_damaged_compressed_files(tmp_path: Path, suffix: str) -> None:
             read_plan(path)
 
 
-def test_a_small_file_that_holds_much(tmp_path: Path) -> None:
+def test_a_small_file_that_holds_much(tmp_path):
     """A compressed file is read no further than a plain one would be."""
     path = tmp_path / "plan.json.gz"
     path.write_bytes(gzip.compress(bytes(65 << 20), 1))
@@ -110,9 +106,7 @@ def test_a_small_file_that_holds_much(tmp_path: Path) -> None:
         read_plan(path)
 
 
-def test_zstd_without_its_library(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_zstd_without_its_library(tmp_path, monkeypatch):
     """Without it reading and writing say what to install, before a search begins."""
     monkeypatch.setitem(sys.modules, "backports", None)
     monkeypatch.setitem(sys.modules, "compression", None)
@@ -127,7 +121,7 @@ def test_zstd_without_its_library(
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_numbers_must_be_finite_to_be_written(tmp_path: Path, value: float) -> None:
+def test_numbers_must_be_finite_to_be_written(tmp_path, value):
     """A number that JSON has no form for is an error, and no file appears."""
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_plan(tiny_plan(score={"step_time_s": value}), tmp_path / "p.json")
@@ -140,7 +134,7 @@ NO_PLANS += [("[" * 200_000, "nested too deeply")]
 
 
 @pytest.mark.parametrize(COLUMNS, NO_PLANS)
-def test_what_is_no_plan_is_refused(tmp_path: Path, text: str, wanted: str) -> None:
+def test_what_is_no_plan_is_refused(tmp_path, text, wanted):
     """Files that are not plans of this version are refused with the reason."""
     path = tmp_path / "p.json"
     path.write_text(text)
@@ -157,7 +151,7 @@ MALFORMED += [
 
 
 @pytest.mark.parametrize(COLUMNS, MALFORMED)
-def test_malformed_plans_are_refused(tmp_path: Path, change: dict, wanted: str) -> None:
+def test_malformed_plans_are_refused(tmp_path, change, wanted):
     """A value of the wrong kind is named by its key; the plan is not used."""
     with pytest.raises(InputError) as caught:
         read_plan(written(tmp_path / "p.json", change))
@@ -165,13 +159,13 @@ def test_malformed_plans_are_refused(tmp_path: Path, change: dict, wanted: str) 
     assert not isinstance(caught.value, ContradictionError)
 
 
-def test_unknown_keys_are_let_through(tmp_path: Path) -> None:
+def test_unknown_keys_are_let_through(tmp_path):
     """Keys that a later minor release may add do not hinder reading."""
     change = {"colour": "red", "score": {"mood": [1, {"x": "good"}]}}
     assert read_plan(written(tmp_path / "p.json", change)).score == change["score"]
 
 
-def test_nulls_are_left_out(tmp_path: Path) -> None:
+def test_nulls_are_left_out(tmp_path):
     """A plan whose optional facts are null is the plan without them."""
     tiny = tiny_plan().to_dict()
     nulls = {
@@ -194,7 +188,7 @@ def test_nulls_are_left_out(tmp_path: Path) -> None:
     assert found.to_dict() == wanted.to_dict()
 
 
-def test_all_problems_at_once(tmp_path: Path) -> None:
+def test_all_problems_at_once(tmp_path):
     """Problems are listed together, the first 20 of them and a count of the rest."""
     change = {"nodes": [1] * 30, "world_size": None}
     with pytest.raises(InputError) as caught:
@@ -206,7 +200,7 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     *table("placement/plan_file.yaml", "contradictions_are_refused")
 )
-def test_contradictions_are_refused(tmp_path: Path, change: dict, wanted: str) -> None:
+def test_contradictions_are_refused(tmp_path, change, wanted):
     """A well-formed plan whose parts do not fit is a ContradictionError."""
     with pytest.raises(ContradictionError) as caught:
         read_plan(written(tmp_path / "p.json", change))

@@ -15,7 +15,6 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.rank_maps import placement_of_hostfile
 from placer.testing.strategies import machines, tiny
-from placer.topology.model import Topology
 from tests.texts import Texts, table
 
 # Formats of one file that say where every rank is, or all but its GPU.
@@ -68,9 +67,7 @@ def test_problems(name, ranks, text, wanted):
 
 
 @given(machines(), st.data())
-def test_emitted_files_give_the_placement(
-    topology: Topology, data: st.DataObject
-) -> None:
+def test_emitted_files_give_the_placement(topology, data):
     """What can be written and read gives the same placement, for every such format."""
     ranks = data.draw(st.integers(1, topology.num_gpus))
     gpu_of_rank = np.arange(ranks)
@@ -90,7 +87,7 @@ def test_emitted_files_give_the_placement(
 
 
 @given(machines(), st.data())
-def test_lines_are_ranks(topology: Topology, data: st.DataObject) -> None:
+def test_lines_are_ranks(topology, data):
     """Line r is the node of rank r; a node's ranks take its GPUs in order."""
     nodes = data.draw(st.permutations(topology.node_of_gpu.tolist()))
     text = "".join(f"{topology.node_names[node]}\n" for node in nodes)

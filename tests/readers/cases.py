@@ -1,10 +1,7 @@
 """Small sources of every format, and what tests ask of a machine."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,13 +11,6 @@ from placer.formats.machines.machine import read_topology
 from placer.formats.machines.registry import FORMATS, read
 from tests.injob.stand_ins import PROBES
 from tests.texts import data
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from placer.base.errors import Problem
-    from placer.topology.model import Topology
 
 # GPUs a node 8 and NVLink inside the node only; 4 and NVLink racks.
 H100 = "dgx-h100-4x8"
@@ -45,7 +35,7 @@ AZSLURM = data("machines/azslurm.json")
 NMX = data("machines/nmx.json")
 
 
-def netq(*links: tuple[str, str], **tiers: int) -> str:
+def netq(*links, **tiers):
     """NetQ's graph of devices of these tiers (-1 for hosts) and links."""
     devices = [{"id": d, "name": f"dev-{d}", "tier": t} for d, t in tiers.items()]
     pairs = [{"id": f"{a}-*-{b}", "src": a, "target": b} for a, b in links]
@@ -67,7 +57,7 @@ NETQ = netq(
 NAMES = "# instance host\n" + "".join(f"i-{i} gpu-{i}\n" for i in range(8))
 
 
-def node(name: str, labels: dict[str, str], **more: object) -> dict[str, object]:
+def node(name, labels, **more):
     """A Kubernetes node with four GPUs."""
     return {
         "apiVersion": "v1",
@@ -78,12 +68,12 @@ def node(name: str, labels: dict[str, str], **more: object) -> dict[str, object]
     }
 
 
-def nodes(*items: object) -> str:
+def nodes(*items):
     """What ``kubectl get nodes -o json`` prints for these nodes."""
     return json.dumps({"apiVersion": "v1", "items": items, "kind": "List"}, indent=1)
 
 
-def labelled_nodes(count: int, sizes: Mapping[str, int]) -> str:
+def labelled_nodes(count, sizes):
     """Nodes n0, n1, ... with labels of which a value holds so many neighbours."""
     return nodes(
         *(
@@ -126,7 +116,7 @@ SLICES = nodes(
 LABELS = data("machines/kubernetes-labels.json")
 
 
-def fabric_query(*cliques: str, uuid: str = "50000000-0000-0000-0000-000000000005"):
+def fabric_query(*cliques, uuid="50000000-0000-0000-0000-000000000005"):
     """What nvidia-smi -q prints of GPUs of these cliques, shortened."""
     gpus = "".join(
         data("machines/fabric-gpu.txt").format(i=i, clique=clique, uuid=uuid)
@@ -136,7 +126,7 @@ def fabric_query(*cliques: str, uuid: str = "50000000-0000-0000-0000-00000000000
     return f"{head}Attached GPUs                             : {len(cliques)}\n{gpus}"
 
 
-def labelled(hosts: dict[str, str]) -> str:
+def labelled(hosts):
     """The output of several hosts as pdsh prints it."""
     return "".join(
         f"{host}: {line}\n" for host, text in hosts.items() for line in text.split("\n")
@@ -153,7 +143,7 @@ MATRICES = labelled({"n1": MATRIX, "n2": MATRIX})
 NEAR = data("machines/topo-m-near.txt")
 
 
-def matrix(*rows: str) -> str:
+def matrix(*rows):
     """What nvidia-smi topo -m prints of GPUs with these cells."""
     names = [f"GPU{i}" for i in range(len(rows))]
     lines = [
@@ -162,14 +152,14 @@ def matrix(*rows: str) -> str:
     return "\n".join(["\t" + "\t".join([*names, "CPU Affinity"]), *lines]) + "\n"
 
 
-def link_types(count: int, joined: Callable[[int, int], bool]) -> str:
+def link_types(count, joined):
     """What rocm-smi --showtopo prints where XGMI joins the pairs that ``joined`` says.
 
     The hops come before the types of the links.
     """
     names = [f"GPU{gpu}" for gpu in range(count)]
 
-    def table(title: str, cell: Callable[[int, int], str]) -> list[str]:
+    def table(title, cell):
         rows = [
             [name, *(cell(a, b) if a != b else "0" for b in range(count))]
             for a, name in enumerate(names)
@@ -187,12 +177,12 @@ def link_types(count: int, joined: Callable[[int, int], bool]) -> str:
     return "\n".join([head, *hops, *types, end, numa, "===== End of Log =====", ""])
 
 
-def all_joined(*_: int) -> bool:
+def all_joined(*_):
     """Every pair has a link."""
     return True
 
 
-def halves(a: int, b: int) -> bool:
+def halves(a, b):
     """Pairs within the first four GPUs and within the others have a link."""
     return (a < 4) == (b < 4)
 
@@ -204,13 +194,13 @@ XML = data("machines/nccl.xml")
 
 
 def node_xml(
-    links: Mapping[int, Sequence[int | str]],
+    links,
     *,
-    link: str = "xgmi",
-    pci: str = "0x120000",
-    target_class: str | None = "0x120000",
-    **host: str,
-) -> str:
+    link="xgmi",
+    pci="0x120000",
+    target_class="0x120000",
+    **host,
+):
     """A topology of NCCL: GPUs by number, and the GPUs or busids that links lead to."""
     busids = {gpu: f"0000:{gpu + 16:02x}:00.0" for gpu in links}
     tclass = f' tclass="{target_class}"' if target_class else ""
@@ -227,7 +217,7 @@ def node_xml(
     return f'<system version="2"><cpu numaid="0"{own}>{gpus}</cpu></system>\n'
 
 
-def ring(*gpus: int) -> dict[int, Sequence[int]]:
+def ring(*gpus):
     """Links of each GPU to the one before and the one after it."""
     return {gpu: (gpus[i - 1], gpus[(i + 1) % len(gpus)]) for i, gpu in enumerate(gpus)}
 
@@ -240,27 +230,27 @@ HOSTS = "n[1-2]\nn3,n4  # the rest\n"
 class InfiniBand:
     """Switches, adapters and links, printed as ibnetdiscover prints them."""
 
-    def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-        self.ports: dict[str, list[tuple[str, int]]] = {}
+    def __init__(self):
+        self.names = {}
+        self.ports = {}
 
-    def add(self, node: str, name: str) -> str:
+    def add(self, node, name):
         self.names[node] = name
         self.ports[node] = []
         return node
 
-    def link(self, a: str, b: str) -> None:
+    def link(self, a, b):
         end_a, end_b = len(self.ports[a]) + 1, len(self.ports[b]) + 1
         self.ports[a].append((b, end_b))
         self.ports[b].append((a, end_a))
 
-    def cut(self, a: str, b: str) -> None:
+    def cut(self, a, b):
         """Take the links between two nodes away."""
         for x, y in ((a, b), (b, a)):
             own = self.ports[x]
             self.ports[x] = [("", 0) if end[0] == y else end for end in own]
 
-    def text(self) -> str:
+    def text(self):
         parts = ["#\n# Topology file: generated\n#\n"]
         for node, links in self.ports.items():
             kind, mark = ("Switch", "switch") if node[0] == "S" else ("Ca", "ca")
@@ -278,9 +268,7 @@ class InfiniBand:
         return "".join(parts)
 
 
-def rail_fabric(
-    num_units: int = 2, hosts_of_unit: int = 2, rails: int = 2, spines: int = 2
-) -> InfiniBand:
+def rail_fabric(num_units=2, hosts_of_unit=2, rails=2, spines=2):
     """Units of hosts, each with a leaf a rail; two links from leaf to spine."""
     fabric = InfiniBand()
     tops = [fabric.add(f"S-{i:016x}", f"MF0;spine{i}:Q/U1") for i in range(spines)]
@@ -347,7 +335,7 @@ ONE_NODE = ("topo-m", "rocm-smi")
 HARDWARE = dict.fromkeys(("ibnetdiscover", "aws", "gcp", "oci"), H100)
 
 
-def prefix_of(text: str) -> str:
+def prefix_of(text):
     """The format to say of a text that does not show it."""
     if recognise(text, FORMATS.values()):
         return ""
@@ -355,35 +343,33 @@ def prefix_of(text: str) -> str:
     return "names:" if len(first.split()) == 2 else "hosts:"
 
 
-def machine_of(
-    folder: Path, *texts: str, hardware: str = GB200, **options: object
-) -> tuple[Topology, list[str]]:
+def machine_of(folder, *texts, hardware=GB200, **options):
     """The machine of some texts, recognised by content, and the notes."""
     sources = []
     for number, text in enumerate(texts):
         path = folder / f"source{number}"
         path.write_text(text)
         sources.append(f"{prefix_of(text)}{path}")
-    notes: list[str] = []
+    notes = []
     machine = read_topology(sources, hardware=hardware, note=notes.append, **options)
     return machine, notes
 
 
-def nodes_of_domains(machine: Topology, tier: str) -> dict[str, list[str]]:
+def nodes_of_domains(machine, tier):
     """Names of the nodes of every domain of a tier."""
     t = machine.tier_index(tier)
-    found: dict[str, list[str]] = {name: [] for name in machine.domain_names[t]}
+    found = {name: [] for name in machine.domain_names[t]}
     for name, domain in zip(machine.node_names, machine.domain_of_node[t], strict=True):
         found[machine.domain_names[t][domain]].append(name)
     return found
 
 
-def sizes(machine: Topology, tier: str) -> Counter[int]:
+def sizes(machine, tier):
     """How many domains of a tier have how many nodes."""
     return Counter(map(len, nodes_of_domains(machine, tier).values()))
 
 
-def tier_names(machine: Topology) -> list[str]:
+def tier_names(machine):
     """Names of the tiers, innermost first."""
     return [tier.name for tier in machine.tiers]
 
@@ -395,6 +381,6 @@ def problem_of(call, *arguments, **options):
     return caught.value.problems[0]
 
 
-def refusal(name: str, text: str) -> Problem:
+def refusal(name, text):
     """The first problem for which a reader refuses a text."""
     return problem_of(read, name, text, "source")

@@ -4,8 +4,6 @@ The argument is the seconds of processor it may take. Each line of standard inpu
 JSON list of format and text.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import sys
@@ -14,7 +12,7 @@ from pathlib import Path
 from tests.readers.test_fuzz import check, outcome, read_and_combine
 
 
-def main() -> None:
+def main():
     seconds = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     for line in sys.stdin:

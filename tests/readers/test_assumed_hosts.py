@@ -1,7 +1,5 @@
 """Hosts of a machine whose sources do not say how fast they are."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Measured bandwidths: tiers from gaps, and what is measured on each."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """How nodes are divided: switches that are no tree, trees apart, holes in levels."""
 
-from __future__ import annotations
-
 import json
 import random
 
@@ -61,7 +59,7 @@ def test_several_switches_for_one_change_no_domain(seed):
     many = {name: [*nodes] for name, nodes in one.items()}
     copies = {name: [name] for name in level}
     for height in range(rng.randint(1, 3)):
-        upper: dict[str, list[str]] = {}
+        upper = {}
         for name in level:
             at = rng.randrange(max(1, len(level) // 2))
             upper.setdefault(f"h{height}-{at}", []).append(name)

@@ -1,7 +1,5 @@
 """Mutated sources: whatever a file holds, a reader gives findings or an InputError."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random
@@ -9,7 +7,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -37,7 +34,7 @@ TOKENS = (
 NUMBERS = ("0", "1", "3", "7", "64", str(10**12))
 
 
-def mutated(text: str, chance: random.Random, tokens: Sequence[str] = TOKENS) -> str:
+def mutated(text, chance, tokens=TOKENS):
     """The text after a few random edits."""
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(text) + 1)
@@ -70,7 +67,7 @@ VALUES = (
 )  # fmt: skip
 
 
-def mutated_values(text: str, chance: random.Random) -> str:
+def mutated_values(text, chance):
     """A JSON text with a few of its values replaced, dropped, doubled or swapped.
 
     Of lines of JSON it is the first.
@@ -112,7 +109,7 @@ def outcome(call, *arguments, **options):
     return None
 
 
-def read_and_combine(name: str, text: str) -> None:
+def read_and_combine(name, text):
     found = [read(name, text, "source")]
     if name in cases.NO_NODES or (name in cases.ONE_NODE and found[0].join):
         found.append(read("hosts", cases.HOSTS, "hosts"))
@@ -122,12 +119,12 @@ def read_and_combine(name: str, text: str) -> None:
     combine(found, multi_node_nvlink=bool(len(text) % 2))
 
 
-def read_with_order(text: str, order: str) -> None:
+def read_with_order(text, order):
     texts = [Text("topologies", order, "order"), Text("kubernetes", text, "nodes")]
     combine(read_all(texts), multi_node_nvlink=True)
 
 
-def check(problems) -> None:
+def check(problems):
     if problems is not None:
         assert 1 <= len(problems) <= 21
         assert all(problem.message for problem in problems)

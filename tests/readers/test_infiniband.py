@@ -1,7 +1,5 @@
 """``ibnetdiscover``: rails, spines, hosts that cannot be told, and cut files."""
 
-from __future__ import annotations
-
 import pytest
 
 from placer.formats.machines.findings import Known

@@ -1,9 +1,6 @@
 """Machines whose nodes hold islands: tiers, figures, and what GPUs are near to."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,16 +19,11 @@ from tests.readers.cases import (
     ring,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from placer.topology.model import Topology
-
 TORN = {**ring(0, 2, 3, 5), **ring(1, 4, 6, 7)}
 MEMBERS = (0, 2, 3, 5, 1, 4, 6, 7)
 
 
-def two_sockets(links: dict[int, tuple[int, ...]], pci: str) -> str:
+def two_sockets(links, pci):
     """Half of the GPUs on each CPU, below a PCI switch with a NIC beside it."""
     text = node_xml(links)
     start = text.index("<pci")
@@ -50,12 +42,12 @@ def two_sockets(links: dict[int, tuple[int, ...]], pci: str) -> str:
     return f'<system version="2">{"".join(cpus)}</system>'
 
 
-def members(machine: Topology) -> tuple[int, ...]:
+def members(machine):
     assert machine.islands
     return machine.islands.members
 
 
-def test_islands_become_a_tier(tmp_path: Path) -> None:
+def test_islands_become_a_tier(tmp_path):
     """It has the figures of the hardware's node; its members are the launcher's."""
     machine, notes = machine_of(tmp_path, HOSTS, node_xml(TORN), hardware=H100)
     seen = machine.by_island
@@ -71,7 +63,7 @@ def test_islands_become_a_tier(tmp_path: Path) -> None:
     assert "island: GPU[0,2-3,5]; GPU[1,4,6-7]" in draw(machine)
 
 
-def test_machine_is_written_and_read_back(tmp_path: Path) -> None:
+def test_machine_is_written_and_read_back(tmp_path):
     """With its islands, also where a cloud calls a level of its network island."""
     where = {"n1": ("a", "x"), "n2": ("b", "x"), "n3": ("c", "y"), "n4": ("c", "y")}
     metadata = "".join(
@@ -93,7 +85,7 @@ def test_machine_is_written_and_read_back(tmp_path: Path) -> None:
     assert members(again) == MEMBERS
 
 
-def test_level_that_is_called_node(tmp_path: Path) -> None:
+def test_level_that_is_called_node(tmp_path):
     """The tier of that name is the host: a level of hosts gets another."""
     kind = tmp_path / "host.yaml"
     kind.write_text(
@@ -115,7 +107,7 @@ def test_level_that_is_called_node(tmp_path: Path) -> None:
     assert again.sha256 == machine.sha256
 
 
-def test_pcie_between_islands(tmp_path: Path) -> None:
+def test_pcie_between_islands(tmp_path):
     """What the file tells of PCIe are the node's figures, with their source."""
     pci = 'link_speed="8.0 GT/s PCIe" link_width="16"'
     xml = two_sockets({**ring(0, 1, 2, 3), **ring(4, 5, 6, 7)}, pci)
@@ -147,7 +139,7 @@ def test_pcie_between_islands(tmp_path: Path) -> None:
         (64.0, 121.0, 96.0),
     ],
 )
-def test_generations_of_pcie(speed: float, gigabytes: float, counted: float) -> None:
+def test_generations_of_pcie(speed, gigabytes, counted):
     """Figures of the generations 1 to 6."""
     paths = [(0, gpu) for gpu in range(1, 5)]
     lanes = dict.fromkeys(range(1, 5), (speed, 16))
@@ -158,7 +150,7 @@ def test_generations_of_pcie(speed: float, gigabytes: float, counted: float) -> 
     assert found.oversubscription == 1
 
 
-def test_links_with_nics_below_are_not_shared() -> None:
+def test_links_with_nics_below_are_not_shared():
     """Traffic of other nodes does not take them: the island's way out stays wide."""
     paths = [(0, 10, 1), (0, 10, 2), (0, 20, 3), (0, 20, 4)]
     lanes = dict.fromkeys((1, 2, 3, 4, 10, 20), (16.0, 16))
@@ -174,7 +166,7 @@ def test_links_with_nics_below_are_not_shared() -> None:
     "pci",
     ["", 'link_speed="" link_width=""', 'link_speed="Unknown" link_width="0"'],
 )
-def test_lanes_that_are_not_told(pci: str) -> None:
+def test_lanes_that_are_not_told(pci):
     """Then the file tells nothing of PCIe."""
     text = node_xml(TORN).replace("<pci ", f"<pci {pci} ")
     assert read("nccl", text, "f").pcie is None

@@ -1,7 +1,5 @@
 """Labels of Kubernetes nodes, and what pods must say to run on them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

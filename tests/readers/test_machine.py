@@ -1,7 +1,5 @@
 """The way in: sources, hardware, names, and what several sources say together."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from tests.readers.cases import (
 from tests.texts import table
 
 
-def written(folder: Path, text: str, name: str = "source") -> str:
+def written(folder, text, name="source"):
     path = folder / name
     path.write_text(text)
     return str(path)

@@ -1,7 +1,5 @@
 """The pages on formats are complete, and what they tell to type keeps what is read."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 

@@ -1,7 +1,5 @@
 """What no reader of machines takes: the reason is told, whatever the format."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

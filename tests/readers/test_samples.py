@@ -1,7 +1,5 @@
 """Captured files, where PLACER_SAMPLES names their folder."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

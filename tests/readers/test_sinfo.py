@@ -1,7 +1,5 @@
 """Idle nodes out of what sinfo prints, in every form that it has."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -33,7 +31,7 @@ n04          1     debug    idle  144 2:72:1 900000        0      1   (null) non
 """
 
 
-def rows(*nodes: tuple[str, list[str]]) -> str:
+def rows(*nodes):
     """Rows as of Slurm 23.02 and later."""
     content = [
         {"nodes": {"nodes": expand(names)}, "node": {"state": states}}

@@ -1,7 +1,5 @@
 """Slurm's topology.conf, topology.yaml and ``scontrol show topology``."""
 
-from __future__ import annotations
-
 import pytest
 
 from placer.base.errors import InputError

@@ -1,7 +1,5 @@
 """One line for every source says what was read of it."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

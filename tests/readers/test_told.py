@@ -8,10 +8,8 @@ a text in `tests.readers.cases`, a text by itself, something of `BUILT`, or what
 what must be found.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -24,21 +22,15 @@ from tests.readers import cases
 from tests.texts import Texts
 from tests.texts import cases as tables
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from placer.formats.machines.findings import Findings
-    from placer.topology.model import Topology
-
 Case = dict[str, Any]
 
 
-def list_of_nodes(items: list[Any]) -> str:
+def list_of_nodes(items):
     """Nodes of Kubernetes, each by its name and labels, and slices of their devices."""
     return cases.nodes(*map(item_of, items))
 
 
-def item_of(item: Any) -> Any:
+def item_of(item):
     if "slice" in item:
         devices = [cases.device(*each) for each in item.pop("devices")]
         return cases.resource_slice(item.pop("slice"), devices, **item)
@@ -50,22 +42,22 @@ def item_of(item: Any) -> Any:
     return node | {"status": node["status"] | item.get("status", {})}
 
 
-def in_groups(sizes: list[int]) -> str:
+def in_groups(sizes):
     """A matrix of GPUs that XGMI joins in groups of these sizes."""
     group = [number for number, size in enumerate(sizes) for _ in range(size)]
     return cases.link_types(len(group), lambda a, b: group[a] == group[b])
 
 
-def xml(content: dict[str, Any]) -> str:
+def xml(content):
     """A topology of NCCL of rings of GPUs, or of links."""
-    links: dict[int, Any] = dict(content.get("links", {}))
+    links = dict(content.get("links", {}))
     for gpus in content.get("rings", ()):
         links |= cases.ring(*gpus)
     more = {key: content[key] for key in content if key not in ("links", "rings")}
     return cases.node_xml(links, **more)
 
 
-def hosts_of_one_file(contents: list[dict[str, Any]]) -> str:
+def hosts_of_one_file(contents):
     """Topologies of NCCL, of a host each."""
     texts = [
         xml({**content, "host_hash": f"0x{k}"}) for k, content in enumerate(contents)
@@ -74,17 +66,17 @@ def hosts_of_one_file(contents: list[dict[str, Any]]) -> str:
     return f"<system>{''.join(cpus)}</system>"
 
 
-def probes(hosts: dict[str, dict[str, Any]]) -> str:
+def probes(hosts):
     """Probes of these hosts, and what else each says; ``HOST`` is its name."""
     rows = [(host, more) for names, more in hosts.items() for host in hosts_of(names)]
     return "".join(line(host, **more).replace("HOST", host) for host, more in rows)
 
 
-def hosts_of(names: str) -> list[str]:
+def hosts_of(names):
     return expand(names) if " " not in names else [names]
 
 
-def rails(content: dict[str, Any]) -> str:
+def rails(content):
     """A fabric of rails with other names of nodes, and links that are cut."""
     fabric = cases.rail_fabric(**content.get("sizes", {}))
     for node, name in content.get("names", {}).items():
@@ -94,7 +86,7 @@ def rails(content: dict[str, Any]) -> str:
     return fabric.text()
 
 
-def whole(node: str) -> str:
+def whole(node):
     """A node of a fabric with all digits of its GUID."""
     return f"{node[:2]}{int(node[2:], 16):016x}"
 
@@ -160,9 +152,7 @@ OF_FINDINGS = {
 PARTS = ("domains", "sizes", "options", "why")
 
 
-def found_of(
-    folder: Path, case: Case, samples: Path
-) -> tuple[Topology | Findings, list[str]]:
+def found_of(folder, case, samples):
     """The machine or the findings, and the notes; takes the input out of the case."""
     own_text_of = Texts(vars(cases) | case.pop("texts", {}), BUILT)
     if "read" in case:
@@ -185,7 +175,7 @@ def found_of(
     return cases.machine_of(folder, *texts, **options)
 
 
-def check_problem(error: InputError, case: Case) -> None:
+def check_problem(error, case):
     """The first problem has these words, this hint and this place."""
     problem = error.problems[0]
     assert case.pop("problem") in problem.message
@@ -196,7 +186,7 @@ def check_problem(error: InputError, case: Case) -> None:
     assert {key: getattr(problem, key) for key in case} == case
 
 
-def part_of(value: Any, expected: Any) -> Any:
+def part_of(value, expected):
     """The value, of mappings the keys that are expected."""
     if not isinstance(expected, dict):
         return value
@@ -204,9 +194,7 @@ def part_of(value: Any, expected: Any) -> Any:
 
 
 @pytest.mark.parametrize("case", tables("readers/cases"))
-def test_what_is_read(
-    tmp_path: Path, case: Case, request: pytest.FixtureRequest
-) -> None:
+def test_what_is_read(tmp_path, case, request):
     """What the case says is what the reader, or the machine, tells."""
     samples = tmp_path
     if "captured" in case:

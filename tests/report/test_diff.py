@@ -13,7 +13,6 @@ from placer.base.errors import InputError
 from placer.job.axes import Parallelism
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.report.diff import diff
 from placer.testing.strategies import jobs, machines, placements, tiny, tiny_plan
 from tests.texts import data
@@ -23,7 +22,7 @@ AMOUNTS = st.floats(0, 10)
 
 
 @st.composite
-def scores(draw: st.DrawFn) -> dict:
+def scores(draw):
     by_tier = st.dictionaries(st.sampled_from(LEVELS), st.integers(0, 9))
     by_axis = st.dictionaries(st.sampled_from(["tp", "pp", "mine"]), by_tier)
     score = {
@@ -36,7 +35,7 @@ def scores(draw: st.DrawFn) -> dict:
 
 
 @st.composite
-def two_plans(draw: st.DrawFn) -> tuple[Plan, Plan]:
+def two_plans(draw):
     """Two plans of one job on one machine."""
     job = draw(jobs())
     topology = draw(machines(job.world_size))
@@ -52,11 +51,11 @@ def two_plans(draw: st.DrawFn) -> tuple[Plan, Plan]:
     return first, second
 
 
-def seats(plan: Plan) -> list[str]:
+def seats(plan):
     return [f"{row['host']}:{row['gpu']}" for row in plan.rows]
 
 
-def lowest(plan: Plan, ranks: list[int]) -> tuple[str, str]:
+def lowest(plan, ranks):
     """Lowest common tier of some ranks, and the name of the domain there."""
     nodes = {plan.node_of_rank[rank] for rank in ranks}
     for tier in LEVELS[:-1]:
@@ -67,7 +66,7 @@ def lowest(plan: Plan, ranks: list[int]) -> tuple[str, str]:
     return "cluster", "all"
 
 
-def rack_or_above(plan: Plan, ranks: list[int]) -> tuple[str, str]:
+def rack_or_above(plan, ranks):
     """The same, of the tiers from the rack on."""
     tier, domain = lowest(plan, ranks)
     if tier == "node":
@@ -76,7 +75,7 @@ def rack_or_above(plan: Plan, ranks: list[int]) -> tuple[str, str]:
 
 
 @given(two_plans())
-def test_moved_ranks(plans: tuple[Plan, Plan]) -> None:
+def test_moved_ranks(plans):
     """Ranks moved are those whose host and GPU a loop finds changed."""
     old, new = plans
     found = diff(old, new)
@@ -95,14 +94,14 @@ def test_moved_ranks(plans: tuple[Plan, Plan]) -> None:
 
 
 @given(two_plans())
-def test_folds(plans: tuple[Plan, Plan]) -> None:
+def test_folds(plans):
     """Moves are folded by axis and rack, with their nodes and ranks counted."""
     old, new = plans
     axes = old.axes
     found = diff(old, new)
     for axis, folds in found.folds.items():
-        nodes: dict[tuple, set] = {}
-        ranks: Counter[tuple] = Counter()
+        nodes = {}
+        ranks = Counter()
         for move in found.moved:
             rank = move.rank
             before, after = old.node_of_rank[rank], new.node_of_rank[rank]
@@ -120,7 +119,7 @@ def test_folds(plans: tuple[Plan, Plan]) -> None:
 
 
 @given(two_plans())
-def test_tier_changes(plans: tuple[Plan, Plan]) -> None:
+def test_tier_changes(plans):
     """Groups that changed domain or tier are those that a loop over groups finds."""
     old, new = plans
     axes = old.axes
@@ -142,7 +141,7 @@ def test_tier_changes(plans: tuple[Plan, Plan]) -> None:
 
 
 @given(two_plans())
-def test_costs(plans: tuple[Plan, Plan]) -> None:
+def test_costs(plans):
     """Costs are listed as both scores state them, absent axes and tiers as zero."""
     old, new = plans
     costs = {cost.path: (cost.old, cost.new) for cost in diff(old, new).costs}
@@ -161,7 +160,7 @@ def test_costs(plans: tuple[Plan, Plan]) -> None:
                 assert all((measure, axis, tier) in costs for tier in tiers)
 
 
-def replicas(dp: int, order: str, start: int = 0) -> Plan:
+def replicas(dp, order, start=0):
     """Replica d of tp 2 x pp 2 fills rack ``start + d``, whatever the numbering."""
     topology, job = tiny()
     axes = Parallelism(tp=2, pp=2, dp=dp, etp=2, order=tuple(order.split("-")))
@@ -171,7 +170,7 @@ def replicas(dp: int, order: str, start: int = 0) -> Plan:
 
 
 @pytest.mark.parametrize("order", ["tp-cp-ep-pp-dp", "tp-cp-ep-dp-pp"])
-def test_other_data_parallel_size(order: str) -> None:
+def test_other_data_parallel_size(order):
     """With fewer replicas, those in common are compared, by coordinates."""
     found = diff(replicas(4, order), replicas(3, order))
     assert found.ranks_compared == 12
@@ -186,7 +185,7 @@ def test_other_data_parallel_size(order: str) -> None:
     assert not found.is_empty
 
 
-def test_racks_of_one_name_in_two_blocks_are_two() -> None:
+def test_racks_of_one_name_in_two_blocks_are_two():
     """A domain is known by its name and the names around it."""
     rows = {"rack": ("r",) * 8, "block": ("a",) * 4 + ("b",) * 4}
     old = replace(tiny_plan(), domains=rows)
@@ -198,7 +197,7 @@ def test_racks_of_one_name_in_two_blocks_are_two() -> None:
     assert changes["pp"] == {("rack", "cluster"): 2 * 2, ("rack", "rack"): 2 * 2}
 
 
-def bare(plan: Plan) -> Plan:
+def bare(plan):
     """Only what a plan must say."""
     keep = ("name", "sha256", "order")
     return replace(
@@ -209,7 +208,7 @@ def bare(plan: Plan) -> Plan:
     )
 
 
-def test_bare_plans_are_compared_rank_by_rank() -> None:
+def test_bare_plans_are_compared_rank_by_rank():
     """Without axes and domains, moves are told and groups are not."""
     order = "tp-cp-ep-pp-dp"
     old, new = bare(replicas(2, order)), bare(replicas(2, order, start=1))
@@ -240,13 +239,13 @@ def test_bare_plans_are_compared_rank_by_rank() -> None:
         ),
     ],
 )
-def test_what_cannot_be_compared_is_said(new: Plan, wanted: str) -> None:
+def test_what_cannot_be_compared_is_said(new, wanted):
     """Plans whose ranks or tiers do not correspond are refused with the reason."""
     with pytest.raises(InputError, match=f"cannot be compared: .*{wanted}"):
         diff(tiny_plan(), new)
 
 
-def test_json_form() -> None:
+def test_json_form():
     """The JSON form nests costs like a score and lists every moved rank."""
     order = "tp-cp-ep-pp-dp"
     old = replace(replicas(2, order), score={"crossings": {"pp": {"rack": 4}}})

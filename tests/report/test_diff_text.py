@@ -12,7 +12,6 @@ from placer.cost import JITTER
 from placer.job.axes import Parallelism
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
 from placer.testing.strategies import machine, tiny, tiny_plan
@@ -32,23 +31,23 @@ NEW_SCORE = {
 }
 
 
-def nodes_swapped() -> Plan:
+def nodes_swapped():
     """The tiny plan with its second and seventh node swapped."""
     topology, job = tiny()
     gpus = np.arange(16).reshape(8, 2)[[0, 6, 2, 3, 4, 5, 1, 7]].ravel()
     return build_plan(topology, job, Placement(gpus), score=NEW_SCORE)
 
 
-def test_whole_text() -> None:
+def test_whole_text():
     """Cost, groups and ranks are told in words, in columns, with units."""
     text = diff_text(diff(tiny_plan(score=OLD_SCORE), nodes_swapped()))
     assert text == data("report/diff.txt")
 
 
-def test_links_and_paths() -> None:
+def test_links_and_paths():
     """Both lists of the scores are shown in columns, with what each of them lacks."""
 
-    def link(domain: str, busy_s: float) -> dict:
+    def link(domain, busy_s):
         name = {"tier": "block", "domain": domain, "direction": "up"}
         return {**name, "bytes": busy_s * 1e9, "busy_s": busy_s}
 
@@ -81,13 +80,13 @@ def test_links_and_paths() -> None:
     )
 
 
-def test_no_difference() -> None:
+def test_no_difference():
     """Equal plans are told to be so in one line."""
     text = diff_text(diff(tiny_plan(), tiny_plan()))
     assert text == "no difference: 16 ranks on the same GPUs\n"
 
 
-def test_other_inputs_and_nodes() -> None:
+def test_other_inputs_and_nodes():
     """Other inputs, world size and nodes are told by name."""
     topology, job = tiny()
     old = replace(tiny_plan(), topology={**tiny_plan().topology, "sha256": "f" * 64})
@@ -100,7 +99,7 @@ def test_other_inputs_and_nodes() -> None:
     assert "ranks moved: 0 of 12" in text
 
 
-def test_long_lists_are_cut() -> None:
+def test_long_lists_are_cut():
     """Many folds and hosts are cut, and the text says how many more there are."""
     topology = machine([("b0", [1] * 50)])
     job = replace(tiny()[1], parallelism=Parallelism(dp=25), require={})
@@ -115,7 +114,7 @@ def test_long_lists_are_cut() -> None:
 
 
 @pytest.mark.parametrize("width", [30, 48, 80])
-def test_narrow(width: int) -> None:
+def test_narrow(width):
     """No line is wider than asked, and every number is still there."""
     whole = diff_text(diff(tiny_plan(score=OLD_SCORE), nodes_swapped()), 1_000)
     text = diff_text(diff(tiny_plan(score=OLD_SCORE), nodes_swapped()), width)
@@ -124,7 +123,7 @@ def test_narrow(width: int) -> None:
     assert sorted(numbers.findall(text)) == sorted(numbers.findall(whole))
 
 
-def test_hop_cost_alone() -> None:
+def test_hop_cost_alone():
     """A job that has no times shows its hop cost, and no step of 0 s."""
     score = {"step_time_s": 0.0, "hop_cost": 304.0}
     text = diff_text(
@@ -136,7 +135,7 @@ def test_hop_cost_alone() -> None:
     )
 
 
-def test_what_a_difference_saves_has_an_interval() -> None:
+def test_what_a_difference_saves_has_an_interval():
     """Of two placements of a job on a machine, and of nothing else."""
     thin, other = (testing.racks([4] * n, 8, False, 8, nvlink=450e9) for n in (2, 3))
     old, new = (

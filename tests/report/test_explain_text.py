@@ -18,7 +18,6 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.report.explain_text import explain_text, rank_text
 from placer.report.subject_text import subjects_text
-from placer.topology.model import Topology
 from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import random_case
 from tests.explain.test_facts import JOB, swapped
@@ -29,18 +28,18 @@ from tests.texts import data, table
 BY_STAGE = np.argsort(np.argsort(JOB.parallelism.coordinates["pp"], kind="stable"))
 
 
-def text_of(topology: Topology, job: Job, gpus: np.ndarray) -> str:
+def text_of(topology, job, gpus):
     found = explain(StepModel(topology, job), Placement(gpus))
     tiers = [tier.name for tier in topology.tiers]
     return explain_text(found, tiers, topology.scale_up_tier + 1)
 
 
-def words(text: str) -> str:
+def words(text):
     """The text on one line."""
     return " ".join(text.split())
 
 
-def test_worst_group_in_words() -> None:
+def test_worst_group_in_words():
     """A cut pair is named with its ranks, racks, tier, time and the reasons."""
     text = words(text_of(racks(gpus=8, num_racks=4), JOB, swapped((1, 9))))
     assert "critical path, longest first 1. " in text
@@ -54,7 +53,7 @@ def test_worst_group_in_words() -> None:
     assert "its fullest link (rack" in text
 
 
-def test_groups_that_are_alike() -> None:
+def test_groups_that_are_alike():
     """Where all groups take the same, one stands for all and there is no reason."""
     text = words(text_of(racks(gpus=8, num_racks=4), JOB, np.arange(32)))
     assert "tp all 16 groups alike, such as ranks 0-1 " in text
@@ -66,7 +65,7 @@ def test_groups_that_are_alike() -> None:
     assert "free fabric between racks" in text
 
 
-def test_slow_node_and_nics() -> None:
+def test_slow_node_and_nics():
     """A slow node is named with its share, a lost NIC with the counts."""
     factor = np.ones(4)
     factor[2] = 0.25
@@ -80,7 +79,7 @@ def test_slow_node_and_nics() -> None:
     assert "1 in rack0, 2 in rack1, 2 in rack2, 3 in rack3; 1 NIC a rack" in text
 
 
-def test_replica_and_links() -> None:
+def test_replica_and_links():
     """Hops that leave are listed stage by stage, links with the axes that load them."""
     text = words(text_of(racks(2, gpus=16), JOB, BY_STAGE))
     assert "2 of 2 hops leave the rack" in text
@@ -91,7 +90,7 @@ def test_replica_and_links() -> None:
     assert "pp 100%" in text
 
 
-def test_hop_cost_alone() -> None:
+def test_hop_cost_alone():
     """A job of weights shows its hop cost by axis and tier: 15 pairs in, 1 ring out."""
     job = Job("toy", Parallelism(tp=2, dp=4), weights={"tp": 10.0, "dp": 1.0})
     text = text_of(racks(4, gpus=2), job, np.arange(8))
@@ -103,7 +102,7 @@ def test_hop_cost_alone() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_width(seed: int) -> None:
+def test_width(seed):
     """No line is wider than 80 columns or ends in a blank, on any machine."""
     case = random_case(seed)
     for line in text_of(case.topology, case.job, case.gpu_of_rank).splitlines():
@@ -111,7 +110,7 @@ def test_width(seed: int) -> None:
         assert line == line.rstrip()
 
 
-def test_long_names_are_wrapped() -> None:
+def test_long_names_are_wrapped():
     """Tables whose names are too long for a line become sentences."""
     topology = racks(2, gpus=16)
     names = tuple(f"{'very-' * 8}long-rack-{i}" for i in range(2))
@@ -132,7 +131,7 @@ def test_long_names_are_wrapped() -> None:
     ],
     ids=str,
 )
-def test_ranks_in_short(ranks: list[int], text: str) -> None:
+def test_ranks_in_short(ranks, text):
     """Runs are given by their ends, long lists by a few and their count."""
     assert rank_text(ranks) == text
 
@@ -141,7 +140,7 @@ SEEDS = [*range(3), *slow(range(3, 12))]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_everything_is_said(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_is_said(seed, monkeypatch):
     """Ranks, groups and hosts of any job: 80 columns, one block a group, no blanks."""
     monkeypatch.setattr(exchanges, "MOST_RANKS", 500)
     case = random_case(seed, with_model=True)
@@ -192,12 +191,12 @@ KNOWN = yaml.safe_load(data("report/explain.yaml"))
 
 
 def of_group(
-    kinds: tuple[dict, ...] = (),
+    kinds=(),
     *,
-    proved: bool = False,
-    period: str = "step",
-    **changed: object,
-) -> str:
+    proved=False,
+    period="step",
+    **changed,
+):
     """What is said of a group of two GPUs of one node, changed so."""
     explained = {
         "objective": "time",
@@ -209,7 +208,7 @@ def of_group(
 
 
 @pytest.mark.parametrize("period", ["step", "cycle"])
-def test_what_is_sent(period: str) -> None:
+def test_what_is_sent(period):
     """Bytes by tier with the rate there, and of each tier's links the busiest."""
     text = of_group(links=[KNOWN["link"]], period=period)
     assert f"sends a {period}: 5 MB at the node tier (400 GB/s a GPU)" in text
@@ -220,12 +219,12 @@ def test_what_is_sent(period: str) -> None:
 
 
 @pytest.mark.parametrize(*table("report/explain.yaml", "speed_beside_others"))
-def test_speed_beside_others(changed: dict, said: str) -> None:
+def test_speed_beside_others(changed, said):
     """Alone the slowest, among the slowest, not the slowest, and all alike."""
     assert said in of_group(**changed)
 
 
 @pytest.mark.parametrize(*table("report/explain.yaml", "verdict_on_exchanges"))
-def test_verdict_on_exchanges(changed: dict, said: str) -> None:
+def test_verdict_on_exchanges(changed, said):
     """Worse, the same, better, none legal: each is said as it is."""
     assert said in of_group((KNOWN["exchanges"] | changed,), proved=True)

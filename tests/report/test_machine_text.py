@@ -1,7 +1,5 @@
 """The drawing of a machine."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -12,13 +12,11 @@ from placer.base.errors import InputError
 from placer.cost.volumes import volumes
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
-from placer.job.model import Job
 from placer.job.models import Model
 from placer.job.parallel import DataParallel
 from placer.placement.build import build_plan
 from placer.placement.launcher_orders import in_natural_order
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.report.diff import diff
 from placer.report.diff_text import diff_text
 from placer.report.restart import bytes_to_receive
@@ -31,7 +29,7 @@ STAGE = 656 + 256
 EXPERTS = replace(MODEL, experts=6, top_k=1, expert_ffn=4, moe_layers=2)
 
 
-def plan_of_nodes(nodes: list[int]) -> Plan:
+def plan_of_nodes(nodes):
     """`tiny` on these nodes in turn: node 2d + p has stage p of replica d."""
     topology, job = tiny()
     gpus = np.arange(16).reshape(8, 2)[nodes].ravel()
@@ -39,7 +37,7 @@ def plan_of_nodes(nodes: list[int]) -> Plan:
     return build_plan(topology, replace(job, parallelism=axes), Placement(gpus))
 
 
-def job_with(sharding: str, shard_size: int = 0) -> Job:
+def job_with(sharding, shard_size=0):
     mode = DataParallel(sharding, shard_size=shard_size)
     return replace(tiny()[1], model=MODEL, data_parallel=mode)
 
@@ -66,15 +64,13 @@ STAGES = [0, 6, 2, 3, 4, 5, 1, 7]
         (STAGES, job_with("ddp"), 2 * 2 * STAGE, 2 * 12 * STAGE),
     ],
 )
-def test_two_nodes_exchanged(
-    nodes: list[int], job: Job, parameters: float, optimizer: float
-) -> None:
+def test_two_nodes_exchanged(nodes, job, parameters, optimizer):
     """What two nodes that change places receive is what their new stage lacks there."""
     found = bytes_to_receive(plan_of_nodes(SAME), plan_of_nodes(nodes), job)
     assert found == pytest.approx({"parameters": parameters, "optimizer": optimizer})
 
 
-def test_adapters_have_the_optimizer() -> None:
+def test_adapters_have_the_optimizer():
     """Weights that are not trained move with their adapters, without an optimizer.
 
     Rank 2: 8 + 8 for each of four, 8 + 16 for each of three, 272 a layer and stage.
@@ -87,13 +83,13 @@ def test_adapters_have_the_optimizer() -> None:
     )
 
 
-def test_without_a_model() -> None:
+def test_without_a_model():
     """A job without a model has no known state."""
     plan = plan_of_nodes(SAME)
     assert bytes_to_receive(plan, plan, tiny()[1]) is None
 
 
-def test_another_job_is_refused() -> None:
+def test_another_job_is_refused():
     """A job of other axes than the plans is refused with both sizes."""
     job = replace(job_with("zero1"), parallelism=Parallelism(tp=4, dp=4, etp=2))
     plan = plan_of_nodes(SAME)
@@ -102,7 +98,7 @@ def test_another_job_is_refused() -> None:
 
 
 @st.composite
-def changes(draw: st.DrawFn) -> tuple[Plan, Plan, Job]:
+def changes(draw):
     """Two plans of one job, perhaps of another data parallel size, with experts."""
     job = draw(jobs())
     sharding = draw(st.sampled_from(["ddp", "zero1", "zero3", "hsdp"]))
@@ -119,7 +115,7 @@ def changes(draw: st.DrawFn) -> tuple[Plan, Plan, Job]:
     return old, new, job
 
 
-def pieces(plan: Plan, job: Job, cuts: int) -> dict[tuple, float]:
+def pieces(plan, job, cuts):
     """Small pieces of state by node, found rank by rank, with their bytes."""
     axes = plan.axes
     assert axes is not None
@@ -148,7 +144,7 @@ def pieces(plan: Plan, job: Job, cuts: int) -> dict[tuple, float]:
     return found
 
 
-def shares(mode: DataParallel, kind: str, members: int, dense: int) -> int:
+def shares(mode, kind, members, dense):
     whole = mode.sharding == "ddp" or (mode.sharding, kind) == ("zero1", "parameters")
     if whole:
         return 1
@@ -158,7 +154,7 @@ def shares(mode: DataParallel, kind: str, members: int, dense: int) -> int:
 
 
 @given(changes())
-def test_against_small_pieces(change: tuple[Plan, Plan, Job]) -> None:
+def test_against_small_pieces(change):
     """Nodes receive the pieces that a loop over all ranks finds new on them."""
     old, new, job = change
     cuts = lcm(*(plan.axes.size(a) for plan in (old, new) for a in ("dp", "cp", "edp")))
@@ -170,16 +166,16 @@ def test_against_small_pieces(change: tuple[Plan, Plan, Job]) -> None:
     assert bytes_to_receive(old, new, job) == pytest.approx(missing, abs=1e-6)
 
 
-def on_node(plan: Plan) -> dict[str, set[tuple[int, int]]]:
+def on_node(plan):
     """Rank and GPU of everything on each node."""
-    found: dict[str, set[tuple[int, int]]] = {}
+    found = {}
     for rank, host in enumerate(plan.host_of_rank):
         found.setdefault(host, set()).add((rank, int(plan.gpu_of_rank[rank])))
     return found
 
 
 @given(two_plans())
-def test_nodes_whose_ranks_changed(plans: tuple[Plan, Plan]) -> None:
+def test_nodes_whose_ranks_changed(plans):
     """They are the nodes where a loop over all ranks finds another rank on a GPU."""
     before, after = map(on_node, plans)
     changed = [
@@ -190,7 +186,7 @@ def test_nodes_whose_ranks_changed(plans: tuple[Plan, Plan]) -> None:
     assert list(diff(*plans).restart.nodes) == changed
 
 
-def test_fewer_replicas() -> None:
+def test_fewer_replicas():
     """Ranks that stop or start change their nodes and are counted; state goes along."""
     topology, job = tiny()
     job = replace(job, model=MODEL)

@@ -7,20 +7,19 @@ from dataclasses import replace
 import pytest
 
 import placer
-from placer.placement.plan import Plan
 from placer.report.columns import PLAIN, Look, seen
 from placer.report.next_text import next_lines
 from placer.report.summary import summarise
 from tests.texts import table
 
 
-def told(plan: Plan, look: Look = PLAIN) -> str:
+def told(plan, look=PLAIN):
     """All that ``-v`` shows."""
     return summarise(plan, look, in_full=True)
 
 
 @pytest.fixture(scope="module")
-def plan() -> Plan:
+def plan():
     topology = placer.read_topology("dgx-h100-4x8")
     return placer.place(topology, placer.read_job("quickstart")).plan
 
@@ -34,7 +33,7 @@ CASES = [
 ]
 
 
-def test_parts_and_gains(plan: Plan) -> None:
+def test_parts_and_gains(plan):
     """Gains are in seconds, percent and GPU hours, by axis; broken rules are said."""
     score = plan.score | {
         "step_time_s": 1.0,
@@ -55,7 +54,7 @@ def test_parts_and_gains(plan: Plan) -> None:
     assert "exposed cross-node 25 ms 2.5%" in words
 
 
-def test_plan_of_few_words(plan: Plan) -> None:
+def test_plan_of_few_words(plan):
     """A plan without score, bound, baselines and solver still has a summary."""
     bare = replace(
         plan,
@@ -75,7 +74,7 @@ def test_plan_of_few_words(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(("machine", "job", "objective"), CASES[:3])
-def test_fits_any_width(machine: str, job: str, objective: str) -> None:
+def test_fits_any_width(machine, job, objective):
     """No line is wider than the terminal, with colours and bars and without."""
     topology = placer.read_topology(machine)
     plan = placer.place(topology, placer.read_job(job), objective=objective).plan
@@ -87,7 +86,7 @@ def test_fits_any_width(machine: str, job: str, objective: str) -> None:
             assert max(map(len, lines)) <= width
 
 
-def test_colours_add_nothing_to_read(plan: Plan) -> None:
+def test_colours_add_nothing_to_read(plan):
     """Without its colours a coloured summary is the plain one, whatever the width."""
     for width in (40, 80, 120):
         coloured = told(plan, Look(width, colour=True))
@@ -95,7 +94,7 @@ def test_colours_add_nothing_to_read(plan: Plan) -> None:
         assert re.sub("\x1b\\[[0-9;]*m", "", coloured) == told(plan, Look(width))
 
 
-def test_bars_are_the_shares(plan: Plan) -> None:
+def test_bars_are_the_shares(plan):
     """Every part of the step has a bar of its share, where the one before ends."""
     score = plan.score | {
         "step_time_s": 1.0,
@@ -119,7 +118,7 @@ def test_bars_are_the_shares(plan: Plan) -> None:
     assert exposed.index(full) - bubble.index(full) == 12
 
 
-def test_a_slower_group_is_named(plan: Plan) -> None:
+def test_a_slower_group_is_named(plan):
     """The group that others wait for, as `explain --group` wants it; none of equals."""
     worst = plan.score["worst_group"]
     alike = worst | {"axis": "pp", "group": 3, "groups": 8, "as_slow": 8}
@@ -136,9 +135,7 @@ def test_a_slower_group_is_named(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(*table("report/summary.yaml", "next_follows_the_launcher"))
-def test_next_follows_the_launcher(
-    plan: Plan, launcher: str, scheduler: str, first: str, said: str
-) -> None:
+def test_next_follows_the_launcher(plan, launcher, scheduler, first, said):
     """What the job's own launcher takes, and the line where it is called."""
     started = {"name": launcher, "source": "a.sh", "line": 7}
     job = {**plan.inputs["job"], "launcher": started}
@@ -166,9 +163,7 @@ def test_next_follows_the_launcher(
         ("", ["slurm-hostfile"]),
     ],
 )
-def test_next_fits_the_scheduler(
-    plan: Plan, scheduler: str, formats: list[str]
-) -> None:
+def test_next_fits_the_scheduler(plan, scheduler, formats):
     """The formats of the machine's scheduler, all of which take the plan."""
     machine = {**plan.inputs["topology"]} | (
         {"scheduler": scheduler} if scheduler else {}
@@ -183,7 +178,7 @@ def test_next_fits_the_scheduler(
 
 
 @pytest.mark.parametrize("path", ["a b.json", "$(x).json", "it's.json", "-o.json"])
-def test_next_commands_can_be_typed(plan: Plan, path: str) -> None:
+def test_next_commands_can_be_typed(plan, path):
     """Whatever the plan is called, a shell reads back the words that were meant."""
     for width in (40, 80):
         typed = "\n".join(next_lines(plan, path, width))
@@ -193,14 +188,14 @@ def test_next_commands_can_be_typed(plan: Plan, path: str) -> None:
             assert not shlex.split(command)[2].startswith("-")
 
 
-def test_a_path_that_does_not_fit_is_not_broken(plan: Plan) -> None:
+def test_a_path_that_does_not_fit_is_not_broken(plan):
     """Commands with a word wider than the terminal, or unprintable, are left out."""
     for path in ("p" * 60, "a\nb"):
         lines = list(next_lines(plan, path, 40))
         assert lines == ["next", "  placer emit --list"]
 
 
-def test_next_names_the_line_of_the_script(plan: Plan) -> None:
+def test_next_names_the_line_of_the_script(plan):
     """The launcher that the job has, and its patch; nothing where the order is kept."""
     launcher = {"name": "torchrun-c10d", "source": "jobs/train.sh", "line": 99}
     job = {**plan.inputs["job"], "launcher": launcher}

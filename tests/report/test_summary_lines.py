@@ -1,9 +1,6 @@
 """Lines of a summary: memory, what was assumed, other orders and launchers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -18,18 +15,18 @@ from tests.texts import table
 FLAG = "Megatron-LM: --use-tp-pp-dp-mapping"
 
 
-def text_of(objective: str = "time", **advice: Any) -> str:
+def text_of(objective="time", **advice):
     plan = tiny_plan(bound={"objective": objective}, advice=advice)
     return " ".join(line.strip() for line in advice_lines(plan))
 
 
 @pytest.mark.parametrize(*table("report/summary.yaml", "what_is_known"))
-def test_what_is_known(advice: dict[str, Any], expected: str) -> None:
+def test_what_is_known(advice, expected):
     """Proof, silence and vain attempts are told apart."""
     assert expected in text_of(**advice)
 
 
-def test_savings() -> None:
+def test_savings():
     """What changes, what it saves in the objective's unit, and what does it."""
     order = {"change": "order", "to": "tp-cp-ep-pp-dp", "how": FLAG, "saves": 0.041}
     free = {"change": "launcher", "to": "free", "saves": 0.003}
@@ -42,7 +39,7 @@ def test_savings() -> None:
     assert "would lower the hop cost by 1,280" in found
 
 
-def test_the_chosen_order() -> None:
+def test_the_chosen_order():
     """A plan that chose its order says which, and what numbers ranks so."""
     plan = tiny_plan()
     chosen = replace(plan, job={**plan.job, "auto_order": True})
@@ -50,7 +47,7 @@ def test_the_chosen_order() -> None:
     assert list(advice_lines(plan)) == []
 
 
-def test_out_of_time() -> None:
+def test_out_of_time():
     """A plan that a limit left without advice says so, unless its launch is free."""
     plan = tiny_plan(solver={"deterministic": False})
     (line,) = advice_lines(plan)
@@ -68,19 +65,19 @@ RATE = {
 }
 
 
-def key(name: str) -> dict:
+def key(name):
     return {"key": name, "value": 1, "why": "w", "option": f"--set job.{name}=VALUE"}
 
 
-def line(assumed: list[dict], what_if: list[dict] = ()) -> str:
+def line(assumed, what_if=()):
     return "\n".join(assumed_lines(assumed, what_if, 1000))
 
 
-def at(value: float, share: float, name: str = "oversubscription") -> dict:
+def at(value, share, name="oversubscription"):
     return {"key": name, "value": value, "saved_share": share}
 
 
-def test_each_has_its_option() -> None:
+def test_each_has_its_option():
     """One line for all; of the job's keys the first few, in words nothing is lost."""
     found = line([UPLINKS, RATE, *map(key, "abcde")])
     assert found == (
@@ -92,7 +89,7 @@ def test_each_has_its_option() -> None:
     assert line([]) == ""
 
 
-def test_what_the_verdict_rests_on_has_its_own_line() -> None:
+def test_what_the_verdict_rests_on_has_its_own_line():
     """Savings, costs and nothing at all, each at its value."""
     for shares, words in (
         ((0.038, 0.151), "at 2:1 this plan saves 3.8 %, at 4:1 15.1 %"),
@@ -109,7 +106,7 @@ def test_what_the_verdict_rests_on_has_its_own_line() -> None:
     )
 
 
-def test_whatever_a_plan_says_can_be_told() -> None:
+def test_whatever_a_plan_says_can_be_told():
     """Keys that nobody knows, and texts where numbers are usual, are shown as is."""
     odd = RATE | {"value": "{fast}", "why": "{x}"}
     assert "{fast} TFLOP/s a GPU, {x}" in line([odd])
@@ -130,7 +127,7 @@ NEEDS = {
 }
 
 
-def test_one_line_says_by_how_much_which_stage_and_why() -> None:
+def test_one_line_says_by_how_much_which_stage_and_why():
     """The largest parts come first; small ones are left out."""
     assert misfit({"memory_bytes": NEEDS, "memory_limit_bytes": 80e9}) == (
         "does not fit: stage 3 needs 100 GB of memory, 20 GB more than a GPU has "
@@ -138,14 +135,14 @@ def test_one_line_says_by_how_much_which_stage_and_why() -> None:
     )
 
 
-def test_nothing_is_said_of_what_fits_or_is_not_known() -> None:
+def test_nothing_is_said_of_what_fits_or_is_not_known():
     """Not of older scores, jobs without a model or machines without a limit either."""
     assert misfit({"memory_bytes": NEEDS, "memory_limit_bytes": 100e9}) == ""
     assert misfit({"memory_bytes": NEEDS}) == ""
     assert misfit({"memory_limit_bytes": 80e9}) == misfit({}) == ""
 
 
-def test_place_and_score_say_it_and_refuse_nothing() -> None:
+def test_place_and_score_say_it_and_refuse_nothing():
     """The plan is made all the same, carries the memory and passes its check."""
     machine = placer.read_topology("dgx-h100-4x8")
     small = replace(machine, gpu=Gpu("toy", 20e9))
@@ -160,7 +157,7 @@ def test_place_and_score_say_it_and_refuse_nothing() -> None:
     placer.check(lacks.plan)
 
 
-def test_launcher_is_no_rule_of_the_job() -> None:
+def test_launcher_is_no_rule_of_the_job():
     """What only the launcher cannot number is not called a broken rule."""
     result = placer.place("rack:2 node:2 gpu:4", "quickstart")
     for entry in result.plan.baselines.values():

@@ -1,9 +1,5 @@
 """The table of `placer tune` in a terminal of 80 columns."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from placer.report.columns import narrowed
@@ -14,7 +10,7 @@ from placer.report.tune_words import tight
 CHEAP = "layernorm+moe_act+mla_up_proj"
 
 
-def row(**changes: Any) -> dict[str, Any]:
+def row(**changes):
     """A row of a mixture of experts on many GPUs."""
     sizes = {"tp": 1, "cp": 1, "ep": 32, "etp": 1, "pp": 4, "vp": 4, "dp": 128}
     return {
@@ -31,11 +27,11 @@ def row(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def shown(*rows: dict[str, Any]) -> list[str]:
+def shown(*rows):
     return list(narrowed(_table(rows), _SAID_ONCE))
 
 
-def test_what_all_rows_share_is_said_once_where_the_table_is_too_wide() -> None:
+def test_what_all_rows_share_is_said_once_where_the_table_is_too_wide():
     """Long words of recomputation first; a table that fits stays as it is."""
     lines = shown(row(), row(step_time_s=2.99, sharding="zero1", shard_size=0))
     assert max(map(len, lines)) <= 80
@@ -47,7 +43,7 @@ def test_what_all_rows_share_is_said_once_where_the_table_is_too_wide() -> None:
     assert "recompute" in head
 
 
-def test_different_long_words_have_letters() -> None:
+def test_different_long_words_have_letters():
     """Each letter is said below the table, and stands in its row."""
     rows = row(), row(recompute="none", step_time_s=3.0, exposed_scale_out_s=0.1)
     lines = shown(*rows, row(sharding="zero1", shard_size=0, micro_batches=32))
@@ -65,7 +61,7 @@ def test_different_long_words_have_letters() -> None:
         ([60e9, 79e9, 73e9], "rows 2, 3 fill more than 90% of"),
     ],
 )
-def test_rows_near_the_limit_of_memory_are_told(needs: list[float], said: str) -> None:
+def test_rows_near_the_limit_of_memory_are_told(needs, said):
     """With the option that leaves a tenth free; where no limit is known, nothing."""
     rows = [row(memory_bytes=each) for each in needs]
     told = tight(rows, 80e9)
@@ -74,7 +70,7 @@ def test_rows_near_the_limit_of_memory_are_told(needs: list[float], said: str) -
     assert not tight(rows, 0.0)
 
 
-def test_a_sweep_is_narrowed_too() -> None:
+def test_a_sweep_is_narrowed_too():
     """Swept keys stay, the status that all points have is said below."""
     rows = [
         {

@@ -1,9 +1,6 @@
 """The sentence on a plan: right about what it compares, and honest."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,17 +12,12 @@ from placer.report.verdict import reason, sentence, why_broken
 from placer.testing.strategies import tiny_plan
 from tests.texts import table
 
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-
 SPLIT = "1 of 8 tp groups leave their node"
-OPTIMAL: dict[str, Any] = {"status": "optimal", "gap": 0.0}
-OPEN: dict[str, Any] = {"status": "feasible", "gap": 0.003}
+OPTIMAL = {"status": "optimal", "gap": 0.0}
+OPEN = {"status": "feasible", "gap": 0.003}
 
 
-def plan(
-    own: float, other: float | None, bound: dict[str, Any] = OPTIMAL, **more: Any
-) -> Plan:
+def plan(own, other, bound=OPTIMAL, **more):
     """A plan of steps of ``own`` seconds beside a given order of ``other``."""
     usual = {"step_time_s": other, **more} if other is not None else {}
     value = {"objective": "time", "value": own, "lower_bound": own * (1 - bound["gap"])}
@@ -37,12 +29,12 @@ def plan(
 
 
 def said_of(
-    made: Plan,
-    sure: float = 0.1,
-    why: str = "",
-    moved: int = 8,
-    found: float | None = None,
-) -> str:
+    made,
+    sure=0.1,
+    why="",
+    moved=8,
+    found=None,
+):
     """The verdict, where the difference is known to a share of it.
 
     ``found`` is the best that was found, where the plan is not that.
@@ -68,23 +60,21 @@ RULE = f"your order breaks a rule of the job: {SPLIT}"
 
 
 @pytest.mark.parametrize(*table("report/verdict.yaml", "sentences"))
-def test_sentence(
-    own: float, other: float | None, more: dict[str, Any], said: str
-) -> None:
+def test_sentence(own, other, more, said):
     """Saving, times, nodes, GPU hours: each once, each as the numbers have it."""
     bound = OPEN if "gap" in more else OPTIMAL
     broken = {"violates": [SPLIT]} if "breaks" in more else {}
     assert said in said_of(plan(own, other, bound, **broken))
 
 
-def test_nothing_is_claimed_that_nobody_can_measure() -> None:
+def test_nothing_is_claimed_that_nobody_can_measure():
     """No GPU hours, and no move, for what steps of a run differ by anyway."""
     assert "GPU hours" not in said_of(plan(1.9995, 2.0))
     assert "GPU hours" in said_of(plan(1.99, 2.0))
     assert "Nothing measurable" in said_of(plan(1.998, 2.0), sure=0.6)
 
 
-def test_an_order_that_is_kept_has_three_parts() -> None:
+def test_an_order_that_is_kept_has_three_parts():
     """What to do, what it costs, what is proved."""
     assert said_of(plan(2.0, 2.0), moved=0).split("; ") == [
         "Keep your order: nothing to win",
@@ -102,7 +92,7 @@ def test_an_order_that_is_kept_has_three_parts() -> None:
     assert left.startswith("Keep your order: no better one was found; ")
 
 
-def test_the_reason_is_in_the_sentence() -> None:
+def test_the_reason_is_in_the_sentence():
     """Which groups cross, and who waits; a rule that is broken is said once."""
     why = "1 of 32 tp groups crosses racks, and all wait for it"
     assert f"a step; in your order {why}; no" in said_of(plan(1.0, 2.0), why=why)
@@ -114,7 +104,7 @@ def test_the_reason_is_in_the_sentence() -> None:
     ("count", "said"),
     [(2, "rule 0, rule 1; "), (4, "rule 2, rule 3; "), (5, "rule 2, and 2 more; ")],
 )
-def test_broken_rules_are_named(count: int, said: str) -> None:
+def test_broken_rules_are_named(count, said):
     """All of a few, each without its first group; never all but one."""
     rules = [f"rule {i}: the first is group {i}" for i in range(count)]
     told = said_of(plan(1.0, 2.0, violates=rules))
@@ -123,10 +113,10 @@ def test_broken_rules_are_named(count: int, said: str) -> None:
 
 
 @pytest.mark.parametrize(*table("report/verdict.yaml", "reasons"))
-def test_reasons(theirs: tuple[int, int], mine: tuple[int, int], said: str) -> None:
+def test_reasons(theirs, mine, said):
     """The groups of the axis that waits longest, so far as they lie otherwise."""
 
-    def lie(counts: tuple[int, int]) -> dict[str, dict[str, int]]:
+    def lie(counts):
         return {"tp": dict(zip(("rack", "cluster"), counts, strict=True))}
 
     score = {"step_time_s": 1.0, "exposed_s": {"tp": 0.1}, "crossings": lie(mine)}
@@ -138,7 +128,7 @@ def test_reasons(theirs: tuple[int, int], mine: tuple[int, int], said: str) -> N
 
 
 @pytest.mark.parametrize("gone", ["advice", "reason", "saved_share"])
-def test_what_a_verdict_lacks_is_not_said(gone: str) -> None:
+def test_what_a_verdict_lacks_is_not_said(gone):
     """Of a plan whose verdict lacks a fact, no comparison is made up."""
     facts = {"advice": "move", "reason": "", "saved_share": 0.1, "saved_s": 0.1}
     del facts[gone]
@@ -147,7 +137,7 @@ def test_what_a_verdict_lacks_is_not_said(gone: str) -> None:
     assert "fewest" not in sentence(replace(made, previous={"fewest": 1}), facts)
 
 
-def test_after_a_failure() -> None:
+def test_after_a_failure():
     """A repair is compared with the plan before, not with the given order."""
     about = {"moved": 4, "fewest": 4, "value_before": 1.0}
     said = said_of(replace(plan(1.1, 2.0), previous=about))
@@ -161,7 +151,7 @@ def test_after_a_failure() -> None:
     assert "GPU hours" not in same
 
 
-def test_every_plan_of_a_search_has_it() -> None:
+def test_every_plan_of_a_search_has_it():
     """`place` and `replace` write it; a placement that was given has none."""
     job = placer.read_job("quickstart")
     machine = placer.read_topology("rack:2 node:4 gpu:8")
@@ -176,7 +166,7 @@ def test_every_plan_of_a_search_has_it() -> None:
     assert difference.to_dict()["verdict"] == diff_verdict(difference)
 
 
-def test_domains_by_their_nodes() -> None:
+def test_domains_by_their_nodes():
     """Which domains, and how many nodes of each: the fullest first, all of them."""
     made = plan(1.0, 2.0)
     domains = {"rack": ("a1",) * 3 + ("a2",) * 3 + ("b",) * 2}

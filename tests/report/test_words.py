@@ -13,7 +13,7 @@ from placer.report.words import gap_text, hosts_text, share_text
 TEXT = "1.559 s a step, 8.4 % of 12 GB in 20.1 ms, 2 sites, 3 Boxes and 45 us"
 
 
-def test_a_number_stays_with_its_unit() -> None:
+def test_a_number_stays_with_its_unit():
     """No line begins with a unit, whatever the width, and no word is lost."""
     for width in range(12, 90):
         lines = wrapped(TEXT, "  ", width)
@@ -32,7 +32,7 @@ def test_a_number_stays_with_its_unit() -> None:
         (["x" * 250, "y"], "x" * 250 + " and 1 more"),
     ],
 )
-def test_text(hosts: list[str], text: str) -> None:
+def test_text(hosts, text):
     """Hosts are joined in brackets; only commas between brackets are followed by one.
 
     At least one host is shown.
@@ -41,7 +41,7 @@ def test_text(hosts: list[str], text: str) -> None:
 
 
 @given(st.lists(st.from_regex(r"\A[ab]{1,2}[0-9]{1,2}(-[rs][0-9]{1,2}){0,2}\Z")))
-def test_nothing_is_lost(hosts: list[str]) -> None:
+def test_nothing_is_lost(hosts):
     """A list that is shown whole reads back as the hosts, in their order."""
     shown, _, more = hosts_text(hosts).partition(" and ")
     names = expand(shown)
@@ -49,7 +49,7 @@ def test_nothing_is_lost(hosts: list[str]) -> None:
     assert more == (f"{len(hosts) - len(names)} more" if more else "")
 
 
-def test_many() -> None:
+def test_many():
     """A long list is cut between hosts, and those left out are counted."""
     hosts = [f"n{i}" for i in range(0, 2_000, 2)]
     shown, more = hosts_text(hosts).split(" and ")
@@ -66,7 +66,7 @@ def test_many() -> None:
         (0.0999, "9.990%"), (0.37001, "37.1%"),
     ],
 )  # fmt: skip
-def test_gap_is_rounded_up(gap: float, shown: str) -> None:
+def test_gap_is_rounded_up(gap, shown):
     """A gap is never shown smaller than it is, and alike in all texts."""
     assert gap_text(gap) == shown
     assert cell({"gap": gap}, "gap") == shown
@@ -79,12 +79,12 @@ def test_gap_is_rounded_up(gap: float, shown: str) -> None:
         (0.00004, "less than 0.01 %"), (0.5, "50 %"), (12.5, "1,250 %"),
     ],
 )  # fmt: skip
-def test_shares(share: float, text: str) -> None:
+def test_shares(share, text):
     """Two digits, none of them nothing but noise."""
     assert share_text(share) == text
 
 
-def test_no_minus_before_zero() -> None:
+def test_no_minus_before_zero():
     """What rounds to zero has no sign."""
     assert format_seconds(-1e-15) == format_seconds(1e-15) == "0 s"
     assert format_bytes(-1e-6) == "0 B"

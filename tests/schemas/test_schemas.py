@@ -1,14 +1,10 @@
 """The published schemas say what the readers take: the same keys, the same shapes."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import pytest
@@ -36,7 +32,7 @@ SCHEMAS = {name: json.loads(schemas.schema_text(name)) for name in schemas.SCHEM
 VALIDATORS = {
     name: jsonschema.Draft202012Validator(schema) for name, schema in SCHEMAS.items()
 }
-DECODE: dict[str, Callable[[Document], object]] = {
+DECODE = {
     "topology": decode_topology,
     "job": decode_job,
     "workload": decode_job,
@@ -51,7 +47,7 @@ SHORT = {"jobs"}
 KINDS = {"topologies": "topology", "jobs": "job"}
 
 
-def plain(value: Any) -> Any:
+def plain(value):
     """The values that an editor sees: numbers and booleans of YAML 1.2."""
     if isinstance(value, Number):
         number = float(value)
@@ -63,20 +59,20 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, list) else value
 
 
-def opened(text: str, source: str = "a.yaml") -> Any:
+def opened(text, source="a.yaml"):
     return plain(parse_document(text, source).top.content)
 
 
-def faults(name: str, data: Any) -> list[str]:
+def faults(name, data):
     errors = VALIDATORS[name].iter_errors(data)
     return [f"{error.json_path}: {error.message[:200]}" for error in errors]
 
 
-def files() -> Iterator[tuple[str, str]]:
+def files():
     """(place, text) of every file of ours: presets, pages, and two with every key."""
     for kind in KINDS:
-        for name in preset_names(kind):  # type: ignore[arg-type]
-            path = preset_path(kind, name)  # type: ignore[arg-type]
+        for name in preset_names(kind):
+            path = preset_path(kind, name)
             yield f"{kind}/{name}", path.read_text()
     for page in (ROOT / "docs").rglob("*.md"):
         for fence in fences(page):
@@ -86,7 +82,7 @@ def files() -> Iterator[tuple[str, str]]:
         yield path.name, path.read_text()
 
 
-def own_format(data: Any) -> str:
+def own_format(data):
     """Which of the schemas a file asks for; empty for none."""
     found = data.get("format", "") if isinstance(data, dict) else ""
     name = str(found).removeprefix("placer/")
@@ -94,7 +90,7 @@ def own_format(data: Any) -> str:
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_a_schema_is_printed(name: str) -> None:
+def test_a_schema_is_printed(name):
     """``placer schema`` prints a JSON Schema of that format, as it is published."""
     assert run("schema", name).output == schemas.schema_text(name)
     jsonschema.Draft202012Validator.check_schema(SCHEMAS[name])
@@ -104,7 +100,7 @@ def test_a_schema_is_printed(name: str) -> None:
     assert f"'{name}'" in refusal("schema", "hosts")
 
 
-def test_what_is_shown_is_allowed() -> None:
+def test_what_is_shown_is_allowed():
     """Presets, examples of every page and a file with all keys pass their schema."""
     seen = dict.fromkeys(SCHEMAS, 0)
     for place, text in files():
@@ -116,7 +112,7 @@ def test_what_is_shown_is_allowed() -> None:
     assert seen["job"] > 20
 
 
-def test_samples_are_allowed(samples: Path) -> None:
+def test_samples_are_allowed(samples):
     """So do the files of ours among the samples."""
     for path in samples.rglob("*"):
         if path.suffix in (".yaml", ".json") and path.stat().st_size < 1e6:
@@ -128,7 +124,7 @@ def test_samples_are_allowed(samples: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def plans() -> list[dict[str, Any]]:
+def plans():
     """Plans with and without a model, rules, and what `replace` adds."""
     import placer
 
@@ -142,34 +138,32 @@ def plans() -> list[dict[str, Any]]:
     return [json.loads(json.dumps(r.plan.to_dict())) for r in (quick, ruled)]
 
 
-def opened_job() -> Any:
+def opened_job():
     text = """{"format": "placer/job", "version": 1, "name": "small",
         "parallelism": {"tp": 4, "dp": 2}, "weights": {"tp": 9, "dp": 1}}"""
     return decode_job(parse_document(text, "small.json"))
 
 
-def test_plans_are_allowed(plans: list[dict[str, Any]]) -> None:
+def test_plans_are_allowed(plans):
     """Plans that placer makes pass, and the schema names each of their keys."""
     for plan in plans:
         assert faults("plan", plan) == []
         assert {*plan} <= {*SCHEMAS["plan"]["properties"]}
 
 
-def said(schema: dict[str, Any]) -> dict[str, Any]:
+def said(schema):
     return {k: v for k, v in schema.items() if k == "description"}
 
 
 Path_ = tuple[str, ...]
 
 
-def known_keys(
-    name: str, monkeypatch: pytest.MonkeyPatch, more: list[str]
-) -> dict[Path_, set[str]]:
+def known_keys(name, monkeypatch, more):
     """The keys that the reader asks of every mapping, by its path."""
-    found: dict[Path_, set[str]] = {}
+    found = {}
     finish = Section.finish
 
-    def record(self: Section) -> None:
+    def record(self):
         if self.document.root.content.get("format") == f"placer/{name}":
             path = tuple("[]" if type(k) is int else str(k) for k in self.value.path)
             found.setdefault(path, set()).update(self._known)
@@ -183,7 +177,7 @@ def known_keys(
     return found
 
 
-def closed(schema: dict[str, Any], path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
+def closed(schema, path=()):
     """Every mapping of a schema that has keys of its own."""
     if "properties" in schema:
         yield path, schema
@@ -201,9 +195,7 @@ REFUSED = {("memory",): {"optimizer_instances"}}
 
 
 @pytest.mark.parametrize("name", sorted(DECODE.keys() - OPEN))
-def test_schema_and_reader_know_the_same_keys(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_schema_and_reader_know_the_same_keys(name, monkeypatch, tmp_path):
     """Every key that the reader asks for is in the schema, and the other way round."""
     (tmp_path / "groups.yaml").write_text(
         "groups: [{name: own, collective: relay, bytes: 1, ranks: all}]"
@@ -232,7 +224,7 @@ def test_schema_and_reader_know_the_same_keys(
         }
 
 
-WRONG: tuple[Any, ...] = ([[]], -1)
+WRONG = ([[]], -1)
 
 
 # What the reader says of a value of a wrong type, and of a key too many or too few.
@@ -240,9 +232,9 @@ WRONG: tuple[Any, ...] = ([[]], -1)
 SHAPE = re.compile(r'expected .*, got |unknown key|the key "(?!rack|size).* is missing')
 
 
-def damaged(whole: Any) -> Iterator[tuple[str, Any]]:
+def damaged(whole):
     """(what was done, the file) with one key more, one fewer or one wrong value."""
-    stack: list[tuple[Any, ...]] = [()]
+    stack = [()]
     while stack:
         path = stack.pop()
         value = at(whole, path)
@@ -264,13 +256,13 @@ def damaged(whole: Any) -> Iterator[tuple[str, Any]]:
                 stack.append((*path, key))
 
 
-def at(value: Any, path: tuple[Any, ...]) -> Any:
+def at(value, path):
     for key in path:
         value = value[key]
     return value
 
 
-def problems(name: str, data: Any) -> list[str]:
+def problems(name, data):
     """What the reader finds wrong."""
     try:
         DECODE[name](Document("damaged.json", data))
@@ -283,7 +275,7 @@ def problems(name: str, data: Any) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(FULL.glob("*.yaml")), ids=lambda p: p.stem)
-def test_damaged_files_are_refused_by_both(path: Path) -> None:
+def test_damaged_files_are_refused_by_both(path):
     """What is of a wrong type, missing, or a key too many, the schema refuses as well.
 
     Nothing that the reader takes is refused. Values that only fit together, and names
@@ -308,7 +300,7 @@ def test_damaged_files_are_refused_by_both(path: Path) -> None:
 PROBE = json.loads(texts.data("machines/probe.json"))
 
 
-def without(schema: dict[str, Any], data: Any) -> Iterator[Any]:
+def without(schema, data):
     """The data with null for one optional key of the schema, for each of them."""
     if isinstance(data, dict):
         inner = schema.get("additionalProperties") or {}
@@ -327,7 +319,7 @@ def without(schema: dict[str, Any], data: Any) -> Iterator[Any]:
                 yield [*data[:at], case, *data[at + 1 :]]
 
 
-def test_null_is_as_good_as_absent(plans: list[Any]) -> None:
+def test_null_is_as_good_as_absent(plans):
     """Of a plan and a probe each optional key may be null, for reader and schema."""
     probed = {**PROBE, "cloud": {"name": None}, "labels": {"a": None}}
     probed["problems"] = [None]
@@ -343,7 +335,7 @@ def test_null_is_as_good_as_absent(plans: list[Any]) -> None:
     assert count > 100
 
 
-def test_damaged_plans_and_probes_are_refused_by_both(plans: list[Any]) -> None:
+def test_damaged_plans_and_probes_are_refused_by_both(plans):
     """One key more hinders nobody; of a wrong type or missing, both refuse it."""
     cases = [("probe", case) for _, case in damaged(PROBE)]
     for plan in plans:
@@ -369,7 +361,7 @@ def test_damaged_plans_and_probes_are_refused_by_both(plans: list[Any]) -> None:
         ("duration", units.parse_duration),
     ],
 )
-def test_schemas_know_the_units(kind: str, parse: Callable[[str], float]) -> None:
+def test_schemas_know_the_units(kind, parse):
     """A quantity may have each unit that the reader knows, and no other."""
     name = {"count": "job", "duration": "folder"}.get(kind, "topology")
     schema = SCHEMAS[name]

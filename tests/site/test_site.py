@@ -3,10 +3,8 @@
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
-from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -14,13 +12,12 @@ import pytest
 from placer.formats.schemas import SCHEMAS, file_name, schema_text
 from tests.clients.needs import module
 from tests.doc_blocks import ROOT
-from tests.page.browser import Browser
 
 CLICKS = 3
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """The pages, built as ``.ci/run`` builds them: a warning is an error."""
     module("sphinx")
     folder = tmp_path_factory.mktemp("site")
@@ -38,14 +35,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Page(HTMLParser):
     """Where the links of a page lead, and the names it can be entered at."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path):
         super().__init__()
-        self.links: list[str] = []
-        self.names: set[str] = set()
-        self.loaded: list[str] = []
+        self.links = []
+        self.names = set()
+        self.loaded = []
         self.feed(path.read_text())
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag, attrs):
         given = {key: value or "" for key, value in attrs}
         self.names.update(given[key] for key in ("id", "name") if key in given)
         if tag == "a" and "href" in given:
@@ -56,11 +53,11 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def pages(site: Path) -> dict[Path, Page]:
+def pages(site):
     return {path: Page(path) for path in site.rglob("*.html")}
 
 
-def targets(path: Path, links: list[str]) -> Iterator[tuple[str, Path, str]]:
+def targets(path, links):
     """(link, file, anchor) of the links that stay in the site."""
     for link in links:
         parts = urlsplit(link)
@@ -76,7 +73,7 @@ _MARKUP = re.compile(
 
 
 @pytest.mark.slow
-def test_no_page_shows_markup(pages: dict[Path, Page]) -> None:
+def test_no_page_shows_markup(pages):
     """What was written as markup is rendered: no directive, role or link is text."""
     for path in pages:
         text = re.sub(r"<[^>]+>", "", _PRE.sub("", path.read_text()))
@@ -84,7 +81,7 @@ def test_no_page_shows_markup(pages: dict[Path, Page]) -> None:
 
 
 @pytest.mark.slow
-def test_each_page_is_three_clicks_away(site: Path, pages: dict[Path, Page]) -> None:
+def test_each_page_is_three_clicks_away(site, pages):
     """From the first page, by links in the text or in the list at its side."""
     reached = {site / "index.html"}
     for _ in range(CLICKS):
@@ -97,7 +94,7 @@ def test_each_page_is_three_clicks_away(site: Path, pages: dict[Path, Page]) -> 
 
 
 @pytest.mark.slow
-def test_no_link_in_the_site_is_broken(site: Path, pages: dict[Path, Page]) -> None:
+def test_no_link_in_the_site_is_broken(site, pages):
     """Every link leads to a file of the site, and to a place that is in it."""
     broken = []
     for path, page in pages.items():
@@ -109,7 +106,7 @@ def test_no_link_in_the_site_is_broken(site: Path, pages: dict[Path, Page]) -> N
 
 
 @pytest.mark.slow
-def test_the_site_asks_for_nothing(pages: dict[Path, Page]) -> None:
+def test_the_site_asks_for_nothing(pages):
     """Scripts, styles and pictures lie in the site: it can be read from a disk."""
     foreign = [
         address
@@ -121,14 +118,14 @@ def test_the_site_asks_for_nothing(pages: dict[Path, Page]) -> None:
 
 
 @pytest.mark.slow
-def test_schemas_are_published(site: Path) -> None:
+def test_schemas_are_published(site):
     """Each schema lies beside the first page, under its own name."""
     for name in SCHEMAS:
         assert (site / file_name(name)).read_text() == schema_text(name)
 
 
 @pytest.mark.slow
-def test_search_works_offline(site: Path, browser: Browser) -> None:
+def test_search_works_offline(site, browser):
     """Opened from a disk, the search finds the page of a word, and shows its place."""
     browser.open(site / "index.html")
     browser.run(

@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from math import perm
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -40,10 +40,7 @@ from tests.solve.rules.rules_oracle import allowed_placements, avoided, random_r
 from tests.solve.solving import solve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from placer.job.model import Job
-    from placer.solve.run.solution import Solution
     from placer.topology.model import Topology
 
 ROUNDING = 1e-9
@@ -78,7 +75,7 @@ class Case:
     objective: str
 
 
-def drawn(seed: int) -> Case:
+def drawn(seed):
     """Case number ``seed``."""
     rng = random.Random(f"attack {seed}")
     sort = rng.choice(list(MACHINES))
@@ -92,25 +89,25 @@ def drawn(seed: int) -> Case:
             return Case(sort, topology, job, objective)
 
 
-def _is_listed(topology: Topology, world: int) -> bool:
+def _is_listed(topology, world):
     gpus = topology.num_gpus
     if _gpus_differ(topology):
         return perm(gpus, world) <= MOST_LISTED
     return bool(topology.num_nodes**world <= MOST_LISTED)
 
 
-def _gpus_differ(topology: Topology) -> bool:
+def _gpus_differ(topology):
     """Whether a placement is more than the node of every rank."""
     return topology.islands is not None or any(tier.rails for tier in topology.tiers)
 
 
-def _plain(rng: random.Random) -> tuple[Topology, int]:
+def _plain(rng):
     world, most_nodes, node_sizes = rng.choice(SIZES)
     spare = rng.choice((0, 0, 1, 2))
     return random_machine(rng, world + spare, most_nodes, node_sizes), world
 
 
-def _thin(rng: random.Random) -> tuple[Topology, int]:
+def _thin(rng):
     """NVLink nodes, even or not, behind one to three tiers of thin uplinks."""
     gpus = [rng.choice((1, 2, 2, 3)) for _ in range(rng.choice((2, 3, 4)))]
     rows = [[0] * len(gpus)]
@@ -130,7 +127,7 @@ def _thin(rng: random.Random) -> tuple[Topology, int]:
     return machine_of(gpus, rows, tiers), min(sum(gpus) - used, MOST_RANKS)
 
 
-def _down(rng: random.Random) -> tuple[Topology, int]:
+def _down(rng):
     """A machine of which some nodes are lost, and their uplinks are not."""
     topology, world = _thin(rng)
     left = topology.num_nodes - 1
@@ -139,7 +136,7 @@ def _down(rng: random.Random) -> tuple[Topology, int]:
     return machine, min(world, machine.num_gpus)
 
 
-def _racks(rng: random.Random) -> tuple[Topology, int]:
+def _racks(rng):
     """Uneven racks of single GPUs."""
     sizes = [rng.randint(1, 3) for _ in range(rng.choice((2, 2, 3)))]
     across = rng.choice((5e-7, 2e-6, 1e-3))
@@ -154,7 +151,7 @@ def _racks(rng: random.Random) -> tuple[Topology, int]:
     return machine_of(gpus, [rack, [0] * len(rack)], tiers), rng.randint(2, len(rack))
 
 
-def _rails(rng: random.Random) -> tuple[Topology, int]:
+def _rails(rng):
     """NVLink nodes with a switch a rail."""
     topology, _ = _thin(rng)
     inside = topology.scale_up_tier + 1
@@ -165,7 +162,7 @@ def _rails(rng: random.Random) -> tuple[Topology, int]:
     return replace(topology, tiers=tuple(tiers)), rng.randint(2, 4)
 
 
-def hosts_of_islands(rng: random.Random) -> tuple[Topology, int]:
+def hosts_of_islands(rng):
     """Hosts of two islands of one or two GPUs, some of them missing."""
     size = rng.choice((1, 1, 2))
     gpus = [*range(2 * size)]
@@ -173,7 +170,7 @@ def hosts_of_islands(rng: random.Random) -> tuple[Topology, int]:
         rng.shuffle(gpus)
     fast = rng.random() < 0.6
     inside = fast and rng.random() < 0.5
-    tiers: list[dict[str, Any]] = [
+    tiers = [
         {"name": "island", "size": size, "scale_up": fast, "bandwidth": 200e9},
         {"name": "node", "size": 2, "scale_up": inside, "bandwidth": 50e9},
         {"name": "cluster", "bandwidth": rng.choice((10e9, 25e9))},
@@ -202,7 +199,7 @@ MACHINES = {
 }
 
 
-def _job(rng: random.Random, topology: Topology, world: int, objective: str) -> Job:
+def _job(rng, topology, world, objective):
     """A job of ``world`` ranks, its pipelines long at times."""
     seen = topology.by_island
     job = random_job(rng, world, seen, objective)
@@ -217,7 +214,7 @@ def _job(rng: random.Random, topology: Topology, world: int, objective: str) -> 
     return job
 
 
-def _traffic(rng: random.Random, world: int) -> RankTraffic:
+def _traffic(rng, world):
     """Flows between some pairs of ranks."""
     pairs = list(itertools.permutations(range(world), 2))
     chosen = np.array(sorted(rng.sample(pairs, rng.randint(1, len(pairs)))))
@@ -225,7 +222,7 @@ def _traffic(rng: random.Random, world: int) -> RankTraffic:
     return RankTraffic(chosen[:, 0], chosen[:, 1], sizes, rng.random() < 0.3)
 
 
-def legal(case: Case) -> list[list[int]]:
+def legal(case):
     """GPU of every rank in each sort of placement that keeps the rules."""
     topology, job = case.topology, case.job
     if not _gpus_differ(topology):
@@ -241,7 +238,7 @@ def legal(case: Case) -> list[list[int]]:
     return [gpus for gpus, u in zip(found, used, strict=True) if u == min(used)]
 
 
-def price(case: Case, gpus: list[int]) -> float:
+def price(case, gpus):
     """Cost of a placement, by plain loops."""
     topology = case.topology.by_island
     if case.objective == "hop-cost":
@@ -249,7 +246,7 @@ def price(case: Case, gpus: list[int]) -> float:
     return reference_seconds(topology, case.job, gpus)
 
 
-def faults(case: Case, counts: Counter[str]) -> Iterator[str]:
+def faults(case, counts):
     """What is false about the certificates of a case."""
     topology, job = case.topology, case.job
     try:
@@ -286,7 +283,7 @@ def faults(case: Case, counts: Counter[str]) -> Iterator[str]:
             yield f"bound {bound} for blocks of {block}, there is {least}: {argument}"
 
 
-def _false_values(case: Case, found: Solution, least: float) -> Iterator[str]:
+def _false_values(case, found, least):
     """What a solution says that the least cost of all placements does not bear out."""
     priced = price(case, found.placement.gpu_of_rank.tolist())
     if abs(found.value - priced) > ROUNDING * priced:
@@ -299,9 +296,9 @@ def _false_values(case: Case, found: Solution, least: float) -> Iterator[str]:
         yield f"bound {found.lower_bound}, there is {least}: {found.argument}"
 
 
-def attack(first: int, last: int) -> tuple[Counter[str], list[str]]:
+def attack(first, last):
     """Counts of the cases ``first`` to ``last - 1``, and what is false about them."""
-    counts: Counter[str] = Counter()
+    counts = Counter()
     false = []
     for seed in range(first, last):
         false += [f"{seed}: {fault}" for fault in faults(drawn(seed), counts)]

@@ -1,17 +1,10 @@
 """Random machines of 64 to 512 GPUs, fragmented, and jobs of matching size."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
-
-if TYPE_CHECKING:
-    import random
 
 AXES = (
     {"tp": 4, "pp": 4},
@@ -27,7 +20,7 @@ MODEL = Model("m", 24, 4096, 8192, 32, 8, 32000)
 SPARSE = Model("s", 24, 2048, 4096, 32, 8, 32000, True, False, 16, 2, 0, 1024, 12)
 
 
-def tiers(rng: random.Random, count: int) -> list[Tier]:
+def tiers(rng, count):
     """Slower tiers further out, NVLink in the node or in the rack as well."""
     up_to = rng.choice((1, 2))
     names = ("node", "rack", "block")[: count - 1]
@@ -46,13 +39,13 @@ def tiers(rng: random.Random, count: int) -> list[Tier]:
     ]
 
 
-def fragmented(rng: random.Random) -> Topology:
+def fragmented(rng):
     """A machine of equal nodes of which some racks miss a few, others are whole."""
     size = rng.choice((4, 8))
     count = rng.choice((3, 4))
     rack_size = rng.choice((4, 6, 9))
-    gpus: list[int] = []
-    rack: list[int] = []
+    gpus = []
+    rack = []
     racks = rng.randint(3, 9)
     for r in range(racks):
         held = rack_size if rng.random() < 0.5 else rng.randint(1, rack_size)
@@ -67,13 +60,13 @@ def fragmented(rng: random.Random) -> Topology:
         order = list(range(len(gpus)))
         rng.shuffle(order)
         gpus, rack = [gpus[i] for i in order], [rack[i] for i in order]
-    first: dict[int, int] = {}
+    first = {}
     rack = [first.setdefault(r, len(first)) for r in rack]
     blocks = [[r // 2 for r in rack]] if count == 4 else []
     return machine_of(gpus, [rack, *blocks, [0] * len(gpus)], tiers(rng, count))
 
 
-def matching_job(rng: random.Random, topology: Topology, objective: str) -> Job:
+def matching_job(rng, topology, objective):
     """A job that takes up to all GPUs of the machine."""
     sizes = dict(rng.choice(AXES))
     replica = sizes.get("tp", 1) * sizes.get("cp", 1) * sizes.get("pp", 1)

@@ -1,9 +1,6 @@
 """Every legal placement of a tiny job, scored by plain loops."""
 
-from __future__ import annotations
-
 from itertools import pairwise, permutations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,11 +15,6 @@ from placer.testing.oracle import (
 )
 from tests.cost.reference import reference_seconds
 
-if TYPE_CHECKING:
-    from placer.base.arrays import FloatArray, IntArray
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 __all__ = [
     "consecutive_placements",
     "coordinates",
@@ -33,14 +25,12 @@ __all__ = [
 ]
 
 
-def legal_placements(topology: Topology, job: Job) -> list[tuple[int, ...]]:
+def legal_placements(topology, job):
     """Node of every rank in all placements that launcher and `require` allow."""
     return list(launchable(topology, job))
 
 
-def distinct(
-    topology: Topology, placements: list[tuple[int, ...]]
-) -> list[tuple[int, ...]]:
+def distinct(topology, placements):
     """One placement of each sort that no cost can tell apart.
 
     All a cost may look at is which domains ranks share, and what these are like.
@@ -67,25 +57,25 @@ def distinct(
     ]
     found = {}
     for nodes in placements:
-        key: list[object] = [looks[node] for node in nodes]
+        key = [looks[node] for node in nodes]
         for row in rows[:-1]:
-            first: dict[int, int] = {}
+            first = {}
             key += [first.setdefault(row[node], len(first)) for node in nodes]
         found.setdefault(tuple(key), nodes)
     return list(found.values())
 
 
-def step_time(topology: Topology, job: Job, nodes: tuple[int, ...]) -> float:
+def step_time(topology, job, nodes):
     """Seconds of a step, by the plain-loop scorer."""
     return reference_seconds(topology, job, gpus_of(topology, nodes))
 
 
-def hop_cost(topology: Topology, job: Job, nodes: tuple[int, ...]) -> float:
+def hop_cost(topology, job, nodes):
     """Sum of weight x distance over rings, chains (pp) and all pairs (ep)."""
     return float(hop_costs(topology, job, np.array([nodes]))[0])
 
 
-def hop_costs(topology: Topology, job: Job, nodes: IntArray) -> FloatArray:
+def hop_costs(topology, job, nodes):
     """The same of many placements at once; ``nodes`` is one a row."""
     rows, tiers = topology.domain_of_node, topology.tiers
     apart = (rows[:, :, None] != rows[:, None, :]).sum(axis=0)
@@ -104,9 +94,7 @@ def hop_costs(topology: Topology, job: Job, nodes: IntArray) -> FloatArray:
     return total
 
 
-def least(
-    topology: Topology, job: Job, objective: str, placements: list[tuple[int, ...]]
-) -> float:
+def least(topology, job, objective, placements):
     """Smallest cost of ``placements``; infinite without any."""
     cost = step_time if objective == "time" else hop_cost
     return min(
@@ -115,7 +103,7 @@ def least(
     )
 
 
-def symmetries(topology: Topology) -> list[tuple[int, ...]]:
+def symmetries(topology):
     """All ways to exchange nodes that leave the machine as it is."""
     kind = list(
         zip(topology.gpus_of_node.tolist(), topology.bandwidth_factor, strict=True)

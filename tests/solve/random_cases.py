@@ -1,10 +1,7 @@
 """Random tiny machines and jobs of every sort."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -27,11 +24,11 @@ SIZES = (1, 1, 2, 2, 3, 4, 5, 6, 7, 8)
 
 
 def machine_of(
-    gpus: list[int],
-    rows: list[list[int]],
-    tiers: list[Tier],
-    factors: list[float] | None = None,
-) -> Topology:
+    gpus,
+    rows,
+    tiers,
+    factors=None,
+):
     """A machine from each node's GPUs and its domain at each tier above the node."""
     rows, names = [list(range(len(gpus))), *rows], [tier.name for tier in tiers[1:]]
     return Topology(
@@ -47,7 +44,7 @@ def machine_of(
     )
 
 
-def random_tiers(rng: random.Random, count: int) -> list[Tier]:
+def random_tiers(rng, count):
     """Tiers that mostly slow down outwards, and sometimes do the opposite."""
     inner = rng.choice((200e9, 400e9, 50e9))
     bandwidth = [inner, *(rng.choice((inner, 50e9, 25e9, 10e9)) for _ in range(3))]
@@ -74,18 +71,16 @@ def random_tiers(rng: random.Random, count: int) -> list[Tier]:
     ]
 
 
-def random_machine(
-    rng: random.Random, ranks: int, most_nodes: int, node_sizes: tuple[int, ...]
-) -> Topology:
+def random_machine(rng, ranks, most_nodes, node_sizes):
     """A machine of one to four tiers, mostly with room for ``ranks``."""
     if rng.random() < 0.06:
         return machine_of([ranks + rng.randint(0, 2)], [], random_tiers(rng, 1))
-    gpus: list[int] = []
+    gpus = []
     same = rng.choice(node_sizes) if rng.random() < 0.4 else 0
     while len(gpus) < most_nodes and (sum(gpus) < ranks or rng.random() < 0.4):
         gpus.append(same or rng.choice(node_sizes))
     tiers = rng.choice((2, 3, 3, 4))
-    rows: list[list[int]] = []
+    rows = []
     below = list(range(len(gpus)))
     for _ in range(tiers - 2):
         rows.append(_merged(rng, below))
@@ -96,7 +91,7 @@ def random_machine(
     return machine_of(gpus, rows, random_tiers(rng, tiers), factors)
 
 
-def _merged(rng: random.Random, below: list[int]) -> list[int]:
+def _merged(rng, below):
     """Domains of the next tier: those below, 1 to 3 each, at times interleaved."""
     count = max(below) + 1
     order = list(range(count))
@@ -107,11 +102,11 @@ def _merged(rng: random.Random, below: list[int]) -> list[int]:
         for _ in range(min(rng.choice((1, 2, 2, 3)), len(order))):
             of_domain[order.pop(0)] = here
         here += 1
-    first: dict[int, int] = {}
+    first = {}
     return [first.setdefault(of_domain[domain], len(first)) for domain in below]
 
 
-def random_axes(rng: random.Random, world: int) -> Parallelism:
+def random_axes(rng, world):
     """Axes of ``world`` ranks, with experts and virtual stages at times."""
     while True:
         tp, cp, pp = (rng.choice(SIZES) for _ in range(3))
@@ -131,11 +126,11 @@ def random_axes(rng: random.Random, world: int) -> Parallelism:
             return axes
 
 
-def _stages_agree(axes: Parallelism) -> bool:
+def _stages_agree(axes):
     """Whether experts and dense layers have the same pipeline groups."""
     if axes.pp == 1:
         return True
-    lanes: dict[tuple[int, ...], set[tuple[int, ...]]] = {}
+    lanes = {}
     for rank in range(axes.world_size):
         at = coordinates(axes, rank)
         dense = (at["tp"], at["cp"], at["dp"])
@@ -143,7 +138,7 @@ def _stages_agree(axes: Parallelism) -> bool:
     return all(len(found) == 1 for found in lanes.values())
 
 
-def random_model(rng: random.Random, axes: Parallelism) -> Model:
+def random_model(rng, axes):
     """A small transformer that the axes can cut."""
     experts = axes.ep * rng.choice((1, 2)) if axes.ep > 1 or axes.etp != axes.tp else 0
     return Model(
@@ -162,7 +157,7 @@ def random_model(rng: random.Random, axes: Parallelism) -> Model:
     )
 
 
-def random_groups(rng: random.Random, world: int) -> tuple[Group, ...]:
+def random_groups(rng, world):
     """One or two custom groups, of equal or unequal sizes."""
     found = []
     for name in ("embedding", "ring")[: rng.choice((1, 1, 2))]:
@@ -186,9 +181,7 @@ def random_groups(rng: random.Random, world: int) -> tuple[Group, ...]:
     return tuple(found)
 
 
-def random_job(
-    rng: random.Random, world: int, topology: Topology, objective: str
-) -> Job:
+def random_job(rng, world, topology, objective):
     """A job of ``world`` ranks with random traffic, requirements and launcher."""
     axes = random_axes(rng, world)
     groups = random_groups(rng, world) if rng.random() < 0.25 else ()
@@ -235,7 +228,7 @@ def random_job(
     )
 
 
-def _options(rng: random.Random, axes: Parallelism) -> dict[str, Any]:
+def _options(rng, axes):
     """How collectives, tensor, context and expert parallelism work; uneven stages."""
     ends = EndStages(*rng.choice(((0, 0), (1, 1), (0.5, 0), (0, 1))))
     return {
@@ -252,10 +245,10 @@ def _options(rng: random.Random, axes: Parallelism) -> dict[str, Any]:
 
 
 def _requirements(
-    rng: random.Random,
-    topology: Topology,
-    groups: tuple[Group, ...],
-) -> dict[str, str]:
+    rng,
+    topology,
+    groups,
+):
     if rng.random() < 0.4:
         return {}
     tiers = [tier.name for tier in topology.tiers]
@@ -273,7 +266,7 @@ RUNS = ((9, 3, (4, 6)), (12, 4, (4, 6)), (16, 4, (4, 8)), (16, 5, (4,)), (24, 3,
 SIZES_OF = {"small": SMALL, "large": LARGE, "runs": RUNS}
 
 
-def random_case(seed: int, objective: str, sort: str = "small") -> tuple[Topology, Job]:
+def random_case(seed, objective, sort="small"):
     """Machine and job number ``seed`` of a sort in `SIZES_OF`."""
     rng = random.Random(f"{seed} {objective} {sort}")
     world, most_nodes, node_sizes = rng.choice(SIZES_OF[sort])

@@ -1,7 +1,5 @@
 """Small jobs: the answer is the best of all placements, and the bounds hold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -29,13 +27,13 @@ CHUNK = 5  # cases of one test: a failure names its seed
 COSTS = {"time": step_time, "hop-cost": hop_cost}
 
 
-def unequal_case(seed: int, objective: str, sort: str) -> tuple[Topology, Job]:
+def unequal_case(seed, objective, sort):
     """Hosts of several speeds, and links between domains."""
     topology, job = random_case(seed, objective, sort)
     return unequal(topology, seed), job
 
 
-DRAWS: dict[str, Draw] = {
+DRAWS = {
     "plain": random_case,
     "unequal": unequal_case,
     "rules": ruled_case,
@@ -43,7 +41,7 @@ DRAWS: dict[str, Draw] = {
 }
 
 
-def compare(what: str, seed: int, objective: str, sort: str = "small") -> None:
+def compare(what, seed, objective, sort="small"):
     """Solve one case and compare with the best of all placements that it allows."""
     topology, job = DRAWS[what](seed, objective, sort)
     case = f"{what} {objective} {seed} {sort} {job.rules}"
@@ -70,7 +68,7 @@ def compare(what: str, seed: int, objective: str, sort: str = "small") -> None:
 @pytest.mark.parametrize("objective", COSTS)
 @pytest.mark.parametrize("first", [0, CHUNK, *slow(range(2 * CHUNK, 50, CHUNK))])
 @pytest.mark.parametrize("what", DRAWS)
-def test_small_jobs(what: str, first: int, objective: str) -> None:
+def test_small_jobs(what, first, objective):
     """A job of 3 to 6 ranks gets the optimum, a proof of it, and no false bound.
 
     Under rules it is placed just when some placement keeps them, with no more hosts to
@@ -84,11 +82,11 @@ def test_small_jobs(what: str, first: int, objective: str) -> None:
 @pytest.mark.parametrize("seed", [0, *slow(range(1, 5))])
 @pytest.mark.parametrize("sort", ["large", "runs"])
 @pytest.mark.parametrize("what", ["plain", *slow(["rules", "budgets"])])
-def test_larger_jobs(what: str, sort: str, seed: int, objective: str) -> None:
+def test_larger_jobs(what, sort, seed, objective):
     """So does one of 6 to 8 ranks, and a node-contiguous launch of 9 to 24."""
     compare(what, seed, objective, sort)
 
 
-def test_one_part() -> None:
+def test_one_part():
     """A job whose replicas, kept whole, are one part leaves nothing to polish."""
     compare("rules", 573, "hop-cost")

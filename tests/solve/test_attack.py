@@ -17,7 +17,7 @@ ONCE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", [0, *slow(range(10, 90, 10))])
-def test_certificates(first: int) -> None:
+def test_certificates(first):
     """Bounds are at most the least of all placements, which "optimal" says it is."""
     counts, false = attack(first, first + 10)
     assert false == []
@@ -25,7 +25,7 @@ def test_certificates(first: int) -> None:
 
 
 @pytest.mark.parametrize("name", ONCE)
-def test_certificates_that_were_false_once(name: str) -> None:
+def test_certificates_that_were_false_once(name):
     """And of the first and the fourth there is a placement, the best for the first."""
     counts, false = attack(ONCE[name], ONCE[name] + 1)
     assert false == []

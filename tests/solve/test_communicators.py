@@ -23,7 +23,7 @@ def test_distant_pairs_share_nodes():
     assert found.lower_bound == pytest.approx(found.value)
 
 
-def test_hosts_without_nvlink_are_annealed() -> None:
+def test_hosts_without_nvlink_are_annealed():
     """Nodes of one GPU have no domain to stay in, and yet racks to be in."""
     machine = racks([7, 6, 5, 4])
     found = solve(machine, pipelines(3, 7))

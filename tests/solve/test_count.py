@@ -1,7 +1,5 @@
 """Programs on counts by either engine, and the one place that makes solvers."""
 
-from __future__ import annotations
-
 import ast
 import random
 import subprocess
@@ -9,7 +7,6 @@ import sys
 from itertools import product
 from math import inf
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -60,7 +57,7 @@ for engine in (by_cp_sat, by_scip):
 """
 
 
-def random_program(rng: random.Random) -> Program:
+def random_program(rng):
     """Up to four columns of up to three, and some rows."""
     program = Program()
     columns = [
@@ -76,7 +73,7 @@ def random_program(rng: random.Random) -> Program:
     return program
 
 
-def least_price(program: Program) -> float:
+def least_price(program):
     """The least price of counts that keep all rows, infinity without any."""
     every = product(*(range(int(most) + 1) for most in program.most))
     return min(
@@ -89,7 +86,7 @@ def least_price(program: Program) -> float:
     )
 
 
-def keeps(program: Program, counts: tuple[int, ...]) -> bool:
+def keeps(program, counts):
     """Whether counts keep all rows."""
     return all(
         row.least <= sum(counts[c] * n for c, n in row.times.items()) <= row.most
@@ -98,7 +95,7 @@ def keeps(program: Program, counts: tuple[int, ...]) -> bool:
 
 
 @pytest.mark.parametrize("engine", ["cp-sat", "highs"])
-def test_the_least_price(engine: Literal["cp-sat", "highs"]) -> None:
+def test_the_least_price(engine):
     """Both engines find counts of the least price, or that there are none."""
     found = 0
     for seed in range(60):
@@ -117,7 +114,7 @@ def test_the_least_price(engine: Literal["cp-sat", "highs"]) -> None:
     assert 20 < found < 60
 
 
-def test_engines_leave_ctrl_c_to_the_caller() -> None:
+def test_engines_leave_ctrl_c_to_the_caller():
     """The caller's handler answers while CP-SAT solves, and after each engine."""
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT.format(root=str(ROOT))],
@@ -127,7 +124,7 @@ def test_engines_leave_ctrl_c_to_the_caller() -> None:
     assert (run.returncode, run.stdout) == (0, "2\n1\n"), run.stderr
 
 
-def test_no_other_place_makes_a_solver() -> None:
+def test_no_other_place_makes_a_solver():
     """Nobody else calls CP-SAT's solver, nor a test: its own handler would stay."""
     makers = {
         str(path.relative_to(ROOT))
@@ -143,9 +140,7 @@ def test_no_other_place_makes_a_solver() -> None:
 
 @pytest.mark.parametrize("engine", ["cp-sat", "highs"])
 @pytest.mark.parametrize("work", [0, 1])
-def test_a_search_that_is_cut_short_claims_no_more_than_is_true(
-    engine: Literal["cp-sat", "highs"], work: int
-) -> None:
+def test_a_search_that_is_cut_short_claims_no_more_than_is_true(engine, work):
     """No time at all proves nothing: counts of a price below 0 are still to come."""
     program = Program()
     columns = [program.column(most=7, price=-n) for n in (3, 5, 8)]

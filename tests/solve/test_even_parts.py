@@ -1,12 +1,9 @@
 """Groups in equal parts, one a domain: against every placement of tiny jobs."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import groupby, permutations
 from math import gcd
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,15 +17,10 @@ from tests.marks import slow
 from tests.solve.oracle import groups_of, hop_cost, legal_placements
 from tests.solve.solving import solve
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
-
 CHUNK = 25
 
 
-def largest_parts(
-    topology: Topology, job: Job, axis: str, tier: str, nodes: tuple[int, ...]
-) -> int:
+def largest_parts(topology, job, axis, tier, nodes):
     """What the parts of all groups are multiples of; 0 where one is not even."""
     row = topology.domain_of_node[topology.tier_index(tier)].tolist()
     found = 0
@@ -41,7 +33,7 @@ def largest_parts(
     return found
 
 
-def drawn(seed: int) -> tuple[Topology, Job, str]:
+def drawn(seed):
     """A tiny machine of racks, a job of one axis of groups, and that axis."""
     rng = random.Random(seed)
     free = rng.random() < 0.3
@@ -75,7 +67,7 @@ def drawn(seed: int) -> tuple[Topology, Job, str]:
 
 
 @pytest.mark.parametrize("first", [0, *slow(range(CHUNK, 500, CHUNK))])
-def test_even_parts_of_tiny_jobs(first: int) -> None:
+def test_even_parts_of_tiny_jobs(first):
     """The parts are the largest of all placements, and none with them costs less."""
     for seed in range(first, first + CHUNK):
         topology, job, axis = drawn(seed)
@@ -100,9 +92,7 @@ def test_even_parts_of_tiny_jobs(first: int) -> None:
         assert found.lower_bound <= best * (1 + 1e-9), seed
 
 
-def can_be_even(
-    racks: list[int], width: int, groups: int, spares: int, pins: dict[int, int]
-) -> bool:
+def can_be_even(racks, width, groups, spares, pins):
     """Whether groups of so many nodes can lie evenly, each way of each one tried."""
     states = {(0,) * len(racks)}
     for group in range(groups):
@@ -128,16 +118,14 @@ def can_be_even(
     return bool(states)
 
 
-def ruled(
-    racks: list[int], gpus: int, width: int, groups: int, spares: int, pins: dict
-) -> tuple[Topology, Job]:
+def ruled(racks, gpus, width, groups, spares, pins):
     """A machine of racks of nodes, and a job of groups of nodes with equal parts.
 
     ``pins``: rack of a node of ranks, whose first rank is pinned to its next node.
     """
     topology = machine([("b0", [gpus] * count) for count in racks])
     row = topology.domain_of_node[1].tolist()
-    taken: list[int] = []
+    taken = []
     pin = []
     for node, rack in pins.items():
         taken.append(next(n for n, r in enumerate(row) if r == rack and n not in taken))
@@ -167,7 +155,7 @@ LARGER = (
 
 
 @pytest.mark.parametrize("case", [*FAST, *slow(LARGER)])
-def test_even_parts_beside_rules(case: tuple) -> None:
+def test_even_parts_beside_rules(case):
     """Spares and pins leave groups in equal parts wherever some placement does."""
     topology, job = ruled(*case)
     racks, _, *asked = case
@@ -181,7 +169,7 @@ def test_even_parts_beside_rules(case: tuple) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
-def test_even_parts_beside_drawn_rules(seed: int) -> None:
+def test_even_parts_beside_drawn_rules(seed):
     """The same for machines and rules that are drawn."""
     rng = random.Random(seed)
     racks = [rng.randint(1, 6) for _ in range(rng.randint(2, 4))]

@@ -4,8 +4,6 @@ Placements of a pure pipeline differ only in which hops leave a rack, so all of 
 be timed.
 """
 
-from __future__ import annotations
-
 import random
 
 import numpy as np
@@ -16,7 +14,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.job.parallel import Overlap
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier
 from tests.marks import slow
 from tests.solve.oracle import distinct, legal_placements
 from tests.solve.random_cases import machine_of
@@ -25,7 +23,7 @@ from tests.solve.solving import solve
 EXACT = 1e-9
 
 
-def racks_of(sizes: list[int], across: float) -> Topology:
+def racks_of(sizes, across):
     """Racks of one-GPU nodes; a hop that leaves its rack takes ``across`` s more."""
     tiers = [
         Tier("node", 50e9, 1e-6, False, 1.0, 1.0, 1.0),
@@ -36,7 +34,7 @@ def racks_of(sizes: list[int], across: float) -> Topology:
     return machine_of([1] * len(rack), [rack, [0] * len(rack)], tiers)
 
 
-def long_job(pp: int, vp: int, micro_batches: int, seconds: float) -> Job:
+def long_job(pp, vp, micro_batches, seconds):
     """A pipeline whose messages hold their sender up."""
     model = Model("long", 2 * pp * vp, 8192, 28672, 64, 8, 128256)
     axes = Parallelism(1, 1, 1, pp, 1, vp, 1, ("tp", "cp", "ep", "dp", "pp"))
@@ -52,14 +50,14 @@ def long_job(pp: int, vp: int, micro_batches: int, seconds: float) -> Job:
     )
 
 
-def least_time(topology: Topology, job: Job) -> float:
+def least_time(topology, job):
     """Seconds of the fastest of all placements."""
     model = StepModel(topology, job)
     placements = distinct(topology, legal_placements(topology, job))
     return min(model.step(np.array(nodes)).step_time_s for nodes in placements)
 
 
-def test_one_rack_may_not_be_the_best() -> None:
+def test_one_rack_may_not_be_the_best():
     """1,000 micro-batches over five stages, two racks that hold them all."""
     topology, job = racks_of([5, 5], 0.5e-6), long_job(5, 2, 1000, 0.2)
     found = solve(topology, job)
@@ -72,7 +70,7 @@ def test_one_rack_may_not_be_the_best() -> None:
 
 
 @pytest.mark.parametrize("seed", [*range(5), 35, *slow(range(5, 35))])
-def test_certificates(seed: int) -> None:
+def test_certificates(seed):
     """Over uneven racks: what is called optimal is the least; no bound is above it."""
     rng = random.Random(seed)
     pp, vp = rng.choice([(2, 1), (3, 2), (4, 2), (4, 1)])

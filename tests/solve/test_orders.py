@@ -1,7 +1,5 @@
 """Open orders, and what another order or launcher saves, against every placement."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 
@@ -20,7 +18,7 @@ from placer.solve.advice import advise
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier
 from tests.solve import oracle
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import solve
@@ -29,7 +27,7 @@ DEFAULT, MAJOR = "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"
 FLAG = "Megatron-LM: --use-tp-pp-dp-mapping"
 
 
-def two_tiers(gpus: list[int], scale_up: bool = True) -> Topology:
+def two_tiers(gpus, scale_up=True):
     """Nodes under one cluster whose links are nine times as long, ten times slower."""
     tiers = [
         Tier("node", 1e9, 0.0, scale_up, 1.0, 1.0, 1.0),
@@ -38,18 +36,18 @@ def two_tiers(gpus: list[int], scale_up: bool = True) -> Topology:
     return machine_of(gpus, [[0] * len(gpus)], tiers)
 
 
-def job_of(order: str, weights: dict[str, float], **sizes: int) -> Job:
+def job_of(order, weights, **sizes):
     axes = Parallelism(**sizes, etp=sizes.get("tp", 1), order=tuple(order.split("-")))
     return Job("job", axes, weights=weights)
 
 
-def advice_of(topology: Topology, job: Job) -> dict:
+def advice_of(topology, job):
     found = advise(Problem.of(topology, job), solve(topology, job), Budget(60.0))
     assert found is not None
     return found
 
 
-def test_another_order_saves_a_known_hop_cost() -> None:
+def test_another_order_saves_a_known_hop_cost():
     """Pipelines inside nodes rather than across them: 16 x 9 - 16 less.
 
     Two nodes of four, pp 4 and dp 2. By default a node holds two stages of both
@@ -71,7 +69,7 @@ def test_another_order_saves_a_known_hop_cost() -> None:
     assert free == {"change": "launcher", "to": "free", "value": 96, "saves": 128}
 
 
-def test_another_order_saves_a_known_time() -> None:
+def test_another_order_saves_a_known_time():
     """Two messages of 2 MB at 1 GB/s rather than 0.1 GB/s: 36 ms.
 
     One micro-batch through two stages: a message forward, one back, nothing hidden.
@@ -94,13 +92,13 @@ def test_another_order_saves_a_known_time() -> None:
     assert free["saves"] == pytest.approx(0.036, rel=1e-9)
 
 
-def test_a_free_launch_needs_no_advice() -> None:
+def test_a_free_launch_needs_no_advice():
     """Ranks of a free launch can be anywhere already."""
     job = replace(job_of(MAJOR, {"cp": 1, "pp": 10}, cp=2, pp=2), launcher="free")
     assert advice_of(two_tiers([2, 2]), job) == {}
 
 
-def test_orders_are_not_advised_where_ranks_are_named() -> None:
+def test_orders_are_not_advised_where_ranks_are_named():
     """Groups of rank numbers mean other ranks in another order."""
     group = Group("mine", "all_reduce", 1e6, 1.0, False, ((0, 4), (1, 5)))
     job = replace(job_of(DEFAULT, {"pp": 10}, pp=4, dp=2), groups=(group,))
@@ -108,7 +106,7 @@ def test_orders_are_not_advised_where_ranks_are_named() -> None:
     assert found["status"] == "proved" or found["tried"] == ["free"]
 
 
-def test_megatron_refuses_the_other_order_for_experts() -> None:
+def test_megatron_refuses_the_other_order_for_experts():
     """With experts on other ranks than dense layers pp must come last."""
     job = Job(
         "job", Parallelism(ep=4, pp=2, dp=4), weights={"pp": 10, "ep": 1, "dp": 1}
@@ -117,7 +115,7 @@ def test_megatron_refuses_the_other_order_for_experts() -> None:
     assert all(entry["change"] != "order" for entry in found.get("savings", []))
 
 
-def test_no_time_no_advice() -> None:
+def test_no_time_no_advice():
     """When time is up before the other launches were tried, nothing is said of them."""
     topology = two_tiers([4, 4])
     job = job_of(DEFAULT, {"pp": 10, "dp": 1}, pp=4, dp=2)
@@ -126,8 +124,8 @@ def test_no_time_no_advice() -> None:
 
 
 def test_large_jobs_are_only_compared_with_the_bound(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """Beyond so many ranks no launch is tried, but a proof still counts."""
     topology = two_tiers([4, 4])
     weights = {"pp": 10.0, "dp": 1.0}
@@ -139,7 +137,7 @@ def test_large_jobs_are_only_compared_with_the_bound(
     assert found["status"] == "proved"
 
 
-def random_case(rng: random.Random) -> tuple[Topology, Job]:
+def random_case(rng):
     """Up to three nodes and eight ranks of two or three axes."""
     sizes = dict(
         zip(
@@ -156,14 +154,14 @@ def random_case(rng: random.Random) -> tuple[Topology, Job]:
     return two_tiers(gpus), job
 
 
-def least_hops(topology: Topology, job: Job) -> float:
+def least_hops(topology, job):
     """By the plain-loop oracle."""
     legal = oracle.legal_placements(topology, job)
     return oracle.least(topology, job, "hop-cost", legal)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_advice_against_every_placement(seed: int) -> None:
+def test_advice_against_every_placement(seed):
     """Every saving is one that a launch really has, and "proved" means that none has.
 
     All placements of every launch are priced by the plain-loop oracle.
@@ -187,7 +185,7 @@ def test_advice_against_every_placement(seed: int) -> None:
         assert entry["value"] >= least[entry["to"]] - 1e-9
 
 
-def opened(job: Job) -> Job:
+def opened(job):
     axes = replace(job.parallelism, order=MEGATRON_DEFAULT_ORDER, auto_order=True)
     return replace(job, parallelism=axes)
 
@@ -199,7 +197,7 @@ def chosen_order(topology, job):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_best_of_all_orders(seed: int) -> None:
+def test_best_of_all_orders(seed):
     """Value and bound of an open order are right for every placement in every order."""
     topology, job = random_case(random.Random(seed))
     job = opened(job)
@@ -215,7 +213,7 @@ def test_best_of_all_orders(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("pp", "dp", "best"), [(10, 1, 96), (1, 10, 96)])
-def test_the_order_follows_the_traffic(pp: int, dp: int, best: float) -> None:
+def test_the_order_follows_the_traffic(pp, dp, best):
     """Whichever of pp and dp is heavier ends up inside nodes.
 
     Two nodes of four, pp 4 and dp 2, where pp is heavier: 6 x 10 + 4 x 9 = 96. Where dp
@@ -230,7 +228,7 @@ def test_the_order_follows_the_traffic(pp: int, dp: int, best: float) -> None:
     assert found.stop_reason == "proved"
 
 
-def test_an_order_that_cannot_be_launched_is_passed_over() -> None:
+def test_an_order_that_cannot_be_launched_is_passed_over():
     """Pipelines in a node are only possible replica by replica; dp groups by default.
 
     When neither order can, the error is that of the first.

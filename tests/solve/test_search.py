@@ -1,10 +1,7 @@
 """What every result promises: legal, no worse than any baseline, repeatable."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,14 +20,10 @@ from tests.solve.machines import fragmented, matching_job
 from tests.solve.random_cases import machine_of, random_tiers
 from tests.solve.solving import solve
 
-if TYPE_CHECKING:
-    from placer.solve.run.solution import Improvement, Solution
-    from placer.topology.model import Topology
-
 SHORT = 0.5  # s: what is promised holds however short the time
 
 
-def case(seed: int, objective: str) -> tuple[Topology, Job]:
+def case(seed, objective):
     """A fragmented machine of 64 to 512 GPUs and a job that fits its size."""
     rng = random.Random(f"{seed} {objective}")
     while True:
@@ -40,9 +33,7 @@ def case(seed: int, objective: str) -> tuple[Topology, Job]:
             return topology, job
 
 
-def solved(
-    topology: Topology, job: Job, objective: str, seconds: float
-) -> Solution | None:
+def solved(topology, job, objective, seconds):
     """What is found, which is legal; None where there is no placement."""
     try:
         found = solve(topology, job, objective=objective, time_limit=seconds)
@@ -55,7 +46,7 @@ def solved(
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("seed", [0, *slow(range(1, 16))])
-def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
+def test_never_worse_than_a_legal_baseline(seed, objective):
     """The result is legal, priced right, and beats or equals each legal baseline."""
     topology, job = case(seed, objective)
     goal = objective_of(topology, job, objective)
@@ -77,7 +68,7 @@ def test_never_worse_than_a_legal_baseline(seed: int, objective: str) -> None:
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("seed", range(12))
-def test_no_time_still_gives_a_placement(seed: int, objective: str) -> None:
+def test_no_time_still_gives_a_placement(seed, objective):
     """With a limit of 0 s every feasible job gets a legal placement."""
     topology, job = case(seed, objective)
     if (found := solved(topology, job, objective, 0.0)) is None:
@@ -86,7 +77,7 @@ def test_no_time_still_gives_a_placement(seed: int, objective: str) -> None:
     assert found.deterministic == (found.stop_reason == "proved")
 
 
-def test_objectives_need_their_inputs() -> None:
+def test_objectives_need_their_inputs():
     """Hop cost needs weights, time a model or groups; the error says which."""
     topology = machine_of([2, 2], [[0, 0]], random_tiers(random.Random(0), 2))
     bare = Job("bare", Parallelism(dp=4))
@@ -96,7 +87,7 @@ def test_objectives_need_their_inputs() -> None:
         solve(topology, bare, objective="time")
 
 
-def test_a_single_rank() -> None:
+def test_a_single_rank():
     """A job of one rank is placed and proved optimal at no cost."""
     topology = machine_of([2, 1], [[0, 0]], random_tiers(random.Random(0), 2))
     for launcher in ("free", "node-contiguous"):
@@ -106,7 +97,7 @@ def test_a_single_rank() -> None:
         assert found.status == "optimal"
 
 
-def test_requirements_hold_where_units_must_be_given_up() -> None:
+def test_requirements_hold_where_units_must_be_given_up():
     """A machine with just enough room for the required sets still gets a placement.
 
     Racks of 4, 4 and 1 nodes; sets of 16 ranks (tp 4 x pp 2 x cp 2 in a rack) leave no
@@ -126,7 +117,7 @@ def test_requirements_hold_where_units_must_be_given_up() -> None:
     assert violations(found.placement, topology, job) == []
 
 
-def test_no_placement_at_all_ends_the_search() -> None:
+def test_no_placement_at_all_ends_the_search():
     """Enumeration met none; a free launch was then held to be below that bound."""
     hosts = domains_of({"a": [1, 2, 2], "b": [2, 2], "c": [1, 1]})
     topology = machine(("node", "rack", "cluster"), hosts)
@@ -139,11 +130,11 @@ def test_no_placement_at_all_ends_the_search() -> None:
     assert raised.value.is_proved
 
 
-def test_groups_in_parts_are_shown_before_any_bound() -> None:
+def test_groups_in_parts_are_shown_before_any_bound():
     """A bound may take long: whoever waits has a placement within 3 % before it."""
     hosts = cluster_of([8] * 14 + [7] * 4, [0] * 18)
     experts = training(tp=1, ep=8, pp=4, dp=32, vp=2)
-    told: list[Improvement] = []
+    told = []
     found = solve(hosts, experts, progress=told.append)
     before = [one.value for one in told if one.lower_bound == 0]
     assert min(before) <= 1.03 * found.value

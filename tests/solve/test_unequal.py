@@ -1,9 +1,6 @@
 """Hosts of unequal speed and links of unequal rate: optima, bounds, idle slow hosts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,10 +17,6 @@ from placer.topology.links import Link
 from placer.topology.read import parse_topology
 from tests.allocation.machines import racks, training
 from tests.solve.solving import solve
-
-if TYPE_CHECKING:
-    from placer.solve.run.solution import Improvement
-    from placer.topology.model import Topology
 
 REGIONS = """
 format: placer/topology
@@ -44,7 +37,7 @@ links:
 """
 
 
-def job_of(axes: Parallelism, **changes: object) -> Job:
+def job_of(axes, **changes):
     """A transformer whose gradients are many and whose messages are small."""
     job = Job(
         name="job",
@@ -55,16 +48,16 @@ def job_of(axes: Parallelism, **changes: object) -> Job:
         compute=Compute(micro_batch_time=0.01),
         launcher="free",
     )
-    return replace(job, **changes)  # type: ignore[arg-type]
+    return replace(job, **changes)
 
 
-def with_speeds(speed: list[float]) -> Topology:
+def with_speeds(speed):
     """Regions without links, their hosts of these speeds."""
     machine = parse_topology(REGIONS, "regions")
     return replace(machine, links=(), compute_factor=np.array(speed))
 
 
-def test_slow_hosts_stay_idle() -> None:
+def test_slow_hosts_stay_idle():
     """Four of six hosts are needed: the slow ones, in two regions, are left out."""
     machine = with_speeds([1, 0.5, 1, 1, 0.9, 1])
     found = solve(machine, job_of(Parallelism(dp=2, pp=2)))
@@ -73,15 +66,15 @@ def test_slow_hosts_stay_idle() -> None:
     assert found.status == "optimal"
 
 
-def test_slow_hosts_are_left_idle_before_any_bound() -> None:
+def test_slow_hosts_are_left_idle_before_any_bound():
     """Whoever waits a moment has no step of slow hosts: walks rarely leave them all."""
     machine = with_speeds([1, 0.5, 1, 1, 0.9, 1])
-    told: list[Improvement] = []
+    told = []
     found = solve(machine, job_of(Parallelism(dp=2, pp=2)), progress=told.append)
     assert min(one.value for one in told if one.lower_bound == 0) == found.value
 
 
-def test_slow_hosts_share_a_pipeline_where_one_is_slow() -> None:
+def test_slow_hosts_share_a_pipeline_where_one_is_slow():
     """A stage of two GPUs takes both slow hosts, not one of two stages each."""
     machine = with_speeds([1, 0.5, 1, 0.5, 1, 1])
     job = job_of(Parallelism(cp=2, pp=3))
@@ -90,7 +83,7 @@ def test_slow_hosts_share_a_pipeline_where_one_is_slow() -> None:
     assert sorted(step.slowness[0].tolist()) == [1, 1, 2]
 
 
-def test_the_bound_is_that_of_the_fastest_gpus() -> None:
+def test_the_bound_is_that_of_the_fastest_gpus():
     """No GPU to spare, and data parallel work alone: the slowest used one."""
     machine = with_speeds([1, 0.5, 1, 1, 0.9, 1])
     job = Job("work", Parallelism(dp=5), compute=Compute(micro_batch_time=1.0))
@@ -102,7 +95,7 @@ def test_the_bound_is_that_of_the_fastest_gpus() -> None:
     assert fastest_stages(machine, 5, 1).tolist() == [1, 1, 1, 1, 0.9]
 
 
-def test_the_regions_of_the_fastest_link_are_taken() -> None:
+def test_the_regions_of_the_fastest_link_are_taken():
     """Four hosts: two regions, a and c; gradients inside them, messages between."""
     machine = parse_topology(REGIONS, "regions")
     job = job_of(Parallelism(dp=2, pp=2))
@@ -113,7 +106,7 @@ def test_the_regions_of_the_fastest_link_are_taken() -> None:
     assert (region[groups][:, 0] == region[groups][:, 1]).all()
 
 
-def test_a_pipeline_is_laid_around_the_slow_links() -> None:
+def test_a_pipeline_is_laid_around_the_slow_links():
     """Three stages, a region each: the chain is a, then c, or the other way around."""
     machine = parse_topology(REGIONS, "regions")
     machine = replace(
@@ -132,7 +125,7 @@ def test_a_pipeline_is_laid_around_the_slow_links() -> None:
     assert middle.tolist() == [2, 2]
 
 
-def test_what_no_domain_holds_is_infeasible_on_slow_hosts_too() -> None:
+def test_what_no_domain_holds_is_infeasible_on_slow_hosts_too():
     """Pipelines of 16 nodes in racks of 12, all hosts equally slow: an answer."""
     machine = racks({"a": 12, "b": 12, "c": 12})
     machine = replace(machine, compute_factor=np.full(36, 0.5))

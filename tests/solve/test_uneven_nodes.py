@@ -1,7 +1,5 @@
 """Launches by nodes whose sizes have nothing in common, in racks with NVLink."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

@@ -1,9 +1,5 @@
 """Jobs of small texts."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
 
 from placer.base.naming import as_options
@@ -11,7 +7,7 @@ from placer.formats.jobs.job import Options, open_job
 
 
 @pytest.fixture(autouse=True)
-def read_by_the_command() -> Iterator[None]:
+def read_by_the_command():
     """What is asked for is called as on the command line."""
     with as_options():
         yield

@@ -1,7 +1,5 @@
 """Reading a text as a job, and what it should be."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -29,15 +29,15 @@ STEPS = (
 )  # fmt: skip
 
 
-def block(chance: random.Random, depth: int) -> str:
+def block(chance, depth):
     return "\n".join(statement(chance, depth) for _ in range(chance.randrange(1, 3)))
 
 
-def statement(chance: random.Random, depth: int = 0) -> str:
-    def words(most: int) -> str:
+def statement(chance, depth=0):
+    def words(most):
         return " ".join(chance.choice(WORDS) for _ in range(chance.randrange(most)))
 
-    def inner() -> str:
+    def inner():
         return block(chance, depth + 1) if depth < 3 else "go deep"
 
     name, test = chance.choice("ABC"), chance.choice(TESTS)
@@ -75,7 +75,7 @@ def statement(chance: random.Random, depth: int = 0) -> str:
 
 
 @pytest.mark.parametrize("count", [40, *slow([2000])])
-def test_words_are_those_of_bash(count: int) -> None:
+def test_words_are_those_of_bash(count):
     """Every command of a script is passed what bash passes it."""
     chance = random.Random(11)
     show = "set -f\ngo() { printf '<%s>' $# \"$@\"; printf '\\036'; }\n"

@@ -1,7 +1,5 @@
 """Damaged sources: a job that can be written or an error, nothing else."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,18 +1,11 @@
 """Several jobs in one file: what it may say, and how its faults are told."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 import placer
 from placer.base.errors import InputError
 from placer.formats.jobs.job_list import is_job_list, read_job_list
 from tests.commands import data
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 JOB = """format: placer/job
 version: 1
@@ -28,7 +21,7 @@ SIZES = (
 
 
 @pytest.fixture
-def listed(tmp_path: Path) -> Path:
+def listed(tmp_path):
     """A list with an entry of every kind, and the files that it names."""
     (tmp_path / "ring.yaml").write_text(JOB)
     (tmp_path / "run.sh").write_text(LAUNCH + SIZES + "\n")
@@ -47,9 +40,9 @@ jobs:
     return path
 
 
-def test_entries_are_files_presets_other_programs_or_jobs(listed: Path) -> None:
+def test_entries_are_files_presets_other_programs_or_jobs(listed):
     """Each is read from beside the list, as often, as large and by the name it says."""
-    told: list[str] = []
+    told = []
     found = read_job_list(listed, told.append)
     assert [(one.job.name, one.job.world_size, one.weight) for one in found] == [
         ("ring", 4, 1.0),
@@ -63,7 +56,7 @@ def test_entries_are_files_presets_other_programs_or_jobs(listed: Path) -> None:
     assert found[0].job.sha256 != found[1].job.sha256
 
 
-def test_a_job_is_no_list(listed: Path) -> None:
+def test_a_job_is_no_list(listed):
     """Nor is a preset, or a file of another program."""
     assert is_job_list(listed)
     assert not is_job_list(listed.parent / "ring.yaml")
@@ -71,7 +64,7 @@ def test_a_job_is_no_list(listed: Path) -> None:
     assert not is_job_list("megatron:run.sh")
 
 
-def test_faults_are_told_at_once_and_at_their_place(tmp_path: Path) -> None:
+def test_faults_are_told_at_once_and_at_their_place(tmp_path):
     """Those of the list at their line, those of a job in its own file."""
     (tmp_path / "ring.yaml").write_text(JOB.replace("dp: 4", "dp: four"))
     path = tmp_path / "jobs.yaml"
@@ -98,7 +91,7 @@ jobs:
     assert 'jobs.yaml:8:6: jobs[4]: unknown key "nam"' in text
 
 
-def test_allocate_takes_a_list_with_its_weights(listed: Path) -> None:
+def test_allocate_takes_a_list_with_its_weights(listed):
     """A weight that is given by name counts more than that of the list."""
     text = listed.read_text().replace(
         '  - {job: "megatron:run.sh", gpus: 8, tflops: 400}\n', ""
@@ -113,9 +106,7 @@ def test_allocate_takes_a_list_with_its_weights(listed: Path) -> None:
     ]
 
 
-def test_a_list_may_come_from_standard_input(
-    listed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_list_may_come_from_standard_input(listed, monkeypatch):
     """And so may a job by itself; files that a list names are looked for here."""
     monkeypatch.chdir(listed.parent)
     own = "format: placer/jobs\nversion: 1\njobs: [{job: ring.yaml, count: 2}]\n"

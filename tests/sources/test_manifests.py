@@ -1,9 +1,6 @@
 """Manifests of pods are read as the script that their command is."""
 
-from __future__ import annotations
-
 from textwrap import indent
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,11 +8,6 @@ from placer.base.errors import InputError
 from placer.formats.jobs.job import read_job
 from placer.job.started import Started
 from tests.texts import data, table
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from placer.job.model import Job
 
 OPTIONS = (
     "--tensor-model-parallel-size=2 --num-layers=8 --hidden-size=1024 "
@@ -50,7 +42,7 @@ KINDS = {
 }
 
 
-def manifest(kind: str, command: str) -> str:
+def manifest(kind, command):
     """Another object first, then one of the kind with a pod inside."""
     version, above, depth = KINDS[kind]
     return (
@@ -60,13 +52,13 @@ def manifest(kind: str, command: str) -> str:
     )
 
 
-def read(tmp_path: Path, text: str, gpus: int | None = None) -> Job:
+def read(tmp_path, text, gpus=None):
     path = tmp_path / "job.yaml"
     path.write_text(text)
     return read_job(str(path), gpus=gpus, tflops=400, note=lambda _: None)
 
 
-def listed(*words: str) -> str:
+def listed(*words):
     return "".join(f"    - {word}\n" for word in words)
 
 
@@ -97,7 +89,7 @@ WAYS = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_pods_run(tmp_path: Path, kind: str, way: str) -> None:
+def test_what_pods_run(tmp_path, kind, way):
     """The command of a container, and the line on which it begins."""
     command, start, program = WAYS[way]
     text = manifest(kind, command)
@@ -111,7 +103,7 @@ def test_what_pods_run(tmp_path: Path, kind: str, way: str) -> None:
     assert job.started.environment == {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}
 
 
-def test_a_manifest_in_a_script_is_the_script_s(tmp_path: Path) -> None:
+def test_a_manifest_in_a_script_is_the_script_s(tmp_path):
     """A here document for kubectl makes no manifest of the script around it."""
     text = f"cat <<E\n{manifest('Job', LISTED)}E\ntorchrun pretrain_gpt.py {OPTIONS}\n"
     path = tmp_path / "train.sh"
@@ -122,7 +114,7 @@ def test_a_manifest_in_a_script_is_the_script_s(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(*table("sources/manifests.yaml", "odd_commands_are_told"))
-def test_odd_commands_are_told(tmp_path: Path, command: str, told: str) -> None:
+def test_odd_commands_are_told(tmp_path, command, told):
     """With a place, or as a script that trains nothing."""
     path = tmp_path / "job.yaml"
     # A document above it counts.

@@ -1,15 +1,8 @@
 """Numbers with underscores: as Python reads them, and a problem where it does not."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from tests.commands import refusal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FILES = {
     "megatron": "torchrun pretrain_gpt.py --num-layers {} --hidden-size 64\n",
@@ -21,7 +14,7 @@ JOB = "format: placer/job\nversion: 1\nname: x\nmicro_batches: {}\n"
 
 @pytest.mark.parametrize("number", ["1_", "1__0", "_1", "1_._5"])
 @pytest.mark.parametrize("name", FILES)
-def test_an_underscore_too_many_is_told(tmp_path: Path, name: str, number: str) -> None:
+def test_an_underscore_too_many_is_told(tmp_path, name, number):
     """A number that Python does not read is the file's problem, not placer's."""
     path = tmp_path / "source"
     path.write_text(FILES[name].format(number))
@@ -29,7 +22,7 @@ def test_an_underscore_too_many_is_told(tmp_path: Path, name: str, number: str) 
 
 
 @pytest.mark.parametrize("number", ["1_", "1__0", "1_._5"])
-def test_it_is_told_in_words(tmp_path: Path, number: str) -> None:
+def test_it_is_told_in_words(tmp_path, number):
     """No message is one of Python's."""
     path = tmp_path / "job.yaml"
     path.write_text(JOB.format(number))
@@ -38,7 +31,7 @@ def test_it_is_told_in_words(tmp_path: Path, number: str) -> None:
     assert "literal" not in told
 
 
-def test_digits_may_be_grouped(tmp_path: Path) -> None:
+def test_digits_may_be_grouped(tmp_path):
     """1_024 is a number everywhere."""
     path = tmp_path / "source"
     path.write_text(FILES["megatron"].format("1_024"))

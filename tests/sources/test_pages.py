@@ -1,7 +1,5 @@
 """The overview of job formats names them all, each with a page that is there."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

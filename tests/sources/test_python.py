@@ -1,7 +1,5 @@
 """Configurations in Python: what is followed, and what is asked for."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

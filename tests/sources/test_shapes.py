@@ -1,7 +1,5 @@
 """What is wrong in a file, what stands for nothing in it, and code that is not run."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,9 +1,6 @@
 """The launcher of a script is read with its line, and kept in the job and the plan."""
 
-from __future__ import annotations
-
 import shlex
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,9 +11,6 @@ from placer.placement.launcher_orders import LAUNCHERS, launcher_called
 from placer.placement.started import order_in_use
 from tests.texts import data, table
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 OPTIONS = (
     "--tensor-model-parallel-size 2 --num-layers 8 --hidden-size 1024 "
     "--num-attention-heads 16 --seq-length 1024 --micro-batch-size 1 "
@@ -26,7 +20,7 @@ JOB = f"pretrain_gpt.py {OPTIONS}"
 AGENT = "--nproc-per-node 2 --nnodes 4"
 
 
-def started(tmp_path: Path, text: str) -> Started | None:
+def started(tmp_path, text):
     """What starts the job of a script, as its job file has it too."""
     script = tmp_path / "train.sh"
     script.write_text(text)
@@ -35,9 +29,7 @@ def started(tmp_path: Path, text: str) -> Started | None:
 
 
 @pytest.mark.parametrize(*table("sources/starter.yaml", "launchers"))
-def test_what_starts_the_job(
-    tmp_path: Path, script: str, expected: dict[str, Any] | None
-) -> None:
+def test_what_starts_the_job(tmp_path, script, expected):
     """The innermost launcher with its line, and what pods need of its program."""
     for name, words in {"AGENT": AGENT, "JOB": JOB, "OPTIONS": OPTIONS}.items():
         script = script.replace(name, words)
@@ -59,9 +51,7 @@ SHAPE = data("jobs/shape-of-starters.json")
 @pytest.mark.parametrize(
     ("text", "name", "line"), [(SWIFT, "swift", 1), (VERL, "verl", 3)]
 )
-def test_frameworks_that_start_themselves(
-    tmp_path: Path, text: str, name: str, line: int
-) -> None:
+def test_frameworks_that_start_themselves(tmp_path, text, name, line):
     """ms-swift and veRL are the launcher; the order of veRL is that of addresses."""
     (tmp_path / "run.sh").write_text(text)
     (tmp_path / "config.json").write_text(SHAPE)
@@ -75,7 +65,7 @@ def test_frameworks_that_start_themselves(
     assert order_in_use(job) == ("sorted-hosts" if name == "verl" else "given-order")
 
 
-def test_a_plan_keeps_it_and_the_digest_does_not_depend_on_it(tmp_path: Path) -> None:
+def test_a_plan_keeps_it_and_the_digest_does_not_depend_on_it(tmp_path):
     """A line more above the launcher is no other job."""
     digests = set()
     for lines in (1, 5):
@@ -89,7 +79,7 @@ def test_a_plan_keeps_it_and_the_digest_does_not_depend_on_it(tmp_path: Path) ->
     assert len(digests) == 1
 
 
-def test_every_launcher_that_is_read_can_be_predicted() -> None:
+def test_every_launcher_that_is_read_can_be_predicted():
     """Names are those of `placer score --list`, but for those that promise no order."""
     assert {*STARTERS} - {*LAUNCHERS} == {"ray", "kubernetes"}
     for name in ("ray", "kubernetes"):
@@ -100,7 +90,7 @@ def test_every_launcher_that_is_read_can_be_predicted() -> None:
 @pytest.mark.parametrize(
     *table("sources/starter.yaml", "a_launcher_is_whole_or_refused")
 )
-def test_a_launcher_is_whole_or_refused(tmp_path: Path, section: str, key: str) -> None:
+def test_a_launcher_is_whole_or_refused(tmp_path, section, key):
     """A name that is known, a script and a line."""
     path = tmp_path / "job.yaml"
     path.write_text(

@@ -1,7 +1,5 @@
 """One value after another made unknown: then the job is asked for, or is the same."""
 
-from __future__ import annotations
-
 import ast
 import json
 import random

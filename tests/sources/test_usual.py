@@ -1,7 +1,5 @@
 """What is assumed of a job on a machine, and what its sources say of its hosts."""
 
-from __future__ import annotations
-
 import pytest
 
 import placer

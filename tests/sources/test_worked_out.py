@@ -9,10 +9,8 @@ What must come of it is ``job``, by the keys of its file, and ``facts`` that it 
 from; ``asks``, the keys that are asked for; or a ``problem`` with its ``hint``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -23,9 +21,6 @@ from tests.sources import texts
 from tests.sources.reading import at, given, problems_of
 from tests.texts import Texts
 from tests.texts import cases as tables
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 Case = dict[str, Any]
 DERIVED = {
@@ -38,7 +33,7 @@ DERIVED = {
 MODEL = tuple(f"model.{key}" for key in ("layers", "hidden", "heads", "ffn", "vocab"))
 
 
-def leaves(values: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(values, above=""):
     """Key paths and what stands at them."""
     for key, value in values.items():
         if isinstance(value, dict):
@@ -47,7 +42,7 @@ def leaves(values: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]
             yield above + key, value
 
 
-def sources_of(case: Case, folder: Path) -> list[str]:
+def sources_of(case, folder):
     """The sources of a case, written to a folder."""
     text_of = Texts(vars(texts) | case.get("texts", {}), {})
     for name, source in case.get("beside", {}).items():
@@ -63,7 +58,7 @@ def sources_of(case: Case, folder: Path) -> list[str]:
     return [f"{name}:{path}", f"hf:{folder}/config.json"]
 
 
-def settings_of(case: Case) -> dict[str, str]:
+def settings_of(case):
     """What is given beside the sources of a case."""
     keys = [MODEL if key == "model" else (key,) for key in case.get("rest", ())]
     found = given(*(key for some in keys for key in some)) | case.get("given", {})
@@ -71,9 +66,7 @@ def settings_of(case: Case) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("case", tables("sources/cases"))
-def test_the_job_is_the_one_worked_out_by_hand(
-    case: Case, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_the_job_is_the_one_worked_out_by_hand(case, request, tmp_path):
     """Each value, or each thing that the files leave open is asked for."""
     if "files" in case:
         folder = request.getfixturevalue("samples") / "jobs"
@@ -103,7 +96,7 @@ def test_the_job_is_the_one_worked_out_by_hand(
     assert found == expected
 
 
-def check_problems(problems: Any, case: Case) -> None:
+def check_problems(problems, case):
     """They are of these keys; the first has these words, this hint and this line."""
     if "asks" in case:
         assert [problem.key for problem in problems] == case["asks"]

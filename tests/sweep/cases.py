@@ -1,11 +1,7 @@
 """A small machine and job to sweep over."""
 
-from pathlib import Path
-
-from placer.job.model import Job
 from placer.job.read import read_job
 from placer.sweep.point import Task
-from placer.topology.model import Topology
 from placer.topology.read import read_topology
 
 MACHINE = "block:2 rack:2 node:4 gpu:4"  # 64 GPUs
@@ -21,15 +17,15 @@ compute: {{micro_batch_time: 20ms, fixed_time: 5ms}}
 """
 
 
-def job(folder: Path, dp: int = 2, micro_batches: int = 8) -> Job:
+def job(folder, dp=2, micro_batches=8):
     path = folder / f"job-{dp}-{micro_batches}.yaml"
     path.write_text(JOB.format(dp=dp, micro_batches=micro_batches))
     return read_job(path)
 
 
-def machine() -> Topology:
+def machine():
     return read_topology(MACHINE)
 
 
-def task(folder: Path) -> Task:
+def task(folder):
     return Task(machine(), job(folder))

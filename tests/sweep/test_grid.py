@@ -14,19 +14,19 @@ from tests.texts import table
 
 
 @pytest.mark.parametrize(*table("sweep/grid.yaml", "sizes"))
-def test_sizes(text: str, values: list[int]) -> None:
+def test_sizes(text, values):
     """Lists and ranges keep their order; both ends of a range count."""
     assert parse_sizes(text) == tuple(values)
 
 
 @pytest.mark.parametrize(*table("sweep/grid.yaml", "bad_sizes"))
-def test_bad_sizes(text: str, what: str) -> None:
+def test_bad_sizes(text, what):
     """A list that cannot be used says which part of it."""
     with pytest.raises(ValueError, match=what):
         parse_sizes(text)
 
 
-def test_rates_and_ratios() -> None:
+def test_rates_and_ratios():
     """Bandwidths carry units, oversubscriptions may name their tier."""
     with pytest.raises(ValueError, match="twice"):
         parse_rates("50GB/s,400Gb/s")
@@ -36,13 +36,13 @@ def test_rates_and_ratios() -> None:
 
 
 @pytest.mark.parametrize("text", ["=1", "block=", "block=0", "a=b=2x", "1,x"])
-def test_bad_ratios(text: str) -> None:
+def test_bad_ratios(text):
     """A ratio is a number above 0, and a tier has a name."""
     with pytest.raises(ValueError, match=r"\S"):
         parse_oversubscriptions(text)
 
 
-def test_every_combination_once_and_in_order() -> None:
+def test_every_combination_once_and_in_order():
     """The grid is the product of the lists, the last one fastest."""
     points = grid([Axis("dp", (2, 4)), Axis("oversubscription", (1.0, 2.0, 4.0))])
     assert [tuple(point.values()) for point in points] == [
@@ -55,7 +55,7 @@ def test_every_combination_once_and_in_order() -> None:
     ]
 
 
-def test_bad_grids() -> None:
+def test_bad_grids():
     """No axis, the same axis twice and too many points are refused."""
     long = tuple(range(1, 202))
     for axes in (

@@ -1,7 +1,6 @@
 """The machine and the job of one point: its sizes, and the rules that it obeys."""
 
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -20,13 +19,13 @@ from tests.sweep.cases import job, machine
 from tests.texts import table
 
 
-def test_the_job_is_that_of_a_file_with_the_sizes(tmp_path: Path) -> None:
+def test_the_job_is_that_of_a_file_with_the_sizes(tmp_path):
     """Sweeping dp and micro-batches gives the very job that a file would give."""
     found = job_at(job(tmp_path), {"dp": 7, "micro_batches": 3})
     assert found.sha256 == job(tmp_path, dp=7, micro_batches=3).sha256
 
 
-def test_nic_rate_changes_every_scale_out_tier() -> None:
+def test_nic_rate_changes_every_scale_out_tier():
     """NVLink keeps its rate; distances that follow the rate follow it again."""
     before, after = machine(), machine_at(machine(), {NIC_RATE: 25e9})
     inner = before.scale_up_tier + 1
@@ -36,7 +35,7 @@ def test_nic_rate_changes_every_scale_out_tier() -> None:
         assert tier.distance == before.tiers[0].bandwidth / 25e9
 
 
-def test_oversubscription_of_one_tier() -> None:
+def test_oversubscription_of_one_tier():
     """Without a name it is the outermost tier's."""
     outermost = machine_at(machine(), {"oversubscription": 4})
     assert [tier.oversubscription for tier in outermost.tiers][-1] == 4
@@ -47,7 +46,7 @@ def test_oversubscription_of_one_tier() -> None:
 
 
 @pytest.mark.parametrize(*table("sweep/inputs.yaml", "axes_that_the_machine_lacks"))
-def test_axes_that_the_machine_lacks(topology: str, axes: list[str], what: str) -> None:
+def test_axes_that_the_machine_lacks(topology, axes, what):
     """What no point could have is refused before the first."""
     with pytest.raises(InputError, match=what):
         check_axes(read_topology(topology), [Axis(key, (2.0,)) for key in axes])
@@ -58,7 +57,7 @@ GPUS = BATCH = 16
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_what_tune_refuses_is_no_point(framework: str, seed: int) -> None:
+def test_what_tune_refuses_is_no_point(framework, seed):
     """A point has a placement where `tune` has one of these sizes, as fast."""
     random = Random(f"alike {seed}")
     work = in_framework(random_job(random), framework)
@@ -90,7 +89,7 @@ def test_what_tune_refuses_is_no_point(framework: str, seed: int) -> None:
     assert row["step_time_s"] == pytest.approx(min(steps), rel=1e-9)
 
 
-def test_what_the_job_breaks_itself_is_not_asked(tmp_path: Path) -> None:
+def test_what_the_job_breaks_itself_is_not_asked(tmp_path):
     """Eight layers on three stages are refused, but not to a job that has them."""
     even = job(tmp_path)
     with pytest.raises(InputError, match="megatron refuses layers"):

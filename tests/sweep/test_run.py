@@ -2,9 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -25,7 +23,7 @@ from tests.sweep.cases import job, machine, task
 POINTS = grid([Axis("dp", (4, 2, 16)), Axis("pp", (2, 16))])
 
 
-def test_rows_are_those_of_single_calls(tmp_path: Path) -> None:
+def test_rows_are_those_of_single_calls(tmp_path):
     """Every row has the time, bound and status that placing its job alone gives."""
     rows = sweep(task(tmp_path), grid([Axis("dp", (2, 4, 8))]))
     for row in rows:
@@ -38,7 +36,7 @@ def test_rows_are_those_of_single_calls(tmp_path: Path) -> None:
         assert row["global_batch"] == 8 * row["dp"]
 
 
-def test_points_without_a_placement_are_rows(tmp_path: Path) -> None:
+def test_points_without_a_placement_are_rows(tmp_path):
     """What cannot be placed and what is no job say why; the others are not held up."""
     rows = sweep(task(tmp_path), POINTS)
     assert [(row["dp"], row["pp"]) for row in rows] == [
@@ -55,7 +53,7 @@ def test_points_without_a_placement_are_rows(tmp_path: Path) -> None:
     assert "64" in too_large["error"]
 
 
-def test_points_that_lack_memory_are_not_searched(tmp_path: Path) -> None:
+def test_points_that_lack_memory_are_not_searched(tmp_path):
     """As infeasible as what has no place, where the machine says what a GPU holds."""
     points = grid([Axis("pp", (1, 2, 4))])
     needs = [memory_score(job_at(job(tmp_path), p), 0.0) for p in points]
@@ -69,7 +67,7 @@ def test_points_that_lack_memory_are_not_searched(tmp_path: Path) -> None:
     assert "step_time_s" not in rows[0]
 
 
-def test_weak_scaling_efficiency(tmp_path: Path) -> None:
+def test_weak_scaling_efficiency(tmp_path):
     """It is the first step time over the row's, among rows that differ in dp alone."""
     rows = sweep(
         task(tmp_path), grid([Axis("dp", (2, 8)), Axis("micro_batches", (2, 8))])
@@ -83,7 +81,7 @@ def test_weak_scaling_efficiency(tmp_path: Path) -> None:
     assert not any("weak_scaling_efficiency" in row for row in rows)
 
 
-def test_azure_pair() -> None:
+def test_azure_pair():
     """112 and 128 racks differ by less than 0.3 % (published: 2 ms in 1.27 s)."""
     azure = Task(
         read_topology("azure-gb200-mlperf-v6"), read_job("llama3.1-405b-mlperf-v6")
@@ -94,16 +92,16 @@ def test_azure_pair() -> None:
     assert large["step_time_s"] == pytest.approx(small["step_time_s"], rel=0.003)
 
 
-def test_pool_and_sequence_agree(tmp_path: Path) -> None:
+def test_pool_and_sequence_agree(tmp_path):
     """Processes give the bytes that this process gives, in the order of the grid."""
     shared = task(tmp_path)
     expected = json.dumps(sweep(shared, POINTS))
     assert json.dumps(sweep(shared, POINTS, Pool(2))) == expected
 
 
-def test_progress_and_stop(tmp_path: Path) -> None:
+def test_progress_and_stop(tmp_path):
     """Each row is told; a stop keeps those that are done."""
-    told: list[tuple[int, int]] = []
+    told = []
     points = grid([Axis("dp", (1, 2, 4))])
     rows = sweep(
         task(tmp_path),
@@ -115,9 +113,9 @@ def test_progress_and_stop(tmp_path: Path) -> None:
     assert [row["dp"] for row in rows] == [1, 2]
 
 
-def test_pool_stops(tmp_path: Path) -> None:
+def test_pool_stops(tmp_path):
     """A stopped pool starts nothing more and leaves no process behind."""
-    told: list[int] = []
+    told = []
     points = grid([Axis("dp", (1, 2, 4)), Axis("micro_batches", tuple(range(1, 30)))])
     rows = sweep(
         task(tmp_path),
@@ -129,12 +127,10 @@ def test_pool_stops(tmp_path: Path) -> None:
     assert 0 < len(rows) < len(points)
 
 
-def test_an_interrupted_search_is_no_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_search_is_no_row(tmp_path, monkeypatch):
     """A search that was cut short has no row: another run would give another."""
 
-    def interrupted(*_inputs: object, **_options: object) -> SimpleNamespace:
+    def interrupted(*_inputs, **_options):
         return SimpleNamespace(stop_reason="interrupted")
 
     monkeypatch.setattr("placer.sweep.point.place", interrupted)
@@ -143,7 +139,7 @@ def test_an_interrupted_search_is_no_row(
 
 
 @pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
+def scheduler():
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
         n_workers=2,
@@ -156,7 +152,7 @@ def scheduler() -> Iterator[str]:
 
 
 @pytest.mark.filterwarnings("default")
-def test_dask_and_sequence_agree(scheduler: str, tmp_path: Path) -> None:
+def test_dask_and_sequence_agree(scheduler, tmp_path):
     """A Dask cluster gives the same bytes, in the order of the grid."""
     shared = task(tmp_path)
     expected = json.dumps(sweep(shared, POINTS))
@@ -164,7 +160,7 @@ def test_dask_and_sequence_agree(scheduler: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("default")
-def test_dask_stops(scheduler: str, tmp_path: Path) -> None:
+def test_dask_stops(scheduler, tmp_path):
     """A stop before the first row leaves the cluster at once."""
     assert sweep(task(tmp_path), POINTS, Cluster(scheduler), stop=lambda: True) == []
 
@@ -174,11 +170,11 @@ def test_dask_stops(scheduler: str, tmp_path: Path) -> None:
     "address", ["tcp://127.0.0.1:9", "nonsense://", "nowhere", "bad://host:1"]
 )
 def test_no_scheduler_there(
-    address: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+    address,
+    tmp_path,
+    monkeypatch,
+    capsys,
+):
     """An address that does not answer is named in the error, without a traceback."""
     pytest.importorskip("distributed")
     monkeypatch.setattr("placer.workers.cluster._CONNECT_S", 1)
@@ -189,7 +185,7 @@ def test_no_scheduler_there(
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_no_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_dask(tmp_path, monkeypatch):
     """Without Dask the error says how to get it."""
     import sys
 
@@ -198,7 +194,7 @@ def test_no_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         sweep(task(tmp_path), POINTS, Cluster("tcp://127.0.0.1:9"))
 
 
-def test_gpus_and_batch_give_what_follows(tmp_path: Path) -> None:
+def test_gpus_and_batch_give_what_follows(tmp_path):
     """A row of GPUs and a global batch is that of its dp and micro-batches, ranked."""
     axes = [Axis("gpus", (16, 32, 20)), Axis("global_batch", (32,))]
     rows = sweep(task(tmp_path), grid(axes))

@@ -1,9 +1,5 @@
 """Allocations: hosts in launch order, exclusions, and the files that list them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,9 +10,6 @@ from placer.topology.allocation import allocate, parse_hosts
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.suggest import Suggester
 from tests.texts import table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MACHINE = read_topology("rack:3 node:3 gpu:2")
 WITH_BROKEN = parse_topology(
@@ -146,7 +139,7 @@ def test_hosts_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     *table("topology/allocation.yaml", "hosts_from_a_table_of_slurm")
 )
-def test_hosts_from_a_table_of_slurm(tmp_path: Path, table: str) -> None:
+def test_hosts_from_a_table_of_slurm(tmp_path, table):
     """What sinfo and squeue print gives its nodes."""
     path = tmp_path / "table"
     path.write_text(table)
@@ -156,9 +149,7 @@ def test_hosts_from_a_table_of_slurm(tmp_path: Path, table: str) -> None:
 @pytest.mark.parametrize(
     *table("topology/allocation.yaml", "a_table_of_several_answers_is_none")
 )
-def test_a_table_of_several_answers_is_none(
-    tmp_path: Path, table: str, message: str
-) -> None:
+def test_a_table_of_several_answers_is_none(tmp_path, table, message):
     """Nodes in several states, or of several jobs, are not taken together."""
     path = tmp_path / "table"
     path.write_text(table)

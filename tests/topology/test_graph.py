@@ -8,7 +8,7 @@ import numpy as np
 from placer.testing.strategies import machine
 
 
-def test_domains_and_uplinks() -> None:
+def test_domains_and_uplinks():
     """Every domain hangs below its own, with its tier's figures and its uplink."""
     plain = machine([("b0", [2, 4]), ("b1", [8])])
     node, rack, block, cluster = plain.tiers
@@ -41,7 +41,7 @@ def test_domains_and_uplinks() -> None:
     }
 
 
-def test_nodes_left_out_keep_their_uplinks() -> None:
+def test_nodes_left_out_keep_their_uplinks():
     """A rack loses the size of a node left out; its uplink stays as it was built."""
     whole = machine([("b0", [2, 4]), ("b1", [8])])
     tree = whole.select(np.array([2, 1])).to_networkx()
@@ -50,7 +50,7 @@ def test_nodes_left_out_keep_their_uplinks() -> None:
     assert ("node", "n000") not in tree
 
 
-def test_gpus() -> None:
+def test_gpus():
     """GPUs are the tree's leaves where they are asked for."""
     tree = machine([("b0", [2, 1])]).to_networkx(gpus=True)
     leaves = [vertex for vertex, below in tree.out_degree() if not below]

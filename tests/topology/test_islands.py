@@ -1,9 +1,5 @@
 """Tiers inside the node: what they hold, what a launcher calls their GPUs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
@@ -18,10 +14,6 @@ from placer.placement.placement import Placement
 from placer.topology.read import parse_topology
 from tests.texts import data, table
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 MACHINE = data("topology/islands-machine.yaml")
 MIXED = MACHINE.replace("size: 4,", "size: 4, members: [[0, 2, 3, 5], [1, 4, 6, 7]],")
 WOUNDED = MIXED.replace(
@@ -31,17 +23,17 @@ WOUNDED = MIXED.replace(
 JOB = data("topology/islands-job.yaml")
 
 
-def machine(text: str) -> Topology:
+def machine(text):
     """The machine in a text."""
     return parse_topology(text, "m.yaml")
 
 
-def job_of(text: str) -> Job:
+def job_of(text):
     """The job in a text."""
     return decode_job(parse_document(text, "j.yaml"))
 
 
-def test_the_view_by_island_has_islands_for_nodes() -> None:
+def test_the_view_by_island_has_islands_for_nodes():
     """GPUs keep their number, and lie in an island, a node and the whole."""
     found = machine(MACHINE)
     assert (found.num_nodes, found.num_gpus) == (4, 32)
@@ -59,7 +51,7 @@ def test_the_view_by_island_has_islands_for_nodes() -> None:
     assert seen.node_tier == 1
 
 
-def test_without_islands_the_view_has_hosts_for_nodes() -> None:
+def test_without_islands_the_view_has_hosts_for_nodes():
     """Nothing changes where the node is the innermost tier."""
     text = MACHINE.replace("  - {name: island, size: 4", "  - {name: node, size: 4")
     text = text.replace(
@@ -73,7 +65,7 @@ def test_without_islands_the_view_has_hosts_for_nodes() -> None:
     assert (seen.tiers, seen.node_tier) == (plain.tiers, 0)
 
 
-def test_missing_gpus_are_counted_by_island() -> None:
+def test_missing_gpus_are_counted_by_island():
     """An island without GPUs is no leaf; what is left keeps its launcher's order."""
     found = machine(WOUNDED)
     assert found.gpus_of_node.tolist() == [8, 8, 7, 2]
@@ -89,13 +81,13 @@ def test_missing_gpus_are_counted_by_island() -> None:
     assert chosen.index_of_gpu.tolist() == [0, 1, 0, 2, 3, 5, 1, 4, 6, 7]
 
 
-def test_islands_are_part_of_the_digest() -> None:
+def test_islands_are_part_of_the_digest():
     """Machines that differ inside their nodes only are different machines."""
     assert len({machine(text).sha256 for text in (MACHINE, MIXED, WOUNDED)}) == 3
 
 
 @pytest.mark.parametrize("text", [MACHINE, MIXED])
-def test_plans_name_gpus_as_launchers_do(text: str) -> None:
+def test_plans_name_gpus_as_launchers_do(text):
     """To a plan and back; the launcher's own order puts rank k on its GPU k."""
     topology, job = machine(text), job_of(JOB)
     usual = baseline("given-order", topology, job, 0)
@@ -106,7 +98,7 @@ def test_plans_name_gpus_as_launchers_do(text: str) -> None:
     assert plan.outer_tiers == ["node", "cluster"]
 
 
-def test_a_launcher_may_count_island_by_island() -> None:
+def test_a_launcher_may_count_island_by_island():
     """Both orders of a node's GPUs are orders of a launch, a mix of them is none."""
     topology, job = machine(MIXED), job_of(JOB)
     by_island = Placement(np.arange(32))
@@ -116,7 +108,7 @@ def test_a_launcher_may_count_island_by_island() -> None:
     assert "another order" in violations(Placement(torn), topology, job)[0]
 
 
-def test_groups_inside_islands_cost_less() -> None:
+def test_groups_inside_islands_cost_less():
     """The score sees which groups an island holds, and rules can ask for it."""
     topology, job = machine(MIXED), job_of(JOB)
     usual = baseline("given-order", topology, job, 0)
@@ -133,7 +125,7 @@ def test_groups_inside_islands_cost_less() -> None:
 
 
 @pytest.mark.parametrize(*table("topology/islands.yaml", "problems_name_their_place"))
-def test_problems_name_their_place(old: str, new: str, key: str, words: str) -> None:
+def test_problems_name_their_place(old, new, key, words):
     """What cannot be is told with its key."""
     text = WOUNDED.replace(", members: [[0, 2, 3, 5], [1, 4, 6, 7]]", "")
     with pytest.raises(InputError) as failure:

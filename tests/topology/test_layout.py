@@ -1,7 +1,5 @@
 """Layout and synthetic strings: names, domains and refusals."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,9 +1,6 @@
 """Links between named domains and compute factors: what is read, kept and refused."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,19 +12,16 @@ from placer.topology.links import Link
 from placer.topology.read import parse_topology, read_topology
 from tests.texts import data, table
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
-
 BASE = data("topology/regions.yaml")
 LAST = "  - {between: [us, asia], bandwidth: 1Gb/s}\n"
 
 
-def read(text: str = BASE) -> Topology:
+def read(text=BASE):
     """The machine in a text."""
     return parse_topology(text, "regions.yaml")
 
 
-def test_links_and_factors_are_read() -> None:
+def test_links_and_factors_are_read():
     """A link without a latency has that of the tier in which its domains meet."""
     machine = read()
     assert machine.links == (
@@ -37,7 +31,7 @@ def test_links_and_factors_are_read() -> None:
     assert machine.speed_of_node.tolist() == [1, 1, 0.5, 0.5, 1, 1]
 
 
-def test_a_layout_keeps_its_links_in_a_plan() -> None:
+def test_a_layout_keeps_its_links_in_a_plan():
     """Generated names can be linked, and the document stays short."""
     machine = read_topology("geo-3-regions")
     document = compact_document(machine)
@@ -45,7 +39,7 @@ def test_a_layout_keeps_its_links_in_a_plan() -> None:
     assert read(json.dumps(document)).links == machine.links != ()
 
 
-def test_another_link_is_another_machine() -> None:
+def test_another_link_is_another_machine():
     """The digest counts links and factors, not their order or direction."""
     usual = read().sha256
     assert read(BASE.replace("[us, eu]", "[eu, us]")).sha256 == usual
@@ -55,7 +49,7 @@ def test_another_link_is_another_machine() -> None:
     assert read(BASE.replace("0.5}", "0.6}")).sha256 != usual
 
 
-def test_an_allocation_keeps_the_links_between_its_domains() -> None:
+def test_an_allocation_keeps_the_links_between_its_domains():
     """Those of domains that are left out go; the whole machine is written still."""
     some = read().select(np.array([0, 2]))
     assert [link.between for link in some.links] == [("us", "eu")]
@@ -63,7 +57,7 @@ def test_an_allocation_keeps_the_links_between_its_domains() -> None:
     assert len(compact_document(some)["links"]) == 2
 
 
-def test_islands_keep_speeds_and_links() -> None:
+def test_islands_keep_speeds_and_links():
     """The view by island has the factor of its host, and links of tiers above it."""
     text = BASE.replace(
         "  - {name: node, size: 2,",
@@ -75,7 +69,7 @@ def test_islands_keep_speeds_and_links() -> None:
     assert len(seen.links) == 2
 
 
-def test_the_drawing_names_links_the_slowest_first() -> None:
+def test_the_drawing_names_links_the_slowest_first():
     """And counts the slow nodes."""
     lines = draw(read()).splitlines()
     assert "link us - eu: 50 MB/s, 30 ms" in lines
@@ -87,7 +81,7 @@ def test_the_drawing_names_links_the_slowest_first() -> None:
 
 # What a third link says, key of the problem, words of the message, words of the hint.
 @pytest.mark.parametrize(*table("topology/links.yaml", "a_wrong_link_is_refused"))
-def test_a_wrong_link_is_refused(link: str, key: str, message: str, hint: str) -> None:
+def test_a_wrong_link_is_refused(link, key, message, hint):
     """With its place, what is wrong, and what to do."""
     line = f"  - {{{link.replace('@', '')}}}"
     with pytest.raises(InputError) as caught:
@@ -101,7 +95,7 @@ def test_a_wrong_link_is_refused(link: str, key: str, message: str, hint: str) -
     assert hint in problem.hint
 
 
-def test_nvlink_needs_no_links() -> None:
+def test_nvlink_needs_no_links():
     """Domains that a scale-up tier joins, and names that two tiers share."""
     text = BASE.replace("latency: 10us", "latency: 10us, scale_up: true")
     with pytest.raises(InputError, match="joined by NVLink"):
@@ -112,7 +106,7 @@ def test_nvlink_needs_no_links() -> None:
 
 
 @pytest.mark.parametrize("factor", ["0", "1.5", "fast"])
-def test_a_wrong_factor_is_refused(factor: str) -> None:
+def test_a_wrong_factor_is_refused(factor):
     """It is a number in (0, 1]."""
     with pytest.raises(InputError, match="compute_factor"):
         read(BASE.replace("0.5}", f"{factor}}}"))

@@ -1,7 +1,5 @@
 """Reading topology files: what the compiled machine is."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

@@ -4,8 +4,6 @@ In a case's text ``@`` marks the place that the problem must name; it is no part
 file.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from placer.base.errors import InputError

@@ -1,7 +1,5 @@
 """The committed page of memory is what the code says, and keeps its promises."""
 
-from __future__ import annotations
-
 import pytest
 
 from validation.files import ROOT
@@ -25,7 +23,7 @@ MISSED = {
 }
 
 
-def test_the_page_is_up_to_date() -> None:
+def test_the_page_is_up_to_date():
     """``python -m validation`` would change nothing in it."""
     committed = (ROOT / "docs/evidence/memory.md").read_text()
     assert memory_page() == committed, "run python -m validation and read what changed"
@@ -34,13 +32,13 @@ def test_the_page_is_up_to_date() -> None:
 @pytest.mark.parametrize(
     ("series", "point"), POINTS, ids=[point.name for _, point in POINTS]
 )
-def test_measured_peaks(series, point) -> None:
+def test_measured_peaks(series, point):
     """Inside the aim of its series, but for those that the page explains."""
     inside = abs(series.error(point)) <= series.aim
     assert inside == (point.name not in MISSED)
 
 
-def test_states_after_a_step() -> None:
+def test_states_after_a_step():
     """Dense runs within 5 %; no run lacks a part of its states."""
     for series in memory_series():
         for point in series.points:
@@ -50,7 +48,7 @@ def test_states_after_a_step() -> None:
                 assert error > -0.05 or "gpt3_7b" not in point.name
 
 
-def test_options_change_memory_in_the_direction_measured() -> None:
+def test_options_change_memory_in_the_direction_measured():
     """All but two of the 70B, smaller than what equal runs differ by."""
     wrong = set()
     for series in memory_options():
@@ -64,7 +62,7 @@ def test_options_change_memory_in_the_direction_measured() -> None:
     assert wrong == {"v 10", "norms recomputed"}
 
 
-def test_published_runs_fit_into_their_gpus() -> None:
+def test_published_runs_fit_into_their_gpus():
     """But for one, by 0.2 GiB, whose paper says how it saved them."""
     choices = memory_choices()
     over = {

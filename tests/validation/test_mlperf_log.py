@@ -1,18 +1,16 @@
 """Steps of MLPerf logs: which lines count."""
 
-from __future__ import annotations
-
 import json
 
 from validation.mlperf_log import step_times, summary
 
 
-def line(value: dict[str, float], before: str = "") -> str:
+def line(value, before=""):
     entry = {"event_type": "POINT_IN_TIME", "key": "tracked_stats", "value": value}
     return f"{before}:::MLLOG {json.dumps(entry)}"
 
 
-def test_steps_count_and_blocks_do_not() -> None:
+def test_steps_count_and_blocks_do_not():
     """One entry a step, in order, of either kind of log; nothing else."""
     text = "\n".join(
         [
@@ -27,7 +25,7 @@ def test_steps_count_and_blocks_do_not() -> None:
     assert step_times(text) == [11.05, 1.7]
 
 
-def test_a_run_is_its_median() -> None:
+def test_a_run_is_its_median():
     """One long step after an evaluation does not move it."""
     text = "\n".join(line({"train_step_timing": t}) for t in (1.0, 1.1, 9.0, 1.0, 1.1))
     assert summary("run", step_times(text)).startswith("run: 5 steps, median 1.1 s")

@@ -1,7 +1,5 @@
 """Pairs of public steps: one predicts the other."""
 
-from __future__ import annotations
-
 import pytest
 
 from validation import pairs
@@ -15,7 +13,7 @@ MISSED = {
 }
 
 
-def test_pairs_predict_each_other() -> None:
+def test_pairs_predict_each_other():
     """The median error is at most 2 %; no more pairs are missed than are explained."""
     found = {p.title: pairs.error(p) for p in pairs.pairs() if not p.untested}
     median, _ = pairs.judged(list(found.values()))
@@ -24,7 +22,7 @@ def test_pairs_predict_each_other() -> None:
     assert missed <= MISSED
 
 
-def test_pairs_that_are_not_judged_say_why() -> None:
+def test_pairs_that_are_not_judged_say_why():
     """Steps after evaluations, and what changed beside the pair's own change."""
     left = {pair.title: pair.untested for pair in pairs.pairs() if pair.untested}
     assert len(left) == 4
@@ -33,7 +31,7 @@ def test_pairs_that_are_not_judged_say_why() -> None:
     assert len(evaluated) == 2
 
 
-def test_a_side_says_what_it_alone_has() -> None:
+def test_a_side_says_what_it_alone_has():
     """gpt-oss went from all-to-alls to HybridEP; buckets are the same on both sides."""
     every = {pair.title: pair for pair in pairs.pairs()}
     one, other = every["gpt-oss 120B, 64 B200: ep 64 -> 8"].jobs
@@ -44,7 +42,7 @@ def test_a_side_says_what_it_alone_has() -> None:
         assert job.bytes.parameter_gather == 1.0
 
 
-def test_the_first_step_is_what_was_measured() -> None:
+def test_the_first_step_is_what_was_measured():
     """A pair whose second job is its first is predicted as it was measured."""
     for pair in pairs.pairs()[:2]:
         same = pairs.Pair(

@@ -1,7 +1,5 @@
 """Rings that share uplinks: the cost model against a simulation that shares nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from validation.uplinks import cases, share_in_order
 
 
 @pytest.mark.slow
-def test_slowest_groups_are_right() -> None:
+def test_slowest_groups_are_right():
     """Within 10 % of the simulation in at least 300 placements."""
     errors = np.array([case.error for case in cases()])
     assert len(errors) >= 300
@@ -19,12 +17,12 @@ def test_slowest_groups_are_right() -> None:
 
 
 @pytest.mark.slow
-def test_placements_keep_their_order() -> None:
+def test_placements_keep_their_order():
     """Of two placements more than 2 % apart the model knows the faster one."""
     assert share_in_order() > 0.97
 
 
-def test_rates_rise_together() -> None:
+def test_rates_rise_together():
     """Bertsekas and Gallager: a flow held back elsewhere leaves its share to others.
 
     Links of 1 and 10 B/s; flow 0 on both, flow 1 on the second, flow 2 on none.
@@ -34,7 +32,7 @@ def test_rates_rise_together() -> None:
     assert rates == pytest.approx([1.0, 9.0, 5.0])
 
 
-def test_a_ring_by_hand() -> None:
+def test_a_ring_by_hand():
     """Two GPUs in each of two racks: two rings, each over one NIC of every rack."""
     racks = Racks(1, 2, 2, nvlink=900.0, nic=100.0, rack_uplink=1e9, pod_uplink=1e9)
     (seconds,) = ring_seconds(racks, [[0, 1, 2, 3]], 800.0)

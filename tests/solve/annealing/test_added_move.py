@@ -36,7 +36,7 @@ print(json.dumps([placer.__file__, found]))
 MACHINE, *WORK = yaml.safe_load(data("solve/odd_racks.yaml")).values()
 
 
-def jobs() -> list[dict[str, object]]:
+def jobs():
     """Both objectives, placed freely and by nodes."""
     head = {"format": "placer/job", "version": 1, "name": "job"}
     return [
@@ -47,7 +47,7 @@ def jobs() -> list[dict[str, object]]:
 
 
 @pytest.mark.slow
-def test_a_move_takes_one_file_and_one_line(tmp_path: Path) -> None:
+def test_a_move_takes_one_file_and_one_line(tmp_path):
     """It is tried on the hop cost and the step time, by nodes and free."""
     if shutil.which("c++") is None:
         pytest.skip("there is no C++ compiler")

@@ -1,10 +1,7 @@
 """Local search again: never for nothing, never by the clock unless asked."""
 
-from __future__ import annotations
-
 import random
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,12 +12,8 @@ from placer.solve.problem.effort import params_of
 from placer.solve.run.budget import Budget
 from tests.solve.machines import fragmented, matching_job
 
-if TYPE_CHECKING:
-    from placer.solve.run.incumbent import Incumbent, Kept
-    from placer.solve.run.solution import Solution
 
-
-def hard(objective: str = "hop-cost") -> Problem:
+def hard(objective="hop-cost"):
     """Experts on a fragmented machine, which local search improves for long."""
     rng = random.Random("shuf 1")
     topology = fragmented(rng)
@@ -28,12 +21,12 @@ def hard(objective: str = "hop-cost") -> Problem:
     return Problem.of(topology, job, objective)
 
 
-def solved(problem: Problem, workers: int = 1, seconds: float = 300.0) -> Solution:
+def solved(problem, workers=1, seconds=300.0):
     return search.solve(problem, Budget(seconds, workers=workers))
 
 
 @pytest.mark.slow
-def test_generations_help_whatever_the_workers() -> None:
+def test_generations_help_whatever_the_workers():
     """Two generations beat none; three threads find the same as one, and say so."""
     problem = hard()
     once = solved(problem)
@@ -50,7 +43,7 @@ def test_generations_help_whatever_the_workers() -> None:
 
 
 @pytest.mark.slow
-def test_full_effort_uses_the_time() -> None:
+def test_full_effort_uses_the_time():
     """With a gap left only the clock ends it, and the plan says that it did."""
     problem = hard().with_params(**params_of("full"))
     begin = monotonic()
@@ -62,12 +55,12 @@ def test_full_effort_uses_the_time() -> None:
 
 @pytest.mark.slow
 def test_normal_effort_ends_where_it_hardly_helps(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """A generation that gains less than 0.1 % is the last one."""
-    values: list[float] = []
+    values = []
 
-    def counted(incumbent: Incumbent, budget: Budget, variant: Problem) -> Kept:
+    def counted(incumbent, budget, variant):
         kept = searched(incumbent, budget, variant)
         values.append(kept.best[1])
         return kept
@@ -86,7 +79,7 @@ def test_normal_effort_ends_where_it_hardly_helps(
     assert found.stop_reason == "searched"
 
 
-def test_quick_effort_is_constructions_alone() -> None:
+def test_quick_effort_is_constructions_alone():
     """No local search, and still a bound."""
     found = solved(hard().with_params(**params_of("quick")))
     assert found.moves == {}

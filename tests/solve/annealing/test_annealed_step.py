@@ -1,7 +1,5 @@
 """Placements annealed on the exact step."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from functools import cache
@@ -32,7 +30,7 @@ pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not
 
 
 @cache
-def problem_of(number: int) -> Problem:
+def problem_of(number):
     """A fragmented machine and a job without requirements whose units fit."""
     for seed in count(1_000 * number):
         rng = random.Random(f"annealed {seed}")
@@ -44,13 +42,13 @@ def problem_of(number: int) -> Problem:
     raise AssertionError
 
 
-def begun(problem: Problem, workers: int = 1) -> Incumbent:
+def begun(problem, workers=1):
     """A search that knows the orders alone."""
     return known(problem, budget=Budget(1e6, workers=workers))
 
 
 @pytest.mark.slow
-def test_walks_find_what_constructions_do() -> None:
+def test_walks_find_what_constructions_do():
     """From orders of hosts walks come within a percent of the whole search."""
     for problem in map(problem_of, range(3)):
         incumbent = begun(problem)
@@ -64,7 +62,7 @@ SIXTEEN_GROUPS = replace(
 )
 
 
-def test_a_few_halves_beat_one_group_in_crumbs() -> None:
+def test_a_few_halves_beat_one_group_in_crumbs():
     """Fifteen hosts of 9 hold 15 of 16 groups of 8 whole, the last in eight parts.
 
     As many whole groups as can be are not best.
@@ -79,7 +77,7 @@ def test_a_few_halves_beat_one_group_in_crumbs() -> None:
 
 
 @pytest.mark.parametrize("seed", [3, *slow([1])])
-def test_groups_that_do_not_fit_uneven_hosts_are_cut_well(seed: int) -> None:
+def test_groups_that_do_not_fit_uneven_hosts_are_cut_well(seed):
     """Behind thin uplinks or not: better than as many whole ones as can be."""
     problem = uneven_experts(seed)
     incumbent = begun(problem)
@@ -89,7 +87,7 @@ def test_groups_that_do_not_fit_uneven_hosts_are_cut_well(seed: int) -> None:
     assert incumbent.value < 0.98 * whole
 
 
-def test_groups_that_no_domain_holds_are_annealed() -> None:
+def test_groups_that_no_domain_holds_are_annealed():
     """A free launch whose tp groups take two hosts each moves what one host holds."""
     hosts = [9, 7, 5]
     rack = [number for number, many in enumerate(hosts) for _ in range(many)]
@@ -102,7 +100,7 @@ def test_groups_that_no_domain_holds_are_annealed() -> None:
     assert incumbent.value < before
 
 
-def test_threads_change_nothing() -> None:
+def test_threads_change_nothing():
     """One thread and two find the same placement."""
     problem = problem_of(0)
     found = []
@@ -113,7 +111,7 @@ def test_threads_change_nothing() -> None:
     assert np.array_equal(*found)
 
 
-def test_time_may_end_between_two_races() -> None:
+def test_time_may_end_between_two_races():
     """Then no start of the next one is looked at; what was found is kept."""
     rng = np.random.default_rng(3)
     ends = {"from": rng.integers(32, size=96), "to": rng.integers(32, size=96)}
@@ -121,7 +119,7 @@ def test_time_may_end_between_two_races() -> None:
     sent["bytes"] = rng.exponential(1e8, 96).tolist()
     topology = placer.read_topology("rack:2 node:4 gpu:4")
     problem = Problem.of(topology, own_job(32, traffic=sent))
-    walked: list[Incumbent] = []
+    walked = []
     budget = Budget(1e6, lambda: bool(walked[0].moves.tried))
     walked.append(Incumbent(problem, budget))
     walked[0].offer_all(starts(problem))

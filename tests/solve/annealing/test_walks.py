@@ -1,12 +1,8 @@
 """Walks of units and of runs: legal, priced right, and never worse than their start."""
 
-from __future__ import annotations
-
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count, permutations
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -25,17 +21,10 @@ from placer.testing import job
 from tests.solve.attack import hosts_of_islands
 from tests.solve.machines import fragmented, matching_job
 
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 
 
-def just_kept(
-    rng: random.Random, machine: Topology, job: Job, node_of_rank: IntArray
-) -> Rules:
+def just_kept(rng, machine, job, node_of_rank):
     """Rules of every sort, as strict as a placement lets them be."""
     rack, replica = machine.domain_of_node[1], job.parallelism.coordinates["dp"]
     names, used = np.array(machine.node_names), np.unique(node_of_rank)
@@ -58,7 +47,7 @@ def just_kept(
     )
 
 
-def with_rails(machine: Topology) -> Topology:
+def with_rails(machine):
     """The machine with a switch a rail in its racks, where NVLink joins nodes alone."""
     node, rack, *rest = machine.tiers
     if rack.scale_up:
@@ -66,9 +55,7 @@ def with_rails(machine: Topology) -> Topology:
     return replace(machine, tiers=(node, replace(rack, rails=True), *rest))
 
 
-def begun(
-    kind: type[Units], objective: str, is_ruled: bool
-) -> Iterator[tuple[int, Problem, IntArray]]:
+def begun(kind, objective, is_ruled):
     """Seeds, problems on fragmented machines, and a placement that just keeps rules.
 
     Of those without rules some have rails.
@@ -101,9 +88,7 @@ def begun(
 @pytest.mark.parametrize("is_ruled", [False, True], ids=["free", "ruled"])
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("kind", [Units, Runs])
-def test_a_walk_is_legal_and_costs_what_the_scorer_says(
-    kind: type[Units], objective: str, is_ruled: bool
-) -> None:
+def test_a_walk_is_legal_and_costs_what_the_scorer_says(kind, objective, is_ruled):
     """The best after many changes, hot and cold: some are better, none worse."""
     gained = walked = 0
     for seed, problem, start in begun(kind, objective, is_ruled):
@@ -134,7 +119,7 @@ def test_a_walk_is_legal_and_costs_what_the_scorer_says(
     assert gained
 
 
-def test_nodes_whose_islands_alternate_are_named_once() -> None:
+def test_nodes_whose_islands_alternate_are_named_once():
     """What is compiled has a place for each node, and no more."""
     machine, _ = hosts_of_islands(random.Random(19))
     problem = Problem.of(machine, job(dp=4, weights={"dp": 1}), "hop-cost")

@@ -1,7 +1,5 @@
 """Tiny machines and jobs of which some bound has much to say."""
 
-import random
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations, product
 
@@ -12,19 +10,18 @@ from placer.job.model import Compute, ExpertParallel, Job
 from placer.job.parallel import DataParallel, EndStages, Overlap
 from placer.job.rules import Rules
 from placer.job.traffic import RankTraffic
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier
 from tests.cost.random_cases import unequal
 from tests.solve.random_cases import machine_of, random_case, random_model
-from tests.solve.rules.rules_oracle import Nodes, allowed_placements, is_legal
+from tests.solve.rules.rules_oracle import allowed_placements, is_legal
 
-Drawn = tuple[Topology, Job, str]
 LAUNCHERS = ("free", "free", "node-contiguous")
 ORDER = ("tp", "cp", "ep", "dp", "pp")
 LISTED = 5_000  # ways to seat a free launch that are all looked at
 MOST = 150  # placements of one case that are priced
 
 
-def behind_nics(rng: random.Random, gpus: tuple[int, ...], tiers: int) -> Topology:
+def behind_nics(rng, gpus, tiers):
     """NVLink nodes behind one or two tiers, the uplinks of which may be thin."""
     slow, across = rng.choice((50e9, 10e9)), rng.choice((1e-6, 5e-6, 2e-4))
     outer = [
@@ -36,7 +33,7 @@ def behind_nics(rng: random.Random, gpus: tuple[int, ...], tiers: int) -> Topolo
     return machine_of([*gpus], rows, [node, *outer])
 
 
-def training(rng: random.Random, axes: Parallelism, **more: object) -> Job:
+def training(rng, axes, **more):
     """A job whose work is short beside what it sends."""
     sharding = rng.choice(("zero1", "zero1", "ddp", "zero3", "hsdp"))
     sharding = "zero1" if axes.ep > 1 and sharding == "hsdp" else sharding
@@ -60,10 +57,10 @@ def training(rng: random.Random, axes: Parallelism, **more: object) -> Job:
         stages=ends if axes.pp * axes.vp > 1 else EndStages(),
         launcher=rng.choice(LAUNCHERS),
     )
-    return replace(job, **more)  # type: ignore[arg-type]
+    return replace(job, **more)
 
 
-def pipelines(rng: random.Random) -> Drawn:
+def pipelines(rng):
     """Pipelines that cannot all stay inside a node."""
     tp, cp, pp, dp, *gpus = rng.choice(
         (
@@ -82,7 +79,7 @@ def pipelines(rng: random.Random) -> Drawn:
     return machine, training(rng, axes, require=require), "time"
 
 
-def experts(rng: random.Random) -> Drawn:
+def experts(rng):
     """Few domains hold whole groups of experts."""
     tp, ep, pp, dp, vp, *gpus = rng.choice(
         (
@@ -105,7 +102,7 @@ def experts(rng: random.Random) -> Drawn:
     return behind_nics(rng, tuple(gpus), 2), job, "time"
 
 
-def traffic(rng: random.Random) -> Drawn:
+def traffic(rng):
     """One side to the other as between roles, a ring, pairs, or any flows."""
     gpus = tuple(rng.randint(1, 3) for _ in range(rng.randint(2, 4)))
     ranks = min(sum(gpus), rng.randint(3, 6))
@@ -131,7 +128,7 @@ def traffic(rng: random.Random) -> Drawn:
     return replace(machine, bandwidth_factor=factors), job, "time"
 
 
-def some_placements(machine: Topology, job: Job, rng: random.Random) -> list[Nodes]:
+def some_placements(machine, job, rng):
     """All that may be, or some where there are too many."""
     if job.launcher != "free" or machine.num_nodes**job.world_size <= LISTED:
         return allowed_placements(machine, job)
@@ -140,10 +137,10 @@ def some_placements(machine: Topology, job: Job, rng: random.Random) -> list[Nod
     return [one for one in drawn if is_legal(machine, job, one)]
 
 
-def small(objective: str, sort: str = "small") -> Callable[[random.Random], Drawn]:
+def small(objective, sort="small"):
     """Of every sort, for one objective, where there is room."""
 
-    def draw(rng: random.Random) -> Drawn:
+    def draw(rng):
         while True:
             machine, job = random_case(rng.randrange(10**6), objective, sort)
             if job.world_size <= machine.num_gpus:
@@ -152,7 +149,7 @@ def small(objective: str, sort: str = "small") -> Callable[[random.Random], Draw
     return draw
 
 
-def limited(rng: random.Random) -> Drawn:
+def limited(rng):
     """At most so many replicas in each domain of a tier, as some placement has."""
     while True:
         machine, job, _ = rng.choice((small("time"), pipelines))(rng)
@@ -169,13 +166,13 @@ def limited(rng: random.Random) -> Drawn:
     return machine, replace(job, rules=rules), "time"
 
 
-def of_unequal(rng: random.Random) -> Drawn:
+def of_unequal(rng):
     """Links between domains, and hosts of several speeds."""
     machine, job, _ = small("time")(rng)
     return unequal(machine, rng.randrange(10**6)), job, "time"
 
 
-def lines(rng: random.Random) -> Drawn:
+def lines(rng):
     """Rings, cliques and pipelines on nodes and blocks that hold parts of them."""
     tp, cp, ep, pp, dp = rng.choice(
         (
@@ -206,7 +203,7 @@ def lines(rng: random.Random) -> Drawn:
     return machine_of(gpus, [blocks, [0] * len(gpus)], tiers), job, "hop-cost"
 
 
-def kept(rng: random.Random) -> Drawn:
+def kept(rng):
     """Lines of which those of an axis may not leave their node or block."""
     machine, job, objective = lines(rng)
     axes = job.parallelism
@@ -216,7 +213,7 @@ def kept(rng: random.Random) -> Drawn:
     return machine, replace(job, parallelism=axes, require=require), objective
 
 
-DRAWS: dict[str, Callable[[random.Random], Drawn]] = {
+DRAWS = {
     "any, by time": small("time"),
     "any, by hops": small("hop-cost"),
     "runs": small("time", "runs"),

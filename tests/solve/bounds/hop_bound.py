@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from placer.solve.bounds.hops.hop_cuts import HopCuts
 from placer.solve.problem.params import Params
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 
 class CutBound(NamedTuple):
@@ -20,9 +16,7 @@ class CutBound(NamedTuple):
     cut_per_tier: tuple[float, ...]
 
 
-def cut_bound(
-    topology: Topology, job: Job, incumbent: float = inf, params: Params | None = None
-) -> CutBound:
+def cut_bound(topology, job, incumbent=inf, params=None):
     """No placement has a smaller hop cost; it stops at that of a known one."""
     cuts = HopCuts.of(topology, job, params or Params())
     value = cuts.together(incumbent)

@@ -1,10 +1,7 @@
 """Every bound against every placement of tiny jobs."""
 
-from __future__ import annotations
-
 import random
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,17 +14,11 @@ from tests.marks import slow
 from tests.solve.bounds.draws import DRAWS, MOST, some_placements
 from tests.solve.oracle import distinct, gpus_of, hop_costs
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from placer.base.arrays import FloatArray
-    from placer.topology.model import Topology
-
 ROUNDING = 1e-9
 CASES = 8  # of one test: a failure names its seed
 
 
-def costs(problem: Problem, machine: Topology, rng: random.Random) -> FloatArray:
+def costs(problem, machine, rng):
     """Of all placements, or of many."""
     job, legal = problem.job, some_placements(machine, problem.job, rng)
     if problem.goal.name == "hop-cost":
@@ -38,7 +29,7 @@ def costs(problem: Problem, machine: Topology, rng: random.Random) -> FloatArray
     return np.array([problem.goal.value(gpus) for gpus in seats])
 
 
-def problems(sort: str, seeds: range) -> Iterator[tuple[int, Topology, Problem]]:
+def problems(sort, seeds):
     """Cases of a sort, but for jobs that are none."""
     for seed in seeds:
         machine, job, objective = DRAWS[sort](random.Random(f"{sort} {seed}"))
@@ -48,7 +39,7 @@ def problems(sort: str, seeds: range) -> Iterator[tuple[int, Topology, Problem]]
 
 @pytest.mark.parametrize("first", [0, *slow(range(CASES, 10 * CASES, CASES))])
 @pytest.mark.parametrize("sort", DRAWS)
-def test_no_placement_is_below_a_bound(sort: str, first: int) -> None:
+def test_no_placement_is_below_a_bound(sort, first):
     """Of every launch, and of the job's own; for some the bound is the optimum."""
     for seed, machine, problem in problems(sort, range(first, first + CASES)):
         best = costs(problem, machine, random.Random(seed)).min(initial=np.inf)
@@ -58,7 +49,7 @@ def test_no_placement_is_below_a_bound(sort: str, first: int) -> None:
         assert own.value >= every.value * (1 - 1e-12), seed
 
 
-def best_bounds(sort: str, **params: int) -> list[float]:
+def best_bounds(sort, **params):
     """Of some cases of a sort."""
     return [
         lower_bound(problem.with_params(**params), problem.forced_block).value
@@ -70,9 +61,7 @@ ROWS = ("any, by time", "unequal", "traffic", "traffic", "lines")
 
 
 @pytest.mark.parametrize(("row", "sort"), [*enumerate(ROWS)])
-def test_every_bound_says_more_than_all_others(
-    row: int, sort: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_bound_says_more_than_all_others(row, sort, monkeypatch):
     """Without it the best bound of some case is lower."""
     found, others = best_bounds(sort), [*certificate.BOUNDS]
     assert len(others) == len(ROWS)
@@ -86,7 +75,7 @@ def test_every_bound_says_more_than_all_others(
     ("sort", "params"),
     [("experts", {"expert_rounds": 0}), ("lines", {"part_columns": 0})],
 )
-def test_parts_of_groups_say_more(sort: str, params: dict[str, int]) -> None:
+def test_parts_of_groups_say_more(sort, params):
     """So does what each knob of the search leaves out."""
     with_parts, without = best_bounds(sort), best_bounds(sort, **params)
     assert any(a < b * (1 - 1e-6) for a, b in zip(without, with_parts, strict=True))

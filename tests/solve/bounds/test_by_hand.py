@@ -1,9 +1,6 @@
 """Bounds that are the optimum, by hand, and those that larger machines need."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +21,7 @@ from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier
 from placer.topology.read import decode_topology
 from tests.marks import slow
 from tests.solve.bounds.draws import ORDER
@@ -37,7 +34,7 @@ from tests.solve.random_cases import machine_of
 from tests.solve.solving import solve
 
 
-def apart(gpus: list[int], rows: list[list[int]], distances: list[float]) -> Topology:
+def apart(gpus, rows, distances):
     """A machine by its distances; rows are the domains of each node above the node."""
     tiers = [
         Tier(f"t{i}", 1e9, 1e-6, i == 0, 1.0, 1.0, float(distance))
@@ -46,7 +43,7 @@ def apart(gpus: list[int], rows: list[list[int]], distances: list[float]) -> Top
     return machine_of(gpus, rows, tiers)
 
 
-def hops(axes: dict[str, int], weights: dict[str, float], **require: str) -> Job:
+def hops(axes, weights, **require):
     axes = Parallelism(**axes, order=ORDER)
     return Job("j", axes, weights=weights, require=require, launcher="free")
 
@@ -125,14 +122,14 @@ TWO_BLOCKS = apart([2, 3, 3], [[0, 1, 1], [0, 0, 0]], [0, 2, 3])
         ),
     ],
 )
-def test_hops_by_hand(job: Job, machine: Topology, value: float) -> None:
+def test_hops_by_hand(job, machine, value):
     """The bound is the least of all placements."""
     every = np.array(legal_placements(machine, job))
     assert cut_bound(machine, job).value == value
     assert hop_costs(machine, job, every).min() == value
 
 
-def whole_tp_groups() -> tuple[Topology, Job]:
+def whole_tp_groups():
     """Two tp groups a node are halves of two ep groups: each cuts 4 x 4 pairs."""
     axes = Parallelism(tp=4, ep=8, etp=2, dp=16)
     weights = {"tp": 4000.0, "ep": 64.0, "edp": 4.0}
@@ -140,19 +137,19 @@ def whole_tp_groups() -> tuple[Topology, Job]:
     return apart([8] * 8, [[0] * 8], [1, 9]), job
 
 
-def with_holes() -> tuple[Topology, Job]:
+def with_holes():
     """Units of hosts hold no whole number of rings of 16."""
     topology, job = random_case(26)
     return topology, replace(job, require={"tp": "node"})
 
 
-def uneven_racks() -> tuple[Topology, Job]:
+def uneven_racks():
     """Context rings of eight come in tp groups that no rule keeps whole."""
     draw = drawn(25)
     return draw.topology, replace(draw.job, require={})
 
 
-def priced_ends() -> tuple[Topology, Job]:
+def priced_ends():
     """Prices on the ends of pipelines go either way."""
     draw = drawn(8)
     return draw.topology, draw.job
@@ -167,14 +164,14 @@ def priced_ends() -> tuple[Topology, Job]:
         (priced_ends, 1, 3_016),
     ],
 )
-def test_hops_between_domains_of_larger_machines(case: Any, tier: Any, least: float):
+def test_hops_between_domains_of_larger_machines(case, tier, least):
     """Each is lower by a fifth or more without the idea that its name says."""
     bound = cut_bound(*case())
     assert (bound.value if tier is None else bound.cut_per_tier[tier]) >= least
 
 
 @pytest.mark.parametrize("tensor", slow([1, 8]))
-def test_a_ring_of_a_million_ranks(tensor: int) -> None:
+def test_a_ring_of_a_million_ranks(tensor):
     """Rings over a regular machine of 1,048,576 GPUs are proved optimal in order."""
     nodes = np.arange(131_072)
     rows = [nodes // 512, nodes // 8_192, 0 * nodes]
@@ -189,7 +186,7 @@ OUTER = 50e9
 FAST, FAR = Tier("node", 400e9, 1e-6, True), Tier("cluster", OUTER, 8e-6, False)
 
 
-def spare_nodes(gpus: list[int], launcher: str, **axes: int) -> tuple[Topology, Job]:
+def spare_nodes(gpus, launcher, **axes):
     """Groups of eight on nodes of four GPUs, a few of which are spare."""
     job = Job("runs", Parallelism(**axes, pp=2, dp=2), MODEL, micro_batches=4)
     job = replace(job, compute=Compute(micro_batch_time=0.05), launcher=launcher)
@@ -207,7 +204,7 @@ def spare_nodes(gpus: list[int], launcher: str, **axes: int) -> tuple[Topology, 
         spare_nodes([4] * 9, "node-contiguous", cp=8),
     ],
 )
-def test_what_no_node_holds_is_proved(topology: Topology, job: Job) -> None:
+def test_what_no_node_holds_is_proved(topology, job):
     """With spares or without, the bound is what is found."""
     assert solve(topology, job, objective="time").status == "optimal"
 
@@ -216,7 +213,7 @@ DENSE = {"hidden": 1024, "ffn": 4096, "heads": 8, "kv_heads": 8, "vocab": 32000}
 SPARSE = {**DENSE, "experts": 16, "top_k": 2, "expert_ffn": 1024, "moe_layers": 2}
 
 
-def on_islands(model: dict[str, Any], **changes: Any) -> Problem:
+def on_islands(model, **changes):
     """A job by nodes on two hosts of two islands of four, all one scale-up domain."""
     fast = {"scale_up": True, "latency": 1e-6}
     machine = {
@@ -244,7 +241,7 @@ def on_islands(model: dict[str, Any], **changes: Any) -> Problem:
     return Problem.of(topology, decode_job(document_of(job, "j")), "time")
 
 
-def behind_leaves() -> Problem:
+def behind_leaves():
     """Three leaves of three, two and one of six hosts, a unit on two, thin uplinks."""
     hosts = cluster([8] * 6, [0, 0, 0, 1, 1, 2])
     thin = replace(hosts.tiers[-1], oversubscription=2.0)
@@ -266,14 +263,14 @@ def behind_leaves() -> Problem:
         (behind_leaves(), 0.02),
     ],
 )
-def test_ranks_in_order_are_as_good_as_can_be(problem: Problem, near: float) -> None:
+def test_ranks_in_order_are_as_good_as_can_be(problem, near):
     """The bound is that near to what they cost."""
     value = problem.goal.value(np.arange(problem.job.world_size))
     bound = lower_bound(problem, problem.forced_block).value
     assert (1 - near) * value < bound <= value * (1 + 1e-9)
 
 
-def test_a_group_too_large_for_its_room_is_as_slow_as_its_least_part() -> None:
+def test_a_group_too_large_for_its_room_is_as_slow_as_its_least_part():
     """Two groups of 4 on hosts of 3, 3 and 2: one has a part of a single rank."""
     topology, sparse = cluster([3, 3, 2], [0, 0, 0]), with_experts(ep=4, dp=8)
     problem = Problem.of(topology, replace(sparse, compute=Compute(1e-6)), "time")
@@ -284,7 +281,7 @@ def test_a_group_too_large_for_its_room_is_as_slow_as_its_least_part() -> None:
     assert without < 0.9 * least
 
 
-def cut_in_its_lightest_stage() -> Problem:
+def cut_in_its_lightest_stage():
     """Two tp groups on nodes of two, one and one: that of the last layer is cut."""
     machine = machine_of([2, 1, 1], [[0] * 3], [FAST, replace(FAR, bandwidth=1e9)])
     job = Job("cut", Parallelism(tp=2, pp=2), MODEL, micro_batches=2, launcher="free")
@@ -292,7 +289,7 @@ def cut_in_its_lightest_stage() -> Problem:
     return Problem.of(machine, job, "time")
 
 
-def blocks_of_two_stages() -> Problem:
+def blocks_of_two_stages():
     """Nodes have a stage of one replica, or two halves: racks hold one group whole.
 
     With cp rings of two, three stages and nodes of three, two racks of two nodes hold
@@ -312,9 +309,7 @@ def blocks_of_two_stages() -> Problem:
     ("problem", "near"),
     [(cut_in_its_lightest_stage(), 0.02), (blocks_of_two_stages(), 0.05)],
 )
-def test_what_differs_by_stage_bounds_the_best_placement(
-    problem: Problem, near: float
-) -> None:
+def test_what_differs_by_stage_bounds_the_best_placement(problem, near):
     """No stage counts as slow but where every placement has one as slow."""
     topology, job = problem.machine, problem.job
     legal = distinct(topology, legal_placements(topology, job))
@@ -324,7 +319,7 @@ def test_what_differs_by_stage_bounds_the_best_placement(
     assert bound <= least * (1 + 1e-9)
 
 
-def test_two_members_and_a_cut() -> None:
+def test_two_members_and_a_cut():
     """Two stages and four replicas on nodes of three: two NICs and one stage a node.
 
     With two members of a gradient group in every node it touches a node has room for

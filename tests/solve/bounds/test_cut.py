@@ -1,7 +1,5 @@
 """The cut bound reaches the published bounds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -35,7 +33,7 @@ KNOWN_COST = {
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_the_published_bound_is_reached(name: str) -> None:
+def test_the_published_bound_is_reached(name):
     """Equal where it is tight; no more is worked out than that takes."""
     published, tight = PUBLISHED[name]
     bound = cut_bound(*load(name), incumbent=published)
@@ -44,21 +42,21 @@ def test_the_published_bound_is_reached(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN_COST)
-def test_full_bound_stays_below_known_costs(name: str) -> None:
+def test_full_bound_stays_below_known_costs(name):
     """Worked out to the end the bound exceeds no known cost of a placement."""
     value = cut_bound(*load(name)).value
     assert PUBLISHED[name][0] <= value <= KNOWN_COST[name]
 
 
 @pytest.mark.parametrize("name", ["S64", "S128", "S256", "S512"])
-def test_toys_are_proved_optimal(name: str) -> None:
+def test_toys_are_proved_optimal(name):
     """On the toys the bound equals the cost of the replica-major order."""
     topology, job = load(name)
     cost = hop_cost(topology, job, replica_major(topology, job))
     assert cut_bound(topology, job).value == cost
 
 
-def test_raw_weights_are_proved_optimal() -> None:
+def test_raw_weights_are_proved_optimal():
     """On Araw tp x dp16 in racks and cp x dp4 of those in blocks is optimal."""
     topology, job = load("Araw")
     at = job.parallelism.coordinates
@@ -68,7 +66,7 @@ def test_raw_weights_are_proved_optimal() -> None:
     assert cut_bound(topology, job, incumbent=cost).value == cost
 
 
-def test_hosts_down_are_proved_optimal() -> None:
+def test_hosts_down_are_proved_optimal():
     """On H only 3 replicas need to cross units, where 2 + 2 spare hosts meet."""
     topology, job = load("H")
     unit_of_host = topology.domain_of_node[1]
@@ -90,7 +88,7 @@ def test_hosts_down_are_proved_optimal() -> None:
     assert cut_bound(topology, job).value == cost
 
 
-def test_too_many_ranks() -> None:
+def test_too_many_ranks():
     """A job with more ranks than GPUs is refused with both counts."""
     topology, _ = load("S64")
     job = Job(name="j", parallelism=Parallelism(dp=65), weights={"dp": 1})
@@ -98,7 +96,7 @@ def test_too_many_ranks() -> None:
         cut_bound(topology, job)
 
 
-def test_no_weights() -> None:
+def test_no_weights():
     """A job without weights has the bound 0."""
     topology, _ = load("S64")
     job = Job(name="j", parallelism=Parallelism(dp=64))

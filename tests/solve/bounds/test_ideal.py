@@ -1,7 +1,5 @@
 """The best network imaginable: no placement is faster on the real one."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 
@@ -20,7 +18,7 @@ from tests.solve.test_workloads import machine_of
 Call = Callable[[IdealNetwork | PlacedNetwork], CollectiveCost]
 
 
-def call_of(rng: random.Random, kind: str, world: int) -> Call:
+def call_of(rng, kind, world):
     """Groups at random, or flows of any sizes."""
     sent = rng.choice((1.0, 1e3, 1e5, 1e6, 1e7, 1e9))
     if kind == "all-reduce":
@@ -45,7 +43,7 @@ SEEDS = [*range(20), 66, *slow(seed for seed in range(20, 120) if seed != 66)]
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("kind", ["all-reduce", "all-to-all", "flows"])
-def test_no_placement_is_faster(kind: str, seed: int) -> None:
+def test_no_placement_is_faster(kind, seed):
     """On GPUs at random, half of the time near one another."""
     rng = random.Random(f"{kind} {seed}")
     if rng.random() < 0.5:
@@ -69,7 +67,7 @@ def test_no_placement_is_faster(kind: str, seed: int) -> None:
         assert least <= cost * (1 + 1e-12)
 
 
-def test_peers_beyond_a_node_take_two_microseconds() -> None:
+def test_peers_beyond_a_node_take_two_microseconds():
     """Of 35 peers a node has three; another rack has none that a rack can hold."""
     latency, most = np.array([1e-6, 2e-6, 5e-6]), np.array([4, 72, 36])
     assert exchange_latency(latency, most) == pytest.approx(3e-6 + 32 * 2e-6)

@@ -1,18 +1,15 @@
 """Parts of the bounds of large machines: of all ways that there are none is less."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import combinations, pairwise, product
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
 import placer
-from placer.cost.step import Step, StepModel
+from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
@@ -33,7 +30,7 @@ from tests.solve.bounds.test_transfers import directions_of, network_of, random_
 SIZES = [sizes for sizes in product((1, 2, 3, 4, 5), repeat=4) if np.prod(sizes) <= 12]
 
 
-def product_of(rng: random.Random) -> Product:
+def product_of(rng):
     """Two rings or a clique, a chain and a ring of copies."""
     names = (rng.choice(("cp", "ep")), "cp", "pp", "dp")
     weights = [rng.choice((0.0, 1.0, 2.0, 5.0)) for _ in names]
@@ -42,7 +39,7 @@ def product_of(rng: random.Random) -> Product:
     return Product((first, second), *others)
 
 
-def least_boundary(shape: Product, prices: list[float]) -> np.ndarray:
+def least_boundary(shape, prices):
     """Edges out of a set and the prices of its ranks, the least of all sets by size."""
     axes = (*shape.stage, shape.chain, shape.copies)
     at = np.array([*product(*(range(axis.size) for axis in axes))])
@@ -63,9 +60,7 @@ def least_boundary(shape: Product, prices: list[float]) -> np.ndarray:
     "too_large", [(), ("RING_WORK",), ("RING_WORK", "PACKING_WORK")]
 )
 @pytest.mark.parametrize("seed", [*range(10), *slow(range(10, 60))])
-def test_no_set_of_ranks_has_fewer_edges(
-    seed: int, too_large: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_set_of_ranks_has_fewer_edges(seed, too_large, monkeypatch):
     """Of small products, as if they were large too; many floors are attained."""
     shape = product_of(random.Random(seed))
     for name in too_large:
@@ -80,7 +75,7 @@ def test_no_set_of_ranks_has_fewer_edges(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_sizes_are_chosen_no_cheaper(seed: int) -> None:
+def test_sizes_are_chosen_no_cheaper(seed):
     """Of all ways to fill domains; exactly so where each rank more costs more."""
     rng = np.random.default_rng(seed)
     rooms = rng.integers(1, 6, size=rng.integers(1, 6))
@@ -96,7 +91,7 @@ def test_sizes_are_chosen_no_cheaper(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_no_cuts_of_a_ring_leave_fewer_runs(seed: int) -> None:
+def test_no_cuts_of_a_ring_leave_fewer_runs(seed):
     """Of stages that must fit a room, run by run; one more than stages if none do."""
     rng = random.Random(seed)
     ranks = [rng.choice((1, 1, 2, 3)) for _ in range(rng.randint(2, 6))]
@@ -110,7 +105,7 @@ def test_no_cuts_of_a_ring_leave_fewer_runs(seed: int) -> None:
     assert fewest_runs(np.array(ranks), room) == min(numbers)
 
 
-def pipelines(chunks: int) -> Step:
+def pipelines(chunks):
     """Four stages of a job on nodes of two, of so many chunks each."""
     axes = Parallelism(pp=4, dp=2, vp=chunks)
     job = Job("p", axes, Model("m", 8, 1024, 4096, 16, 16, 32000), sequence=512)
@@ -120,7 +115,7 @@ def pipelines(chunks: int) -> Step:
 
 
 @pytest.mark.parametrize("chunks", [1, 2])
-def test_no_set_of_cuts_of_a_lane_is_faster(chunks: int) -> None:
+def test_no_set_of_cuts_of_a_lane_is_faster(chunks):
     """Each is timed; a chain ends a run at its last stage, a ring has no single one."""
     step, best = pipelines(chunks), np.full(6, np.inf)
     hops, axes = step.stage_times["pp"], tuple(step.stage_times)
@@ -135,7 +130,7 @@ def test_no_set_of_cuts_of_a_lane_is_faster(chunks: int) -> None:
     assert lane_seconds(step, 3e-3)[some] == pytest.approx(best[some])
 
 
-def test_no_place_of_a_slow_stage_is_faster() -> None:
+def test_no_place_of_a_slow_stage_is_faster():
     """Each stage in turn takes longer; a case counts the least."""
     step = pipelines(1)
     hops, axes, alone = step.stage_times["pp"], tuple(step.stage_times), []
@@ -149,7 +144,7 @@ def test_no_place_of_a_slow_stage_is_faster() -> None:
 
 
 @pytest.mark.parametrize("seed", [*range(30), *slow(range(30, 200))])
-def test_uplinks_carry_no_less(seed: int) -> None:
+def test_uplinks_carry_no_less(seed):
     """All ways to deal a few groups to three domains, each behind its uplink."""
     rng = random.Random(seed)
     size, number = rng.choice(((2, 2), (3, 2), (4, 2), (2, 3), (3, 3)))
@@ -168,13 +163,13 @@ def test_uplinks_carry_no_less(seed: int) -> None:
         most_members=lambda *_: np.minimum(room, size),
     )
     model = SimpleNamespace(job=SimpleNamespace(world_size=world))
-    case: Any = SimpleNamespace(network=network, step=SimpleNamespace(model=model))
+    case = SimpleNamespace(network=network, step=SimpleNamespace(model=model))
     groups = np.arange(world).reshape(number, size)
     assert least_time(case, 1, groups, load) <= least + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_no_run_of_ranks_has_more_members(seed: int) -> None:
+def test_no_run_of_ranks_has_more_members(seed):
     rng = random.Random(seed)
     world = rng.randint(2, 24)
     rows = np.array(rng.sample(range(world), world // 2 * 2)).reshape(2, -1)

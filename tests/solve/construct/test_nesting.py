@@ -1,10 +1,7 @@
 """Digits of the rank number, and the nestings made of them."""
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,15 +15,12 @@ from placer.solve.construct.fills.nesting import nestings, sequence_of
 from placer.solve.problem.axes import digits_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.tree.fill import fill
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of, random_axes
 from tests.solve.solving import solve
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
-
-def regular(fanouts: Sequence[int], distances: Sequence[float]) -> Topology:
+def regular(fanouts, distances):
     """A machine of equal domains: GPUs a node, nodes a rack, ..."""
     gpus, *outer = fanouts
     nodes = int(np.prod(outer))
@@ -41,7 +35,7 @@ def regular(fanouts: Sequence[int], distances: Sequence[float]) -> Topology:
     return machine_of([gpus] * nodes, rows, tiers)
 
 
-def machine_and_job(rng: random.Random) -> tuple[Topology, Job]:
+def machine_and_job(rng):
     """A regular machine of rising distances that the job fills."""
     fanouts = [rng.choice((2, 4)), rng.choice((2, 3)), rng.choice((1, 2, 4))]
     distances = sorted(rng.sample(range(1, 30), 3))
@@ -54,7 +48,7 @@ def machine_and_job(rng: random.Random) -> tuple[Topology, Job]:
     return topology, Job("j", axes, weights=weights, launcher="free")
 
 
-def cost_by_boxes(topology: Topology, job: Job, sequence: Sequence[int]) -> float:
+def cost_by_boxes(topology, job, sequence):
     """Hop cost when GPU g gets the g-th rank of the sequence."""
     gpu_of_rank = np.empty(job.world_size, dtype=np.int64)
     gpu_of_rank[sequence] = np.arange(job.world_size)
@@ -62,7 +56,7 @@ def cost_by_boxes(topology: Topology, job: Job, sequence: Sequence[int]) -> floa
 
 
 @pytest.mark.parametrize("seed", range(33))
-def test_nestings_come_best_first_on_regular_machines(seed: int) -> None:
+def test_nestings_come_best_first_on_regular_machines(seed):
     """Nestings whose units fill the domains come in the order of their real cost."""
     topology, job = machine_and_job(random.Random(seed))
     problem = Problem.of(topology, job, "hop-cost")
@@ -80,7 +74,7 @@ def test_nestings_come_best_first_on_regular_machines(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_best_nesting_is_the_cheapest_of_all_boxes(seed: int) -> None:
+def test_best_nesting_is_the_cheapest_of_all_boxes(seed):
     """No order of split axes fills a regular machine of two tiers at a smaller cost."""
     rng = random.Random(seed)
     topology = regular([rng.choice((2, 4, 6)), rng.choice((2, 3, 4))], [1, 5])
@@ -110,7 +104,7 @@ def test_best_nesting_is_the_cheapest_of_all_boxes(seed: int) -> None:
     assert min(realised) <= best * (1 + 1e-9)
 
 
-def test_an_axis_is_split_between_tiers_where_that_pays() -> None:
+def test_an_axis_is_split_between_tiers_where_that_pays():
     """8,192 ranks, raw weights: tp4 x dp16 in a leaf, cp2 x dp4 of those in a block.
 
     Per ring of 128 data-parallel ranks 8 hops leave a leaf and 2 of them a block; the

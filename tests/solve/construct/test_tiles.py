@@ -1,9 +1,6 @@
 """Graphs of what ranks send each other are cut into tiles and boxes."""
 
-from __future__ import annotations
-
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
@@ -11,7 +8,6 @@ import pytest
 
 import placer
 from benchmarks.traffic_graphs import (
-    Graph,
     geometric,
     of_networkx,
     ring_of_rings,
@@ -28,11 +24,8 @@ from placer.solve.run.incumbent import Incumbent
 from placer.topology.read import decode_topology
 from tests.solve.test_communicators import job_of
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
 
-
-def grid(*shape: int) -> Flows:
+def grid(*shape):
     """Every cell beside its neighbours, in cells numbered at random."""
     rng = np.random.default_rng(0)
     cells = rng.permutation(int(np.prod(shape))).reshape(shape)
@@ -46,7 +39,7 @@ def grid(*shape: int) -> Flows:
     return bundled(edges, np.ones(len(edges)), cells.size)
 
 
-def placed(flows: Flows, machine: Topology) -> float:
+def placed(flows, machine):
     """Seconds of 10 MB along every edge, both ways, on tiles."""
     ends = np.concatenate((flows.edges, flows.edges[:, ::-1])).T.tolist()
     traffic = {"from": ends[0], "to": ends[1], "bytes": [1e7] * len(ends[0])}
@@ -66,7 +59,7 @@ def placed(flows: Flows, machine: Topology) -> float:
         ((14, 30), "rack:9 node:6 gpu:8", 2),
     ],
 )
-def test_stencils_take_as_long_as_by_hand(shape, machine, flows_out) -> None:
+def test_stencils_take_as_long_as_by_hand(shape, machine, flows_out):
     """The NIC of no rank sends to more neighbours than in squares or cubes."""
     topology = placer.read_topology(machine)
     slowest = topology.tiers[-1]
@@ -74,7 +67,7 @@ def test_stencils_take_as_long_as_by_hand(shape, machine, flows_out) -> None:
     assert placed(grid(*shape), topology) == pytest.approx(flows_out * each, rel=0.1)
 
 
-def test_tiles_of_tiles_spare_thin_uplinks() -> None:
+def test_tiles_of_tiles_spare_thin_uplinks():
     """16 x 16 cells in racks of 32, uplinks of a fifth: racks hold 4 x 8 cells."""
     machine = machine_of([8] * 8, 4, 5)
     # Every rack at the edge of the grid: eight cells, four and eight, twice four.
@@ -82,7 +75,7 @@ def test_tiles_of_tiles_spare_thin_uplinks() -> None:
 
 
 @pytest.mark.parametrize("seed", [4, 5])
-def test_racks_hold_communities(seed: int) -> None:
+def test_racks_hold_communities(seed):
     """Nodes have four ranks, racks four nodes that all know each other, all shuffled.
 
     What is found is no slower; of tiles as they are grown it is in one of the cases.
@@ -105,7 +98,7 @@ def test_racks_hold_communities(seed: int) -> None:
     assert incumbent.value <= problem.goal.value(np.argsort(who)) * (1 + 1e-9)
 
 
-def test_a_tile_of_another_size_moves_none_of_the_others() -> None:
+def test_a_tile_of_another_size_moves_none_of_the_others():
     """Of 529 ranks one has a node of its own; all tiles behind it once lay askew."""
     machine = machine_of([9, 6, 7, 6, 6, 5, 5, 5, 3, 4, 11], 8, 4)
     senders, receivers, sizes = stencil(23, 23)
@@ -121,7 +114,7 @@ def test_a_tile_of_another_size_moves_none_of_the_others() -> None:
     assert incumbent.value <= 0.00065
 
 
-def test_halving_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_halving_ends_with_the_time(monkeypatch):
     """Passes over 8,000 tiles and 397,000 edges took 32 s, whatever the limit."""
     asked, halve = [], nx.community.kernighan_lin_bisection
 
@@ -143,7 +136,7 @@ def test_halving_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(asked) > 4
 
 
-def test_hubs_keep_their_neighbours() -> None:
+def test_hubs_keep_their_neighbours():
     """Six rings of 24, their hubs in a ring again, on nodes of 8: two hubs on a node.
 
     Then no rank has more than one neighbour elsewhere.
@@ -159,7 +152,7 @@ def test_hubs_keep_their_neighbours() -> None:
 
 
 @pytest.mark.slow
-def test_graphs_of_many_ranks_are_tiled_too() -> None:
+def test_graphs_of_many_ranks_are_tiled_too():
     """16,384 points in a square: no rank sends along more than 12 edges.
 
     In order, the worst sends along 16.
@@ -173,7 +166,7 @@ def test_graphs_of_many_ranks_are_tiled_too() -> None:
     assert placed(flows, machine) < 12.5 * each
 
 
-def machine_of(racks: list[int], gpus: int, oversubscription: float) -> object:
+def machine_of(racks, gpus, oversubscription):
     """Racks of so many nodes each."""
     fast = {"bandwidth": "450GB/s", "latency": "0us", "scale_up": True}
     outer = {"latency": "0us", "oversubscription": oversubscription}
@@ -195,7 +188,7 @@ def machine_of(racks: list[int], gpus: int, oversubscription: float) -> object:
     return decode_topology(document_of(content, "own"))
 
 
-def in_boxes(graph: Graph, machine: object) -> Incumbent:
+def in_boxes(graph, machine):
     """What boxes alone find, ranks numbered at random."""
     senders, receivers, size = graph
     ranks = int(max(senders.max(), receivers.max())) + 1
@@ -208,7 +201,7 @@ def in_boxes(graph: Graph, machine: object) -> Incumbent:
     return incumbent
 
 
-def test_an_odd_torus_fills_racks_with_columns() -> None:
+def test_an_odd_torus_fills_racks_with_columns():
     """7 x 9 x 6, twice as much along the 9: at most 72 units leave 9 x 2 x 2 ranks."""
     graph = weighted_stencil((7, 9, 6), (1, 2, 1), periodic=True)
     found = in_boxes(graph, machine_of([5] * 11, 8, 4))
@@ -216,14 +209,14 @@ def test_an_odd_torus_fills_racks_with_columns() -> None:
     assert found.value == pytest.approx(72 * unit / (5 * 8 * 50e9 / 4))
 
 
-def test_odd_sides_get_thin_boxes_at_the_border() -> None:
+def test_odd_sides_get_thin_boxes_at_the_border():
     """21 x 17 on uneven racks: one light and one heavy neighbour elsewhere."""
     graph = weighted_stencil((21, 17), (1, 3))
     found = in_boxes(graph, machine_of([9, 6, 7, 6, 6, 5, 5, 5] * 2, 4, 1))
     assert found.value == pytest.approx(float(np.unique(graph[2]).sum()) / 50e9)
 
 
-def test_missing_corners_do_no_harm() -> None:
+def test_missing_corners_do_no_harm():
     """12 x 12 without three corners, in squares."""
     grid = nx.grid_2d_graph(12, 12)
     grid.remove_nodes_from([(0, 0), (11, 11), (0, 11)])
@@ -232,13 +225,13 @@ def test_missing_corners_do_no_harm() -> None:
     assert found.value == pytest.approx(2 * float(graph[2][0]) / 50e9)
 
 
-def test_a_long_strip_is_cut_too() -> None:
+def test_a_long_strip_is_cut_too():
     """1,000 x 2: far more cuts inside each other than Python has calls."""
     found = in_boxes(stencil(1000, 2), machine_of([8] * 40, 8, 1))
     assert found.gpu_of_rank is None or found.value > 0
 
 
-def test_nothing_is_made_for_hops() -> None:
+def test_nothing_is_made_for_hops():
     """The objective is another one."""
     senders, receivers, size = (one.tolist() for one in stencil(4, 4))
     ends = {"from": senders, "to": receivers, "bytes": size}
@@ -249,7 +242,7 @@ def test_nothing_is_made_for_hops() -> None:
     assert incumbent.gpu_of_rank is None
 
 
-def test_other_graphs_have_no_boxes() -> None:
+def test_other_graphs_have_no_boxes():
     """A tree, and a random graph."""
     for graph in (nx.random_labeled_tree(60, seed=1), nx.gnp_random_graph(60, 0.1, 1)):
         found = in_boxes(of_networkx(graph), machine_of([8], 8, 1))

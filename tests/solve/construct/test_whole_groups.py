@@ -1,10 +1,7 @@
 """Groups whole where domains hold them, and runs that end with groups."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,12 +15,8 @@ from placer.solve.construct.fills.runs import along, run_fills
 from placer.solve.construct.units.whole_groups import whole_group_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
-
-if TYPE_CHECKING:
-    from placer.solve.run.solution import Solution
-
 
 SPARSE = Model("s", 16, 2048, 4096, 32, 8, 32000, True, False, 16, 2, 0, 1024, 16)
 TIERS = [
@@ -33,12 +26,12 @@ TIERS = [
 ]
 
 
-def machine(gpus: list[int], leaf: list[int]) -> Topology:
+def machine(gpus, leaf):
     """Nodes of so many GPUs below leaves."""
     return machine_of(gpus, [leaf, [0] * len(gpus)], TIERS)
 
 
-def job(**sizes: int) -> Job:
+def job(**sizes):
     """A sparse model."""
     return Job(
         name="sparse",
@@ -52,7 +45,7 @@ def job(**sizes: int) -> Job:
     )
 
 
-def uneven_experts(seed: int) -> Problem:
+def uneven_experts(seed):
     """A job whose groups do not all fit uneven hosts, behind thin uplinks or not."""
     rng = random.Random(f"walked parts {seed}")
     while True:
@@ -67,9 +60,7 @@ def uneven_experts(seed: int) -> Problem:
             return Problem.of(topology, job(tp=tp, ep=ep, pp=pp, dp=dp), "time")
 
 
-def parts_of(
-    topology: Topology, groups: np.ndarray, gpu_of_rank: np.ndarray
-) -> list[list[int]]:
+def parts_of(topology, groups, gpu_of_rank):
     """Members of each group on each node that it touches, sorted."""
     node = topology.node_of_gpu[gpu_of_rank[groups]]
     return [sorted(np.unique(row, return_counts=True)[1].tolist()) for row in node]
@@ -82,8 +73,8 @@ EIGHT_GROUPS = job(tp=1, ep=8, pp=4, dp=16, vp=2)
 
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
 def test_six_nodes_hold_six_groups_and_the_last_two_lie_in_two_nodes_of_a_leaf(
-    launcher: str,
-) -> None:
+    launcher,
+):
     """Also where nodes of a launch hold different numbers of ranks."""
     placed = replace(EIGHT_GROUPS, launcher=launcher)
     problem = Problem.of(SEVENS, placed, "hop-cost")
@@ -96,7 +87,7 @@ def test_six_nodes_hold_six_groups_and_the_last_two_lie_in_two_nodes_of_a_leaf(
     assert (leaves == leaves[:, :1]).all()
 
 
-def test_groups_that_no_node_holds_are_whole_in_leaves_of_odd_nodes() -> None:
+def test_groups_that_no_node_holds_are_whole_in_leaves_of_odd_nodes():
     """Nodes of 7 and 8 hold one run of ranks each, and groups of 16 lie in one leaf."""
     topology = machine([7, 7, 7, 8, 7, 7] * 4, [0] * 6 + [1] * 6 + [2] * 6 + [3] * 6)
     groups = replace(job(tp=1, ep=16, pp=2, dp=48), launcher="node-contiguous")
@@ -107,7 +98,7 @@ def test_groups_that_no_node_holds_are_whole_in_leaves_of_odd_nodes() -> None:
     assert (leaf == leaf[:, :1]).all()
 
 
-def test_a_rest_lies_in_one_node_of_the_same_leaf() -> None:
+def test_a_rest_lies_in_one_node_of_the_same_leaf():
     """Of two nodes with room for a rest of 3 the near one."""
     near = machine([5, 3, 5, 2, 1, 3], [0, 0, 1, 1, 1, 2])
     groups = job(tp=1, ep=8, pp=1, dp=16)
@@ -121,7 +112,7 @@ def test_a_rest_lies_in_one_node_of_the_same_leaf() -> None:
         assert ([3, 5], True) in zip(parts_of(near, rows, gpus), is_near, strict=True)
 
 
-def test_whole_replicas_come_before_whole_stages_in_the_outer_domains() -> None:
+def test_whole_replicas_come_before_whole_stages_in_the_outer_domains():
     """Leaves of odd sizes hold a pipeline each, and one is made of what is left."""
     gpus = [8] * 15
     leaves = machine(gpus, [0] * 5 + [1] * 5 + [2] * 5)
@@ -135,9 +126,7 @@ def test_whole_replicas_come_before_whole_stages_in_the_outer_domains() -> None:
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("seed", range(20))
-def test_no_gpu_is_taken_twice_and_no_group_parted_without_need(
-    seed: int, objective: str
-) -> None:
+def test_no_gpu_is_taken_twice_and_no_group_parted_without_need(seed, objective):
     """Any expert layout on any nodes: as many groups are whole as there can be."""
     rng = random.Random(f"whole groups {seed}")
     ep, tp = rng.choice((2, 4, 8, 16)), rng.choice((1, 2, 4))
@@ -164,7 +153,7 @@ def test_no_gpu_is_taken_twice_and_no_group_parted_without_need(
         assert whole >= min(held, sparse.world_size // unit)
 
 
-def test_halves_are_found_from_there() -> None:
+def test_halves_are_found_from_there():
     """On the step time two groups in halves are better than in 7 and 1."""
     problem = Problem.of(SEVENS, EIGHT_GROUPS, "time").with_params(listed_sample=0)
     found = search.solve(problem, Budget(60))
@@ -173,11 +162,11 @@ def test_halves_are_found_from_there() -> None:
     assert min(min(sizes) for sizes in parts) >= 4
 
 
-def solved(problem: Problem) -> Solution:
+def solved(problem):
     return search.solve(problem.with_params(listed_sample=0), Budget(60))
 
 
-def test_runs_end_with_groups() -> None:
+def test_runs_end_with_groups():
     """All groups of 32 but one end where a rack of odd size ends, or before."""
     room = np.array([66, 65, 69, 62])
     found = along(room, np.zeros(4, dtype=np.int64), 32, 256)
@@ -187,7 +176,7 @@ def test_runs_end_with_groups() -> None:
     assert sum(end % 32 != 0 for end in ends[:-1]) <= 1
 
 
-def test_launch_in_order_on_odd_nodes_keeps_groups_whole() -> None:
+def test_launch_in_order_on_odd_nodes_keeps_groups_whole():
     """Racks of 18 trays some of which lost a GPU: groups are shifted along, few cut."""
     rng = np.random.default_rng(3)
     trays = 4 - (rng.random(36) < 0.3)
@@ -208,7 +197,7 @@ def test_launch_in_order_on_odd_nodes_keeps_groups_whole() -> None:
     assert solved(problem).value <= best
 
 
-def test_the_smallest_domains_are_left_out() -> None:
+def test_the_smallest_domains_are_left_out():
     """A ring over all ranks crosses one leaf less when the spare GPUs make one idle."""
     leaves = machine([8, 8, 2, 8, 8], [0, 0, 0, 1, 1])
     ring = replace(job(tp=1, ep=1, pp=1, dp=31), weights={"dp": 4})

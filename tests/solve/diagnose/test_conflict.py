@@ -1,7 +1,5 @@
 """The least change that helps, and smallest sets of rules in conflict."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -23,14 +21,14 @@ from tests.texts import table
 
 @pytest.mark.parametrize("count", range(12))
 @pytest.mark.parametrize("first", range(13))
-def test_finds_the_first_number_that_fits(count: int, first: int) -> None:
+def test_finds_the_first_number_that_fits(count, first):
     """Of numbers that fit from some place on, the first that does is found."""
     numbers = tuple(range(100, 100 + count))
     expected = 100 + first if first < count else None
     assert _least(numbers, lambda number: number >= 100 + first) == expected
 
 
-def test_out_of_time_gives_one_that_fits() -> None:
+def test_out_of_time_gives_one_that_fits():
     """When answers stop coming, what is named still fits."""
     answers = iter([True, False, True])
     found = _least(range(40), lambda _: next(answers, None))
@@ -38,7 +36,7 @@ def test_out_of_time_gives_one_that_fits() -> None:
     assert _least((1, 2), lambda _: None) is None
 
 
-def named_rules(text: str, rules: Rules) -> Rules:
+def named_rules(text, rules):
     """Those of the rules that an error names."""
     return Rules(
         pin=tuple(pin for pin in rules.pin if str(pin) in text),
@@ -57,7 +55,7 @@ def named_rules(text: str, rules: Rules) -> Rules:
 
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("first", range(0, 40, 10))
-def test_named_rules_are_in_conflict(first: int, objective: str) -> None:
+def test_named_rules_are_in_conflict(first, objective):
     """The rules that an error blames cannot be kept, by trying all placements."""
     for seed in range(first, first + 10):
         topology, job = ruled_case(seed, objective, "small")
@@ -74,7 +72,7 @@ def test_named_rules_are_in_conflict(first: int, objective: str) -> None:
 
 
 @pytest.mark.parametrize(*table("solve/infeasible.yaml", "rules_in_conflict"))
-def test_rules_in_conflict_are_told_by_number(machine, job, told) -> None:
+def test_rules_in_conflict_are_told_by_number(machine, job, told):
     """Every one that stands in the way, with what it allows and what is asked."""
     if isinstance(machine, dict):
         machine = decode_topology(document_of(machine, "machine.yaml"))
@@ -83,7 +81,7 @@ def test_rules_in_conflict_are_told_by_number(machine, job, told) -> None:
     assert all(words in str(caught.value) for words in told), str(caught.value)
 
 
-def test_pins_to_hosts_that_a_part_of_a_machine_lacks() -> None:
+def test_pins_to_hosts_that_a_part_of_a_machine_lacks():
     """The line names the ranks, and ties them to nobody."""
     machine = read_topology("node:2 gpu:4")
     rules = Rules(pin=(Pin((1,), machine.node_names[1:]),))

@@ -1,11 +1,8 @@
 """What cannot be placed, why, and the smallest relaxation that helps."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,11 +18,8 @@ from tests.solve.random_cases import machine_of, random_case, random_tiers
 from tests.solve.solving import solve
 from tests.texts import table
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
 
-
-def racks(*sizes: tuple[int, ...]) -> Topology:
+def racks(*sizes):
     """A machine of racks, each with the given GPUs of its nodes."""
     gpus = [count for rack in sizes for count in rack]
     rack_of = [rack for rack, nodes in enumerate(sizes) for _ in nodes]
@@ -34,26 +28,26 @@ def racks(*sizes: tuple[int, ...]) -> Topology:
     )
 
 
-def message_of(topology: Topology, job: Job) -> str:
+def message_of(topology, job):
     """What the search says when it finds no placement."""
     with pytest.raises(InfeasibleError) as caught:
         solve(topology, job)
     return str(caught.value)
 
 
-def job_of(**changes: object) -> Job:
+def job_of(**changes):
     """A job with weights, free to put its ranks anywhere."""
     settings = {"launcher": "free", "weights": {"tp": 1.0, "dp": 1.0}, **changes}
     return replace(Job("j", Parallelism()), **settings)
 
 
-def fits(topology: Topology, job: Job) -> bool:
+def fits(topology, job):
     """Whether a placement exists, by trying all."""
     return any(True for _ in free_placements(topology, job))
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_relaxation_fits_and_is_the_smallest(seed: int) -> None:
+def test_relaxation_fits_and_is_the_smallest(seed):
     """The relaxed job fits, and no job that gives up fewer tiers does."""
     topology, job = random_case(seed, "hop-cost")
     job = replace(job, launcher="free")
@@ -85,7 +79,7 @@ def test_what_does_not_fit_is_counted(sizes, degrees, require, told):
     assert message_of(topology, job) == told
 
 
-def test_a_launcher_that_stands_in_the_way_is_named() -> None:
+def test_a_launcher_that_stands_in_the_way_is_named():
     """Where only consecutive ranks do not fit, a free launch is the hint."""
     topology = machine_of([2, 2, 1], [[0, 0, 0]], random_tiers(random.Random(0), 2))
     ends = Group("ends", "all_reduce", 1.0, 1.0, False, ((0, 4),))
@@ -99,7 +93,7 @@ def test_a_launcher_that_stands_in_the_way_is_named() -> None:
     assert "use launcher: {ranks: free}" in message_of(topology, job)
 
 
-def test_nodes_of_several_sizes_hold_ranks_in_order() -> None:
+def test_nodes_of_several_sizes_hold_ranks_in_order():
     """No equal blocks fit, yet without the requirement every GPU can be used."""
     axes = Parallelism(tp=8, dp=3)
     job = job_of(launcher="node-contiguous", parallelism=axes, require={"tp": "node"})
@@ -109,7 +103,7 @@ def test_nodes_of_several_sizes_hold_ranks_in_order() -> None:
     assert solve(machine, replace(job, require={"tp": last})).value > 0
 
 
-def test_a_block_is_forced_only_without_spare_gpus() -> None:
+def test_a_block_is_forced_only_without_spare_gpus():
     """Nodes must hold equal blocks when the job fills equal nodes, and only then."""
     full = Job("j", Parallelism(dp=16))
     assert forced_block(racks((4, 4), (4, 4)), full) == 4

@@ -1,12 +1,9 @@
 """Enumeration meets every legal placement once, up to a symmetry of the machine."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 from itertools import count
 from math import inf
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -29,18 +26,13 @@ from placer.topology.read import parse_topology, read_topology
 from tests.solve.oracle import consecutive_placements, free_placements, symmetries
 from tests.solve.random_cases import random_case
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
-
 ENOUGH = 10**6
 
 
-def orbits(
-    topology: Topology, legal: list[tuple[int, ...]]
-) -> dict[tuple[int, ...], int]:
+def orbits(topology, legal):
     """Number of the class of every legal placement."""
     images = symmetries(topology)
-    number: dict[tuple[int, ...], int] = {}
+    number = {}
     for nodes in legal:
         if nodes not in number:
             here = len(set(number.values()))
@@ -49,7 +41,7 @@ def orbits(
     return number
 
 
-def enumeration(topology: Topology, job: Job, steps: int) -> Enumeration:
+def enumeration(topology, job, steps):
     """The walk over single ranks."""
     colocation = colocation_of(topology, job, 1)
     symmetry = Symmetry(topology)
@@ -58,7 +50,7 @@ def enumeration(topology: Topology, job: Job, steps: int) -> Enumeration:
 
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
 @pytest.mark.parametrize("seed", range(25))
-def test_each_orbit_once(seed: int, launcher: str) -> None:
+def test_each_orbit_once(seed, launcher):
     """Every legal placement is equivalent to exactly one that is enumerated."""
     topology, job = random_case(seed, "hop-cost")
     job = replace(job, launcher=launcher)
@@ -68,7 +60,7 @@ def test_each_orbit_once(seed: int, launcher: str) -> None:
     else:
         met, legal = walk.runs(), consecutive_placements(topology, job)
     number = orbits(topology, list(legal))
-    times: defaultdict[int, int] = defaultdict(int)
+    times = defaultdict(int)
     for node_of_rank in met:
         times[number[tuple(node_of_rank.tolist())]] += 1
     assert walk.complete
@@ -76,7 +68,7 @@ def test_each_orbit_once(seed: int, launcher: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_placements_are_counted_before_they_are_listed(seed: int) -> None:
+def test_placements_are_counted_before_they_are_listed(seed):
     """There are no fewer than the count, and no more where no domains are alike."""
     topology, job = random_case(seed, "hop-cost")
     job = replace(job, launcher="free", require={})
@@ -88,7 +80,7 @@ def test_placements_are_counted_before_they_are_listed(seed: int) -> None:
         assert least == pytest.approx(found)
 
 
-def test_more_ranks_than_units_are_listed_where_placements_are_few() -> None:
+def test_more_ranks_than_units_are_listed_where_placements_are_few():
     """Nine ranks on hosts of 4 and 5 have 126 placements: the best is proved."""
     topology = parse_topology(
         "format: placer/topology\nversion: 1\nname: two\ntiers:\n"
@@ -104,7 +96,7 @@ def test_more_ranks_than_units_are_listed_where_placements_are_few() -> None:
     assert len(every.nodes_of_rank) == 126
 
 
-def test_listing_under_rules_ends_with_its_time() -> None:
+def test_listing_under_rules_ends_with_its_time():
     """So it does when all placements are listed, and only some were looked at."""
     machine = read_topology("node:3 gpu:4")
     rules = Rules(avoid=machine.node_names[-1:])
@@ -121,7 +113,7 @@ def test_listing_under_rules_ends_with_its_time() -> None:
 
 
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
-def test_very_few_placements_are_listed_before_programs(launcher: str) -> None:
+def test_very_few_placements_are_listed_before_programs(launcher):
     """Six ranks with experts on three nodes of two, constructions alone: proved.
 
     Anywhere there are 15 placements, and nodes of runs have one.

@@ -1,10 +1,7 @@
 """Seats of ranks under rules: found where there are some, and within the time."""
 
-from __future__ import annotations
-
 import time
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -22,13 +19,8 @@ from tests.marks import slow
 from tests.solve.attack import drawn, legal
 from tests.texts import data
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
-    from tests.solve.attack import Case
-
-
-def ruled_islands(first: int) -> Iterator[Case]:
+def ruled_islands(first):
     """Cases of hosts with islands under rules, from number ``first`` on."""
     seed = first
     while True:
@@ -39,7 +31,7 @@ def ruled_islands(first: int) -> Iterator[Case]:
 
 
 @pytest.mark.parametrize("first", [700_000, *slow(range(710_000, 790_000, 10_000))])
-def test_hosts_of_islands(first: int) -> None:
+def test_hosts_of_islands(first):
     """There are seats where some placement keeps the rules, and they keep them."""
     for case in islice(ruled_islands(first), 8):
         machine = case.topology.by_island
@@ -54,7 +46,7 @@ def test_hosts_of_islands(first: int) -> None:
             assert not violations(placement, case.topology, case.job)
 
 
-def test_fewest_hosts_to_avoid_are_not_waited_for() -> None:
+def test_fewest_hosts_to_avoid_are_not_waited_for():
     """So few that no fewer will do took 54 s to prove, whatever the time limit."""
     found = yaml.safe_load(data("solve/few_to_avoid.yaml"))
     topology = decode_topology(document_of(found["machine"], "machine.json"))

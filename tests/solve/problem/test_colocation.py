@@ -1,10 +1,7 @@
 """Ranks that must stay together, how many such sets fit, and how they are packed."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,11 +15,8 @@ from tests.solve.random_cases import (
     random_machine,
 )
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
 
-
-def odd_job(rng: random.Random, topology: Topology, world: int) -> Job:
+def odd_job(rng, topology, world):
     """A job whose custom groups have several sizes, at one or two tiers."""
     groups = []
     for name in ("a", "b"):
@@ -48,7 +42,7 @@ def odd_job(rng: random.Random, topology: Topology, world: int) -> Job:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_packing_exists_exactly_when_a_placement_does(seed: int) -> None:
+def test_packing_exists_exactly_when_a_placement_does(seed):
     """A packing is found whenever one exists, and it keeps every set together."""
     rng = random.Random(seed)
     world = rng.choice((5, 6, 7))

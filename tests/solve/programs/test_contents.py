@@ -1,7 +1,5 @@
 """What domains hold, and how groups are made up of it: by hand, and by plain loops."""
 
-from __future__ import annotations
-
 import random
 from itertools import product
 from time import sleep
@@ -9,8 +7,7 @@ from time import sleep
 import numpy as np
 import pytest
 
-from placer.base.arrays import FloatArray, IntArray
-from placer.solve.count import Answer, Limits, Program, solve
+from placer.solve.count import Limits, Program, solve
 from placer.solve.programs import contents as asked
 from placer.solve.programs.contents import Contents, Costs, fillings
 from placer.solve.programs.prices import Choices, Packing, dearest
@@ -27,7 +24,7 @@ ROOT = Limits(1, engine="highs")
         ({3: 1}, 3 + 1),  # a room may stay empty
     ],
 )
-def test_the_largest_part_of_each_room_pays(parts: dict[int, int], price: int) -> None:
+def test_the_largest_part_of_each_room_pays(parts, price):
     """Two rooms of three: as much as the largest part of each, and 1 for every part."""
     program = Program()
     found = fillings(program, {3: 2}, Costs([0, 1, 1, 1], [0, 1, 2, 3], [0, 0, 0, 0]))
@@ -37,7 +34,7 @@ def test_the_largest_part_of_each_room_pays(parts: dict[int, int], price: int) -
     assert solve(program, ROOT).bound == pytest.approx(price)
 
 
-def test_parts_that_fit_no_room() -> None:
+def test_parts_that_fit_no_room():
     """Three parts of two in two rooms of three."""
     program = Program()
     found = fillings(program, {3: 2}, Costs([0, 0, 0], [0, 0, 0], [0, 0, 0, 0]))
@@ -45,11 +42,11 @@ def test_parts_that_fit_no_room() -> None:
     assert solve(program, ROOT).counts is None
 
 
-def test_both_programs_end_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_programs_end_within_the_limit(monkeypatch):
     """Whole numbers are counted in the time that the relaxed program leaves."""
-    left: list[float] = []
+    left = []
 
-    def slow(program: Program, limits: Limits) -> Answer:
+    def slow(program, limits):
         left.append(limits.seconds)
         sleep(0.05)
         return solve(program, limits)
@@ -64,7 +61,7 @@ def test_both_programs_end_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> 
     assert left[2] <= 10.0 - 0.05
 
 
-def test_groups_in_domains_by_hand() -> None:
+def test_groups_in_domains_by_hand():
     """Two groups of three in rooms of four and two: 3 + 1 and 2, three parts in all.
 
     The room of four costs 5 if it is full; then a group is cut once more, or not at all
@@ -76,7 +73,7 @@ def test_groups_in_domains_by_hand() -> None:
         assert contents.least(ROOT) == pytest.approx(least, rel=1e-5)
 
 
-def test_shares_of_outer_domains_by_hand() -> None:
+def test_shares_of_outer_domains_by_hand():
     """A group of four in two blocks with a room of two and one of one each: 2 + 2.
 
     3 + 1 takes as many parts, three, and costs less in blocks.
@@ -90,7 +87,7 @@ def test_shares_of_outer_domains_by_hand() -> None:
 @pytest.mark.parametrize(
     ("parts", "price"), [({2: 2}, 2), ({2: 1, 1: 1}, 2 + 10), ({1: 3}, 3 + 5)]
 )
-def test_parts_that_come_in_no_bundle_pay(parts: dict[int, int], price: int) -> None:
+def test_parts_that_come_in_no_bundle_pay(parts, price):
     """A room of four: two parts alike are a bundle, and each other part pays 5 more."""
     program = Program()
     costs = Costs([0, 1, 1], [0, 0, 0], [0, 0, 0, 0, 0], bundle=2, alone=5)
@@ -101,7 +98,7 @@ def test_parts_that_come_in_no_bundle_pay(parts: dict[int, int], price: int) -> 
     assert solve(program, ROOT).bound == pytest.approx(price)
 
 
-def partitions(total: int, least: int, most: int) -> list[list[int]]:
+def partitions(total, least, most):
     """All ways to add up to a total, the smallest part first."""
     if not total:
         return [[]]
@@ -109,7 +106,7 @@ def partitions(total: int, least: int, most: int) -> list[list[int]]:
     return [[n, *rest] for n in first for rest in partitions(total - n, n, most)]
 
 
-def worth(packing: Packing, prices: list[float]) -> float:
+def worth(packing, prices):
     """What all domains are worth with the dearest parts in each."""
     total = 0.0
     for room, count in packing.rooms.items():
@@ -119,13 +116,13 @@ def worth(packing: Packing, prices: list[float]) -> float:
     return total
 
 
-def cheapest(packing: Packing, prices: list[float], low: int) -> float:
+def cheapest(packing, prices, low):
     """What the cheapest group costs that has parts of ``low`` or more."""
     ways = partitions(packing.size, low, packing.largest)
     return min((sum(prices[n] for n in way) for way in ways), default=np.inf)
 
 
-def test_worth_and_cost_by_hand() -> None:
+def test_worth_and_cost_by_hand():
     """Two groups of 4 on rooms of 3, 3 and 2: parts of 2 are 3, and 4 are needed."""
     packing = Packing(4, {3: 2, 2: 1})
     prices = np.array([0.0, 0.0, 1.0, 1.0])
@@ -136,7 +133,7 @@ def test_worth_and_cost_by_hand() -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_plain_loops_find_the_same_bound_at_its_prices(seed: int) -> None:
+def test_plain_loops_find_the_same_bound_at_its_prices(seed):
     """The prices alone prove the bound: no choice of less value is cheap enough."""
     rng = random.Random(seed)
     size, places = rng.randint(2, 7), rng.randint(1, 3)
@@ -148,7 +145,7 @@ def test_plain_loops_find_the_same_bound_at_its_prices(seed: int) -> None:
     seconds = sorted((rng.random() for _ in lows), reverse=True)
     weights = [rng.random() for _ in range(places)]
 
-    def value(levels: IntArray) -> FloatArray:
+    def value(levels):
         times = np.array(seconds)[levels] * weights
         return times.sum(axis=1) + times.max(axis=1)
 
@@ -164,7 +161,7 @@ def test_plain_loops_find_the_same_bound_at_its_prices(seed: int) -> None:
             assert sum(paid[level] for level in levels) > share
 
 
-def test_the_least_part_sets_the_bound_by_hand() -> None:
+def test_the_least_part_sets_the_bound_by_hand():
     """Two groups of four on rooms of three, three and two: one has a single member."""
     packing = Packing(4, {3: 2, 2: 1})
     choices = Choices(1, 2, lambda levels: 2.0 - levels[:, 0], 100)

@@ -1,10 +1,7 @@
 """Keeping to a previous plan: as many ranks in place as any relabelling keeps."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -26,14 +23,10 @@ from placer.solve.run.budget import Budget
 from placer.testing import strategies
 from tests.solve.oracle import symmetries
 
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
-
 MAJOR = ("tp", "cp", "ep", "pp", "dp")
 
 
-def machine(racks: list[tuple[str, list[int]]]) -> Topology:
+def machine(racks):
     """A machine of racks whose tiers are twice as far apart, each as the last."""
     topology = strategies.machine(racks)
     tiers = enumerate(topology.tiers)
@@ -42,7 +35,7 @@ def machine(racks: list[tuple[str, list[int]]]) -> Topology:
     )
 
 
-def failure(plan: Plan, left: Topology, job: Job) -> Failure:
+def failure(plan, left, job):
     """A plan on what is left of its machine."""
     return Failure(Problem.of(left, job), PreviousPlan(plan, left).seats(job))
 
@@ -58,9 +51,7 @@ MACHINES = [
 
 @pytest.mark.parametrize("launcher", ["node-contiguous", "free"])
 @pytest.mark.parametrize("racks", MACHINES, ids=str)
-def test_equals_the_best_relabelling(
-    racks: list[tuple[str, list[int]]], launcher: str
-) -> None:
+def test_equals_the_best_relabelling(racks, launcher):
     """Exchanging equal domains keeps as many ranks as the best renaming of nodes."""
     topology = machine(racks)
     renamings = symmetries(topology)
@@ -96,25 +87,25 @@ def test_equals_the_best_relabelling(
         assert value(found) == value(now)
 
 
-def racks_of(count: int, nodes: int, gpus: int = 2) -> Topology:
+def racks_of(count, nodes, gpus=2):
     return machine([("b0", [gpus] * nodes)] * count)
 
 
-def job_of(**sizes: int) -> Job:
+def job_of(**sizes):
     axes = Parallelism(**sizes, etp=sizes.get("tp", 1), order=MAJOR)
     weights = {"tp": 100.0, "pp": 10.0, "dp": 1.0}
     return Job("j", axes, weights=weights, require={"pp": "rack"}, sha256="j")
 
 
-def plan_of(topology: Topology, job: Job, previous: Plan | None = None) -> Plan:
+def plan_of(topology, job, previous=None):
     return placer.place(topology, job, previous=previous).plan
 
 
-def seats(plan: Plan) -> list[tuple[str, int]]:
+def seats(plan):
     return list(zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True))
 
 
-def test_nothing_changed_nothing_moves() -> None:
+def test_nothing_changed_nothing_moves():
     """The same inputs and the previous plan give the same placement."""
     topology, job = racks_of(3, 3), job_of(tp=2, pp=2, dp=3)
     plan = plan_of(topology, job)
@@ -125,7 +116,7 @@ def test_nothing_changed_nothing_moves() -> None:
 
 
 @pytest.mark.parametrize("failed", [0, 5, 11])
-def test_a_failed_node_moves_only_its_ranks(failed: int) -> None:
+def test_a_failed_node_moves_only_its_ranks(failed):
     """With a spare tray in the rack, the ranks of a failed one go there: 4 move."""
     topology, job = racks_of(4, 5, gpus=4), job_of(tp=4, pp=3, dp=4)
     plan = plan_of(topology, job)
@@ -144,7 +135,7 @@ def test_a_failed_node_moves_only_its_ranks(failed: int) -> None:
     assert dict(zip(found.nodes, found.domains["rack"], strict=True))[new_host] == rack
 
 
-def test_hosts_in_another_order() -> None:
+def test_hosts_in_another_order():
     """A shuffled allocation does not move ranks on equal domains."""
     topology, job = racks_of(4, 3), job_of(tp=2, pp=3, dp=3)
     plan = plan_of(topology, job)
@@ -153,7 +144,7 @@ def test_hosts_in_another_order() -> None:
     assert seats(found) == seats(plan)
 
 
-def test_a_smaller_job_keeps_its_replicas() -> None:
+def test_a_smaller_job_keeps_its_replicas():
     """Replicas that stay in the job stay where they were."""
     topology = racks_of(4, 2)
     plan = plan_of(topology, job_of(tp=2, pp=2, dp=4))
@@ -163,7 +154,7 @@ def test_a_smaller_job_keeps_its_replicas() -> None:
     assert grown.previous == {"kept": 12, "moved": 0, "new": 4}
 
 
-def test_no_worse_than_without() -> None:
+def test_no_worse_than_without():
     """Whatever the previous plan, the value is no worse than without it."""
     rng = random.Random(9)
     topology = machine([("b0", [2, 2, 2]), ("b0", [2, 2]), ("b1", [2, 2, 1])])
@@ -187,7 +178,7 @@ def test_no_worse_than_without() -> None:
         assert violations(found.placement, topology, job) == []
 
 
-def test_nearest_spare_first() -> None:
+def test_nearest_spare_first():
     """A lost node's ranks go to the same rack, else the same block, else anywhere."""
     job = Job("j", Parallelism(tp=2, dp=2, etp=2), weights={"dp": 1})
     for racks, nodes, expected in (
@@ -206,7 +197,7 @@ def test_nearest_spare_first() -> None:
         assert names[:2] == [topology.node_names[nodes[0]]] * 2
 
 
-def test_no_spare_no_repair() -> None:
+def test_no_spare_no_repair():
     """Without an unused node that is large enough nothing can be mended."""
     job = Job("j", Parallelism(tp=2, dp=2, etp=2), weights={"dp": 1})
     topology = machine([("b0", [2, 2, 1])])

@@ -1,7 +1,5 @@
 """Equal domains in the order of their first ranks: nothing else changes."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np
@@ -29,7 +27,7 @@ UNEVEN = racks([[4, 4, 3], [4, 4, 4], [4, 4, 3]], joined=False, oversubscription
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("machine", [EVEN, UNEVEN], ids=["even", "uneven"])
-def test_the_value_stays_and_first_ranks_ascend(machine, seed: int, tmp_path) -> None:
+def test_the_value_stays_and_first_ranks_ascend(machine, seed, tmp_path):
     """Of domains of one shape the earlier holds the earlier rank, in every tier."""
     file = tmp_path / "serving.yaml"
     file.write_text(WORKLOAD)
@@ -52,7 +50,7 @@ def test_the_value_stays_and_first_ranks_ascend(machine, seed: int, tmp_path) ->
             assert (np.diff(inside) >= 0).all()
 
 
-def test_workers_of_a_workload_lie_in_order(tmp_path) -> None:
+def test_workers_of_a_workload_lie_in_order(tmp_path):
     """Worker 0 is on the first nodes of the first rack, its partner behind it."""
     file = tmp_path / "serving.yaml"
     file.write_text(WORKLOAD.replace("launcher: {ranks: free}\n", ""))

@@ -1,7 +1,5 @@
 """Of equal placements the one that leaves the most useful rest."""
 
-from __future__ import annotations
-
 import random
 from itertools import combinations, permutations
 
@@ -15,15 +13,13 @@ from placer.job.rules import Pin, Rules
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.leftover import with_best_rest
 from placer.solve.run.rest import Rest
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
 
 STEPS = (1.0, 2.0, 4.0, 8.0)
 
 
-def racks(
-    blocks: list[list[list[int]]], factors: list[float] | None = None
-) -> Topology:
+def racks(blocks, factors=None):
     """Blocks of racks of nodes, each given by its GPUs."""
     names = ("node", "rack", "block", "cluster")
     tiers = [
@@ -37,13 +33,13 @@ def racks(
     return machine_of(gpus, [row, outer, [0] * len(gpus)], tiers, factors)
 
 
-def left(topology: Topology, gpu_of_rank: np.ndarray) -> tuple[int, ...]:
+def left(topology, gpu_of_rank):
     used = np.zeros(topology.num_nodes, dtype=bool)
     used[topology.node_of_gpu[gpu_of_rank]] = True
     return Rest(topology).left(used)
 
 
-def exchanges(topology: Topology, gpu_of_rank: np.ndarray) -> list[np.ndarray]:
+def exchanges(topology, gpu_of_rank):
     """The placement on every choice of nodes that are as far from each other."""
     node = topology.node_of_gpu[gpu_of_rank]
     local = gpu_of_rank - topology.first_gpu_of_node[node]
@@ -67,10 +63,10 @@ def exchanges(topology: Topology, gpu_of_rank: np.ndarray) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_no_equal_placement_leaves_a_better_rest(seed: int) -> None:
+def test_no_equal_placement_leaves_a_better_rest(seed):
     """Against all exchanges of nodes on random machines of three tiers and more."""
     rng = random.Random(seed)
-    blocks: list[list[list[int]]] = [
+    blocks = [
         [
             [rng.choice((2, 2, 2, 1, 3)) for _ in range(rng.randint(1, 3))]
             for _ in range(rng.randint(1, 3))
@@ -98,7 +94,7 @@ def test_no_equal_placement_leaves_a_better_rest(seed: int) -> None:
     assert problem.goal.value(found) == problem.goal.value(gpus)
 
 
-def placed(topology: Topology, ranks: int, rules: Rules | None = None) -> list[str]:
+def placed(topology, ranks, rules=None):
     """Hosts of a pipeline of so many ranks, which wants its neighbours near."""
     axes = Parallelism(pp=ranks)
     job = Job("j", axes, weights={"pp": 1}, launcher="free", sha256="j")
@@ -116,9 +112,7 @@ def placed(topology: Topology, ranks: int, rules: Rules | None = None) -> list[s
         ([[[4, 4, 3, 4]]], 2, {2}),
     ],
 )
-def test_what_is_broken_goes_first(
-    blocks: list[list[list[int]]], ranks: int, nodes: set[int]
-) -> None:
+def test_what_is_broken_goes_first(blocks, ranks, nodes):
     """Nothing that is whole is broken where something else is."""
     topology = racks(blocks)
     used = {topology.node_names.index(host) for host in placed(topology, ranks)}
@@ -126,7 +120,7 @@ def test_what_is_broken_goes_first(
     assert len(set(topology.domain_of_node[1][[*used]].tolist())) == 1
 
 
-def test_the_rest_keeps_rules() -> None:
+def test_the_rest_keeps_rules():
     """A pinned rank stays, and hosts to avoid are not used for the rest's sake."""
     topology = racks([[[1] * 4, [1] * 4, [1] * 3, [1] * 4]])
     pin = Rules(pin=(Pin((0,), ("n0",)),))

@@ -1,7 +1,5 @@
 """Pinned ranks are brought to their hosts in placements found without pins."""
 
-from __future__ import annotations
-
 import placer
 from placer.job.axes import Parallelism
 from placer.job.model import Job
@@ -9,7 +7,7 @@ from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 
 
-def placed(machine: str, job: Job, pins: dict[int, str]) -> placer.Plan:
+def placed(machine, job, pins):
     rules = Rules(pin=tuple(Pin((rank,), (host,)) for rank, host in pins.items()))
     plan = placer.place(machine, job, rules=rules, time_limit=5).plan
     assert {rank: plan.host_of_rank[rank] for rank in pins} == pins
@@ -17,7 +15,7 @@ def placed(machine: str, job: Job, pins: dict[int, str]) -> placer.Plan:
     return plan
 
 
-def test_replicas_change_places_where_turning_their_ring_is_not_enough() -> None:
+def test_replicas_change_places_where_turning_their_ring_is_not_enough():
     """Four pinned ranks of a full machine go home, each pipeline in one rack."""
     axes, weights = Parallelism(pp=4, dp=72), {"pp": 10, "dp": 1}
     require = {"pp": "rack"}
@@ -26,7 +24,7 @@ def test_replicas_change_places_where_turning_their_ring_is_not_enough() -> None
     placed("rack:8 node:9 gpu:4", job, pins)
 
 
-def test_pairs_change_places_and_stay_pairs() -> None:
+def test_pairs_change_places_and_stay_pairs():
     """Pins cost no pair of tensor parallel ranks its host."""
     axes, weights = Parallelism(tp=2, dp=12, etp=2), {"tp": 100, "dp": 1}
     job = Job("j", axes, weights=weights, launcher="free", sha256="j")

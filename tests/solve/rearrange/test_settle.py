@@ -1,9 +1,6 @@
 """The result settled: what is tried beside it, and what is never taken."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,19 +9,16 @@ from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.placement.previous import Previous, PreviousPlan
+from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.settle import settled
 from placer.solve.run.solution import Solution
 from tests.solve.rearrange.test_align import machine
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
-
 JOB = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher="free")
 
 
-def solved(problem: Problem, gpus: list[int], method: str = "searched") -> Solution:
+def solved(problem, gpus, method="searched"):
     placement = Placement(np.array(gpus))
     value = problem.goal.value(placement.gpu_of_rank)
     return Solution(
@@ -32,19 +26,19 @@ def solved(problem: Problem, gpus: list[int], method: str = "searched") -> Solut
     )
 
 
-def seats(topology: Topology, gpus: list[int]) -> Previous:
+def seats(topology, gpus):
     plan = build_plan(topology, JOB, Placement(np.array(gpus)))
     return PreviousPlan(plan, topology).seats(JOB)
 
 
-def even(racks: int, nodes: int) -> Topology:
+def even(racks, nodes):
     """Racks of nodes of two GPUs; all hops out of a node cost the same."""
     topology = machine([("b0", [2] * nodes)] * racks)
     tiers = (topology.tiers[0], *(replace(t, distance=2.0) for t in topology.tiers[1:]))
     return replace(topology, tiers=tiers)
 
 
-def test_a_scattered_baseline_is_tidied_up() -> None:
+def test_a_scattered_baseline_is_tidied_up():
     """Where a baseline is optimal but in two racks, a nesting in one is taken."""
     problem = Problem.of(even(2, 2), JOB)
     found = settled(problem, solved(problem, [0, 1, 4, 5], "given-order"), None)
@@ -54,7 +48,7 @@ def test_a_scattered_baseline_is_tidied_up() -> None:
     assert found.value == found.lower_bound
 
 
-def test_the_previous_placement_is_tried() -> None:
+def test_the_previous_placement_is_tried():
     """Where it costs as much and no exchange leads to it, it is the result."""
     topology, before = even(2, 2), [0, 3, 2, 1]
     problem = Problem.of(topology, JOB)
@@ -63,7 +57,7 @@ def test_the_previous_placement_is_tried() -> None:
     assert found.method == "searched, previous plan"
 
 
-def test_hosts_to_avoid_are_not_used_to_keep_ranks() -> None:
+def test_hosts_to_avoid_are_not_used_to_keep_ranks():
     """A rank stays where it was only as long as no more hosts to avoid are used."""
     topology = even(1, 4)
     problem, names = Problem.of(topology, JOB), topology.node_names

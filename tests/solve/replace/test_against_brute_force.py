@@ -50,10 +50,10 @@ class Failure:
     old: tuple[int, ...]
     legal: list[tuple[int, ...]]
 
-    def front(self, objective: str) -> dict[int, float]:
+    def front(self, objective):
         """Least cost of the placements that move a number of ranks to other nodes."""
         cost = oracle.step_time if objective == "time" else oracle.hop_cost
-        least: dict[int, float] = {}
+        least = {}
         for nodes in self.legal:
             moves = sum(a != b for a, b in zip(nodes, self.old, strict=True))
             value = cost(self.topology, self.job, nodes)
@@ -61,7 +61,7 @@ class Failure:
         return least
 
 
-def random_failure(seed: int, objective: str) -> Failure | None:
+def random_failure(seed, objective):
     """Failure number ``seed``; None where there is no plan that could fail."""
     rng = random.Random(f"{seed} {objective} failure")
     world = rng.choice((3, 4, 4, 5, 6))
@@ -96,7 +96,7 @@ def random_failure(seed: int, objective: str) -> Failure | None:
 ROUNDING = 1 + 1e-9
 
 
-def check(seed: int, objective: str) -> tuple[int, int]:
+def check(seed, objective):
     """(1 when the moves are the fewest, cases) after all promises are checked."""
     case = random_failure(seed, objective)
     if case is None:
@@ -131,7 +131,7 @@ def check(seed: int, objective: str) -> tuple[int, int]:
         pytest.param("time", range(12, 32), marks=pytest.mark.slow),
     ],
 )
-def test_bound_and_curve(objective: str, seeds: range) -> None:
+def test_bound_and_curve(objective, seeds):
     """The bound is at most the fewest moves, and no point lies below the true curve.
 
     Mostly the moves are the fewest there are.

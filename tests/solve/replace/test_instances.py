@@ -1,7 +1,5 @@
 """Failures on the fragmented instances of the placement benchmark."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,12 +19,12 @@ Case = tuple["Topology", "Job", "Plan"]
 
 
 @pytest.fixture(scope="module")
-def fragmented() -> Case:
+def fragmented():
     topology, job = trays("B")
     return topology, job, placer.place(topology, job).plan
 
 
-def test_eight_failed_trays(fragmented: Case) -> None:
+def test_eight_failed_trays(fragmented):
     """Within 0.1 % of the cheapest placement at most twice as many move as are lost."""
     topology, job, plan = fragmented
     failed = failures(plan, "B", 8, 0)
@@ -40,7 +38,7 @@ def test_eight_failed_trays(fragmented: Case) -> None:
     assert found.bound["value"] <= 1.001 * fresh.bound["value"]
 
 
-def test_a_hundred_failed_trays() -> None:
+def test_a_hundred_failed_trays():
     """98,304 ranks: few more move than were lost, near the bound of the cost."""
     topology, job = trays("G")
     plan = placer.place(topology, job, effort="quick", time_limit=600).plan

@@ -1,11 +1,8 @@
 """The pieces of a repair: covers, rooms, seats, moves at a price, and walks."""
 
-from __future__ import annotations
-
 import random
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -28,15 +25,11 @@ from placer.testing import job, racks
 from tests.solve.random_cases import random_job, random_machine
 from tests.solve.rearrange.test_align import failure, machine
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
-
-
 MAJOR = ("tp", "cp", "ep", "pp", "dp")
 
 
 @pytest.mark.parametrize("spares", [0, 1])
-def test_a_required_group_leaves_as_a_whole(spares: int) -> None:
+def test_a_required_group_leaves_as_a_whole(spares):
     """Without a spare tray the whole pipeline of a rack must go, as the bound says."""
     topology = machine([("b0", [2] * (2 + spares)), ("b0", [2, 2]), ("b1", [2, 2])])
     job = Job(
@@ -57,7 +50,7 @@ def test_a_required_group_leaves_as_a_whole(spares: int) -> None:
     assert after.before.moved(found) == (2 if spares else 4)
 
 
-def test_a_rack_of_many_move_groups() -> None:
+def test_a_rack_of_many_move_groups():
     """A rack of hundreds of nodes, half of them lost, is mended in a moment."""
     topology = machine([("b0", [1] * 300), ("b1", [1] * 300)])
     near = tuple(replace(tier, distance=1.0) for tier in topology.tiers[:2])
@@ -71,7 +64,7 @@ def test_a_rack_of_many_move_groups() -> None:
     assert found.chosen.moves == found.fewest.moves == 150
 
 
-def far(topology: Topology) -> Topology:
+def far(topology):
     """The same with nodes of a rack near, and racks far apart."""
     tiers = zip(topology.tiers, (1.0, 1.0, 20.0, 20.0), strict=True)
     return replace(
@@ -80,7 +73,7 @@ def far(topology: Topology) -> Topology:
 
 
 @pytest.mark.parametrize(("within", "moved"), [(5.0, 2), (0.01, 8)])
-def test_moves_are_weighed_against_cost(within: float, moved: int) -> None:
+def test_moves_are_weighed_against_cost(within, moved):
     """A full rack loses a node: its ranks alone move, or the pipeline that they cut."""
     topology = far(machine([("b0", [2] * 4), ("b1", [2] * 4), ("b2", [2] * 5)]))
     job = Job("j", Parallelism(tp=2, pp=4, dp=2, order=MAJOR), weights={"pp": 1})
@@ -97,7 +90,7 @@ def test_moves_are_weighed_against_cost(within: float, moved: int) -> None:
     assert found.chosen.moves == moved
 
 
-def test_pinned_ranks_do_not_move_for_others() -> None:
+def test_pinned_ranks_do_not_move_for_others():
     """Walks leave a pipeline with a pinned rank where it is."""
     topology = far(machine([("b0", [2] * 4), ("b1", [2] * 5)]))
     job = Job(
@@ -116,7 +109,7 @@ def test_pinned_ranks_do_not_move_for_others() -> None:
     assert found.chosen.moves <= 6
 
 
-def test_free_ranks_on_nodes_of_odd_sizes() -> None:
+def test_free_ranks_on_nodes_of_odd_sizes():
     """tp groups in parts are no runs of nodes: walks over such corrupted memory."""
     rng = random.Random(1043)
     world = rng.choice((6, 8, 8, 12, 12, 16, 24))
@@ -132,7 +125,7 @@ def test_free_ranks_on_nodes_of_odd_sizes() -> None:
     assert problem.allows(found.chosen.gpu_of_rank)
 
 
-def test_without_the_compiled_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_compiled_part(monkeypatch):
     """A repair is the mended plan or a fresh one, and no error."""
     machine = racks([3, 3])
     weights = {"tp": 8, "dp": 1}
@@ -147,7 +140,7 @@ def test_without_the_compiled_part(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plan.nodes[0] not in found.plan.nodes
 
 
-def test_walks_that_the_clock_ended_are_told() -> None:
+def test_walks_that_the_clock_ended_are_told():
     """The same limit may find another repair on another day."""
     machine = racks([6, 6, 6])
     weights = {"tp": 8, "cp": 3, "dp": 1}

@@ -1,10 +1,7 @@
 """Full racks that NVLink joins, after failures: the fewest moves that cost nothing."""
 
-from __future__ import annotations
-
 import random
 from itertools import product
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -19,14 +16,8 @@ from placer.topology.model import Tier
 from tests.solve.machines import MODEL
 from tests.solve.random_cases import machine_of
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
-
-
-def racks(count: int, nodes: int, gpus: int) -> Topology:
+def racks(count, nodes, gpus):
     """Racks of so many nodes that NVLink joins."""
     tiers = [
         Tier("node", 900e9, 1e-6, True, 1.0, 1.0, 1.0),
@@ -37,7 +28,7 @@ def racks(count: int, nodes: int, gpus: int) -> Topology:
     return machine_of([gpus] * len(rack), [rack, [0] * len(rack)], tiers)
 
 
-def job(launch: str = "node-contiguous", **sizes: int) -> Job:
+def job(launch="node-contiguous", **sizes):
     """A dense job of these sizes; others are 1."""
     return Job(
         "job",
@@ -52,7 +43,7 @@ def job(launch: str = "node-contiguous", **sizes: int) -> Job:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_full_racks_that_lost_a_tray_move_whole_at_most(seed: int) -> None:
+def test_full_racks_that_lost_a_tray_move_whole_at_most(seed):
     """With empty racks beside them no rank of another rack moves, and no step is lost.
 
     A gradient group is as slow as in the rack with the fewest of it, so what a rack has
@@ -71,7 +62,7 @@ SMALL = ({"pp": 2, "dp": 3}, {"pp": 3, "dp": 2}, {"cp": 2, "dp": 3}, {"dp": 6})
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_against_every_way_to_fill_three_racks(seed: int) -> None:
+def test_against_every_way_to_fill_three_racks(seed):
     """No placement within the tolerance moves fewer ranks."""
     rng = random.Random(seed)
     topology = racks(3, 3, 1)
@@ -83,12 +74,12 @@ def test_against_every_way_to_fill_three_racks(seed: int) -> None:
 
 
 def fewest(
-    topology: Topology,
-    work: Job,
-    plan: Plan,
-    failed: list[str],
-    about: Mapping[str, Any],
-) -> int:
+    topology,
+    work,
+    plan,
+    failed,
+    about,
+):
     """Fewest moves within the budget, of every number of ranks that racks can hold."""
     goal = objective_of(topology, work, "time")
     before = placement_of_plan(plan, topology).gpu_of_rank

@@ -1,31 +1,24 @@
 """Random rules, and what they allow by plain loops over all placements."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from placer.base.budget import Budget
 from placer.job.rules import Pin, Rules
 from tests.solve.oracle import coordinates, keeps_requirements, legal_placements
 from tests.solve.random_cases import SIZES_OF, random_job, random_machine
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 Nodes = tuple[int, ...]
 
 
-def ruled_case(seed: int, objective: str, sort: str) -> tuple[Topology, Job]:
+def ruled_case(seed, objective, sort):
     """Machine and job number ``seed`` of a sort, with one to three sorts of rules."""
     rng = random.Random(f"rules {seed} {objective} {sort}")
     topology, job = _unruled(rng, objective, sort)
     return topology, replace(job, rules=random_rules(rng, topology, job))
 
 
-def budget_case(seed: int, objective: str, sort: str) -> tuple[Topology, Job]:
+def budget_case(seed, objective, sort):
     """The same with one to three budgets, perhaps a pin."""
     rng = random.Random(f"budgets {seed} {objective} {sort}")
     topology, job = _unruled(rng, objective, sort)
@@ -38,7 +31,7 @@ def budget_case(seed: int, objective: str, sort: str) -> tuple[Topology, Job]:
     return replace(topology, budgets=budgets), replace(job, rules=rules)
 
 
-def _unruled(rng: random.Random, objective: str, sort: str) -> tuple[Topology, Job]:
+def _unruled(rng, objective, sort):
     world, most_nodes, node_sizes = rng.choice(SIZES_OF[sort])
     room = world + rng.choice((0, 1, 2, 4))
     topology = random_machine(rng, room, most_nodes, node_sizes)
@@ -50,7 +43,7 @@ def _unruled(rng: random.Random, objective: str, sort: str) -> tuple[Topology, J
     return topology, job
 
 
-def random_budget(rng: random.Random, topology: Topology, job: Job) -> Budget:
+def random_budget(rng, topology, job):
     """Some hosts wherever they lie, and a limit of any kind."""
     hosts = rng.sample(topology.node_names, rng.randint(1, topology.num_nodes))
     name, names = ",".join(hosts), frozenset(hosts)
@@ -64,7 +57,7 @@ def random_budget(rng: random.Random, topology: Topology, job: Job) -> Budget:
     return Budget(name, names, watts=watts, gpu_watts=0.1)
 
 
-def random_rules(rng: random.Random, topology: Topology, job: Job) -> Rules:
+def random_rules(rng, topology, job):
     """Rules of one to three sorts."""
     names = list(topology.node_names)
     tiers = [tier.name for tier in topology.tiers]
@@ -84,7 +77,7 @@ def random_rules(rng: random.Random, topology: Topology, job: Job) -> Rules:
     )
 
 
-def random_pins(rng: random.Random, ranks: int, names: list[str]) -> tuple[Pin, ...]:
+def random_pins(rng, ranks, names):
     """One or two pins of one or two ranks each."""
     free = rng.sample(range(ranks), min(4, ranks))
     pins = []
@@ -96,7 +89,7 @@ def random_pins(rng: random.Random, ranks: int, names: list[str]) -> tuple[Pin, 
     return tuple(pins)
 
 
-def keeps(topology: Topology, job: Job, rules: Rules, nodes: Nodes) -> bool:
+def keeps(topology, job, rules, nodes):
     """Whether rank r on ``nodes[r]`` keeps the hard rules."""
     names = topology.node_names
     for pin in rules.pin:
@@ -122,7 +115,7 @@ def keeps(topology: Topology, job: Job, rules: Rules, nodes: Nodes) -> bool:
     return all(is_within(topology, job, budget, nodes) for budget in rules.budgets)
 
 
-def is_within(topology: Topology, job: Job, budget: Budget, nodes: Nodes) -> bool:
+def is_within(topology, job, budget, nodes):
     """Whether rank r on ``nodes[r]`` keeps a budget, by its words."""
     hosts = [topology.node_names[node] for node in nodes]
     there = [rank for rank, host in enumerate(hosts) if host in budget.names]
@@ -135,19 +128,19 @@ def is_within(topology: Topology, job: Job, budget: Budget, nodes: Nodes) -> boo
     )
 
 
-def is_legal(topology: Topology, job: Job, nodes: Nodes) -> bool:
+def is_legal(topology, job, nodes):
     """Whether a placement keeps `require` and the hard rules, launched anyhow."""
     return keeps_requirements(topology, job, nodes) and keeps(
         topology, job, job.rules, nodes
     )
 
 
-def avoided(topology: Topology, rules: Rules, nodes: Nodes) -> int:
+def avoided(topology, rules, nodes):
     """Hosts to avoid that are used."""
     return len({topology.node_names[node] for node in nodes} & set(rules.avoid))
 
 
-def allowed_placements(topology: Topology, job: Job) -> list[Nodes]:
+def allowed_placements(topology, job):
     """All placements that keep the job's rules with the fewest hosts to avoid."""
     rules = job.rules
     plain = legal_placements(topology, replace(job, rules=Rules()))

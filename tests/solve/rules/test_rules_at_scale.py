@@ -1,10 +1,7 @@
 """Rules on machines of hundreds of nodes: what costs nothing must cost nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -23,11 +20,6 @@ from placer.testing import racks
 from tests.solve.solving import solve
 from tests.texts import table
 
-if TYPE_CHECKING:
-    from placer.api.result import Result
-    from placer.solve.run.solution import Solution
-    from placer.topology.model import Topology
-
 # 64 racks of 18 nodes; a replica takes 16 nodes of a rack.
 MACHINE = read_topology("block:8 rack:8 node:18 gpu:4")
 JOB = Job(
@@ -39,24 +31,24 @@ JOB = Job(
 
 
 @pytest.fixture(scope="module")
-def unruled() -> float:
+def unruled():
     return float(place(MACHINE, JOB).bound["value"])
 
 
-def written(rules: dict) -> Rules:
+def written(rules):
     """Rules as a job file has them."""
     return testing.job(dp=3840, weights={"dp": 1}, rules=rules).rules
 
 
 @pytest.mark.parametrize(*table("solve/rules.yaml", "rules_that_cost_nothing"))
-def test_rules_that_cost_nothing(rules: dict, unruled: float) -> None:
+def test_rules_that_cost_nothing(rules, unruled):
     """On a regular machine these rules are kept at the price of none, and proved."""
     found = place(MACHINE, JOB, rules=written(rules))
     assert found.bound["value"] == pytest.approx(unruled, rel=1e-9)
     assert found.plan.rules.get("avoided_nodes", []) == []
 
 
-def test_a_domain_down_to_the_last_node_is_used() -> None:
+def test_a_domain_down_to_the_last_node_is_used():
     """Where all racks are needed, as few avoided nodes are used as a replica lacks."""
     job = replace(JOB, parallelism=replace(JOB.parallelism, dp=64))
     avoid = tuple(f"b3-r3-n{n:02d}" for n in range(1, 6))
@@ -64,13 +56,13 @@ def test_a_domain_down_to_the_last_node_is_used() -> None:
     assert len(found.plan.rules["avoided_nodes"]) == 3  # 18 - 5 + 3 = 16
 
 
-def two_sizes() -> Topology:
+def two_sizes():
     """Eight racks of 18 nodes; the first node of every second one is missing."""
     topology = read_topology("rack:8 node:18 gpu:4")
     return topology.select(np.array([n for n in range(144) if n % 36]))
 
 
-def test_pins_to_a_rack_unlike_the_others() -> None:
+def test_pins_to_a_rack_unlike_the_others():
     """Ranks pinned to racks of either size get there."""
     job = replace(JOB, parallelism=replace(JOB.parallelism, dp=7))
     for host in ("r1-n05", "r2-n05"):
@@ -80,7 +72,7 @@ def test_pins_to_a_rack_unlike_the_others() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(*table("solve/rules.yaml", "explains_what_cannot_be"))
-def test_explains_what_cannot_be(rules: dict, expected: str) -> None:
+def test_explains_what_cannot_be(rules, expected):
     """The error names the rules in conflict, the counts and what would fit."""
     with pytest.raises(InfeasibleError) as caught:
         place(MACHINE, JOB, rules=written(rules))
@@ -88,9 +80,7 @@ def test_explains_what_cannot_be(rules: dict, expected: str) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.1, 0.5])
-def test_rules_that_cannot_be_kept_are_counted_on_a_slow_machine(
-    seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rules_that_cannot_be_kept_are_counted_on_a_slow_machine(seconds, monkeypatch):
     """Where each look at the clock takes long, no trial that lacked time misleads."""
     clock = (seconds * number for number in count())
     monkeypatch.setattr(budget, "monotonic", lambda: next(clock))
@@ -106,14 +96,12 @@ def test_rules_that_cannot_be_kept_are_counted_on_a_slow_machine(
 
 
 @pytest.mark.parametrize(("takes_all", "told"), [(False, False), (True, None)])
-def test_what_is_not_found_in_a_share_of_the_time_may_fit(
-    takes_all: bool, told: bool | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_not_found_in_a_share_of_the_time_may_fit(takes_all, told, monkeypatch):
     """A search that finds nothing says so only where it had time enough."""
     clock = count()
     monkeypatch.setattr(budget, "monotonic", lambda: 0.01 * next(clock))
 
-    def nothing(_: Problem, within: Budget, *_others: object) -> None:
+    def nothing(_, within, *_others):
         while takes_all and not within.is_past():
             pass
 
@@ -125,13 +113,13 @@ def test_what_is_not_found_in_a_share_of_the_time_may_fit(
 
 
 def test_what_is_proved_does_not_fit_however_long_the_search_took(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """Rank 1 lies between two of another host: the search takes all of its time."""
     clock = count()
     monkeypatch.setattr(budget, "monotonic", lambda: 0.01 * next(clock))
 
-    def nothing(_: Problem, within: Budget, *_others: object) -> None:
+    def nothing(_, within, *_others):
         while not within.is_past():
             pass
 
@@ -143,7 +131,7 @@ def test_what_is_proved_does_not_fit_however_long_the_search_took(
     assert fits_under_rules(Problem.of(machine, job), tools) is False
 
 
-def test_blames_no_rule_that_could_stay() -> None:
+def test_blames_no_rule_that_could_stay():
     """Rules that are not to blame are not named."""
     rules = Rules(
         (Pin((0,), ("b1-r1-n01",)),), (), {"block": 7, "rack": 1}, {"rack": 1}
@@ -156,7 +144,7 @@ def test_blames_no_rule_that_could_stay() -> None:
     assert "b1-r1-n01" not in text
 
 
-def test_a_large_job_none_of_whose_hosts_is_wanted_is_placed() -> None:
+def test_a_large_job_none_of_whose_hosts_is_wanted_is_placed():
     """With every host to avoid and too many ranks to seat, it uses those it needs."""
     machine = read_topology("rack:4 node:16 gpu:2")
     job = replace(
@@ -167,7 +155,7 @@ def test_a_large_job_none_of_whose_hosts_is_wanted_is_placed() -> None:
     assert len(found.plan.rules["avoided_nodes"]) == 60
 
 
-def in_racks(replicas: int, at_most: int) -> Result:
+def in_racks(replicas, at_most):
     """Replicas of sixteen trays on eight racks of as many, so many in each at most."""
     axes = Parallelism(tp=4, cp=2, pp=8, dp=replicas, etp=4, order=REPLICA_MAJOR_ORDER)
     job = read_job("llama3.1-405b-mlperf-v6")
@@ -176,13 +164,13 @@ def in_racks(replicas: int, at_most: int) -> Result:
     return place(racks([16] * 8, nic=100e9), job, rules=rules, time_limit=60)
 
 
-def test_one_replica_a_rack_is_proved() -> None:
+def test_one_replica_a_rack_is_proved():
     """Each gradient group then has one NIC in each rack, whatever else is done."""
     assert in_racks(8, 1).status == "optimal"
 
 
 @pytest.mark.slow
-def test_two_replicas_of_seven_a_rack() -> None:
+def test_two_replicas_of_seven_a_rack():
     """Half the stages of 4, 4, 3 and 3 members a rack: three NICs or more in each.
 
     Seven whole replicas, two members of a gradient group a rack, are 3.8 % slower.
@@ -193,7 +181,7 @@ def test_two_replicas_of_seven_a_rack() -> None:
 SMALL = read_topology("rack:4 node:4 gpu:4")
 
 
-def hops_of(rules: Rules, **degrees: int) -> Solution:
+def hops_of(rules, **degrees):
     """What is found of a free launch on four racks of four nodes."""
     axes, weights = Parallelism(**degrees), {"tp": 4000, "cp": 400, "pp": 40, "dp": 4}
     job = Job("job", axes, launcher="free", weights=weights, rules=rules)
@@ -201,14 +189,14 @@ def hops_of(rules: Rules, **degrees: int) -> Solution:
 
 
 @pytest.mark.parametrize("avoided", [1, 2])
-def test_a_full_machine_costs_no_more_for_hosts_to_avoid(avoided: int) -> None:
+def test_a_full_machine_costs_no_more_for_hosts_to_avoid(avoided):
     """They have to be used: constructions are tried on all hosts."""
     rules = Rules(avoid=tuple(SMALL.node_names[: 5 * avoided : 5]))
     found, best = (hops_of(one, tp=4, pp=4, dp=4) for one in (rules, Rules()))
     assert found.value == best.value
 
 
-def test_a_seat_that_cuts_groups_is_annealed() -> None:
+def test_a_seat_that_cuts_groups_is_annealed():
     """Ranks of two tp groups are pinned to one node: parts of groups move."""
     pin = Pin((1, 9), (SMALL.node_names[3],))
     found = hops_of(Rules(pin=(pin,), spares={"rack": 1}), tp=2, cp=2, pp=2, dp=5)

@@ -1,12 +1,9 @@
 """A search under rules ends with its limit, whether or not it has found a placement."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import count
 from math import inf
 from time import process_time
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,11 +18,6 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.run import budget
 from placer.topology.read import parse_topology
 
-if TYPE_CHECKING:
-    from placer.api.result import Result
-    from placer.solve.run.solution import Solution
-    from placer.topology.model import Topology
-
 # 16 racks of 16 hosts; a block of eight ranks a host.
 MACHINE = read_topology("rack:16 node:16 gpu:8")
 NODES = MACHINE.node_names
@@ -38,7 +30,7 @@ BESIDE = {"at_most": {"rack": 20}, "spares": {"cluster": 2}, "avoid": NODES[-16:
 LOADED_S = 4.0  # beside the limit: busy cores take twice as long for the reasons
 
 
-def pins(count: int) -> tuple[Pin, ...]:
+def pins(count):
     """Blocks of ranks on one of two hosts that follow each other, as in host order."""
     return tuple(
         Pin(tuple(range(8 * i, 8 * i + 8)), (NODES[i], NODES[i + 1]))
@@ -46,14 +38,14 @@ def pins(count: int) -> tuple[Pin, ...]:
     )
 
 
-def split(count: int) -> tuple[Pin, ...]:
+def split(count):
     """Two ranks of each of some blocks on different hosts: no launch by nodes does."""
     return tuple(
         Pin((16 * i + j,), (NODES[2 * i + j],)) for i in range(count) for j in range(2)
     )
 
 
-def placed(machine: Topology, job: Job, limit: float) -> Result:
+def placed(machine, job, limit):
     """What is found in so many seconds, within that and a little."""
     begun = process_time()
     try:
@@ -63,7 +55,7 @@ def placed(machine: Topology, job: Job, limit: float) -> Result:
 
 
 @pytest.mark.parametrize("count", [20, 150])
-def test_pins_that_host_order_keeps(count: int) -> None:
+def test_pins_that_host_order_keeps(count):
     """A placement that needs no search is found in any time, under other rules too."""
     job = replace(JOB, rules=Rules(pin=pins(count), **BESIDE))
     found = placed(MACHINE, job, 0.5)
@@ -72,21 +64,21 @@ def test_pins_that_host_order_keeps(count: int) -> None:
 
 
 @pytest.mark.parametrize("rules", [split(10), split(30)])
-def test_pins_that_cannot_be_kept(rules: tuple[Pin, ...]) -> None:
+def test_pins_that_cannot_be_kept(rules):
     """Pins that no launch meets end in the error for that, not in a long search."""
     job = replace(JOB, rules=Rules(pin=rules, **BESIDE))
     with pytest.raises(InfeasibleError, match=r"kept|keep"):
         placed(MACHINE, job, 0.5)
 
 
-def test_a_placement_on_hosts_to_avoid_is_better_than_none() -> None:
+def test_a_placement_on_hosts_to_avoid_is_better_than_none():
     """Where time ends before one without them is found, a usual order is taken."""
     job = replace(JOB, rules=Rules(pin=pins(150), **BESIDE | {"avoid": NODES[:160]}))
     found = placed(MACHINE, job, 0.0)
     assert found.plan.rules["avoided_nodes"]
 
 
-def test_more_time_is_a_way_out() -> None:
+def test_more_time_is_a_way_out():
     """Where time ended the search and nothing is proved, the error says so."""
     tied = replace(JOB, require={"pp": "rack"}, rules=Rules(pin=split(30), **BESIDE))
     with pytest.raises(InfeasibleError) as raised:
@@ -112,18 +104,18 @@ NINE = replace(
 
 
 def test_a_listing_that_time_cuts_keeps_what_was_found(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     """Cut among all placements or among those that keep the rules: nothing is lost.
 
     The clock goes on by a second whenever it is read.
     """
     problem = Problem.of(HOSTS, NINE, "time").with_params(local_search=False)
 
-    def searched(limit: float) -> tuple[Solution, list[float], float]:
+    def searched(limit):
         """What is found, the values told on the way, and when the search was over."""
         clock = count()
-        told: list[float] = []
+        told = []
         monkeypatch.setattr(budget, "monotonic", lambda: float(next(clock)))
         within = budget.Budget(limit)
         found = search.solve(

@@ -1,6 +1,5 @@
 """A search in a thread: its answer, or the best it told when it does not end."""
 
-from collections.abc import Callable
 from threading import Event
 
 import numpy as np
@@ -8,12 +7,10 @@ import pytest
 
 from placer.placement.placement import Placement
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
-from placer.solve.run.solution import Improvement, Progress, Solution, improvement_of
-
-Stop = Callable[[], bool]
+from placer.solve.run.solution import Solution, improvement_of
 
 
-def told(value: float, bound: float = 0.0, reason: str = "interrupted") -> Improvement:
+def told(value, bound=0.0, reason="interrupted"):
     placement = Placement(np.array([0]))
     solution = Solution(
         placement, "time", value, bound, "none", "test", reason, 0.0, False
@@ -24,7 +21,7 @@ def told(value: float, bound: float = 0.0, reason: str = "interrupted") -> Impro
 QUICK = Patience(interrupted=0.05, time_limit=0.05, look_after=0.01)
 
 
-def never() -> bool:
+def never():
     return False
 
 
@@ -32,13 +29,11 @@ def never() -> bool:
     ("time_limit", "stop", "reason"),
     [(60.0, lambda: True, "interrupted"), (0.0, never, "time-limit")],
 )
-def test_a_deaf_search_is_left_with_its_best(
-    time_limit: float, stop: Stop, reason: str
-) -> None:
+def test_a_deaf_search_is_left_with_its_best(time_limit, stop, reason):
     """Asked to stop or out of time, the best that was told is the result."""
     end = Event()
 
-    def deaf(tell: Progress, _within: Budget) -> str:
+    def deaf(tell, _within):
         for incumbent in (told(3.0), told(2.0), told(2.0, bound=1.5), told(2.5)):
             tell(incumbent)
         end.wait()
@@ -54,11 +49,11 @@ def test_a_deaf_search_is_left_with_its_best(
     assert found.solution.wall_s >= QUICK.look_after  # of all, not up to that best
 
 
-def test_progress_hears_better_placements_only() -> None:
+def test_progress_hears_better_placements_only():
     """A bound that rises changes what is kept, not what the user is shown."""
-    seen: list[float] = []
+    seen = []
 
-    def search(tell: Progress, _within: Budget) -> str:
+    def search(tell, _within):
         for incumbent in (told(3.0), told(3.0, bound=1.0), told(2.0), told(4.0)):
             tell(incumbent)
         return "answer"

@@ -1,7 +1,5 @@
 """The order in which hosts are listed does not change what is found."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 
@@ -14,18 +12,16 @@ from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.solve.problem.submachine import Submachine
 from placer.testing import strategies
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier
 from tests.marks import slow
 from tests.solve.random_cases import machine_of, random_case
 
-Found = tuple[float, float, list[tuple[str, int]]]
 
-
-def shuffled(rng: random.Random, hosts: tuple[str, ...]) -> list[str]:
+def shuffled(rng, hosts):
     return rng.sample(hosts, len(hosts))
 
 
-def seats(result: placer.Result) -> Found:
+def seats(result):
     """Value and bound, and host and GPU of every rank."""
     plan = result.plan
     names = [plan.nodes[node] for node in plan.node_of_rank]
@@ -34,7 +30,7 @@ def seats(result: placer.Result) -> Found:
 
 
 @pytest.mark.parametrize("seed", [*range(5), *slow(range(5, 10))])
-def test_listed_in_any_order(seed: int) -> None:
+def test_listed_in_any_order(seed):
     """Random small cases: the same host and GPU for every rank, value and bound."""
     rng, objective = random.Random(seed), ("time", "hop-cost")[seed % 2]
     topology, job = random_case(seed, objective)
@@ -54,16 +50,16 @@ RACKS = [("b0", [4, 4, 3]), ("b0", [4, 4]), ("b1", [4, 4, 4]), ("b1", [2, 4])]
 STEPS = (1.0, 1.0, 3.0, 9.0)
 
 
-def uneven() -> Topology:
+def uneven():
     machine = strategies.machine(RACKS)
     tiers = zip(machine.tiers, STEPS, strict=True)
     return replace(machine, tiers=tuple(replace(t, distance=d) for t, d in tiers))
 
 
-def piped(**more: object) -> Job:
+def piped(**more):
     axes = Parallelism(tp=2, pp=3, dp=4, etp=2, order=MEGATRON_DEFAULT_ORDER)
     weights = {"tp": 100, "pp": 10, "dp": 1}
-    return Job("j", axes, weights=weights, sha256="j", **more)  # type: ignore[arg-type]
+    return Job("j", axes, weights=weights, sha256="j", **more)
 
 
 @pytest.mark.slow
@@ -75,7 +71,7 @@ def piped(**more: object) -> Job:
         Rules(pin=(Pin((0,), ("n004",)),)),
     ],
 )
-def test_rules_in_any_order(rules: Rules) -> None:
+def test_rules_in_any_order(rules):
     """Nodes to avoid, spares and pins are found in the same places."""
     topology, rng = uneven(), random.Random(1)
     orders = [shuffled(rng, topology.node_names) for _ in range(2)]
@@ -88,7 +84,7 @@ def test_rules_in_any_order(rules: Rules) -> None:
     assert found[0] == found[1]
 
 
-def test_names_with_numbers_of_any_width() -> None:
+def test_names_with_numbers_of_any_width():
     """Racks and hosts come in the order of their numbers, however they are written."""
     rows = [[0] * 12, [0] * 12]
     tiers = [Tier(t, 1e9, 0.0, False, 1.0, 1.0, 1.0) for t in ("node", "r", "c")]

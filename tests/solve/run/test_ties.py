@@ -1,9 +1,5 @@
 """Of equally good placements: less traffic, fewer domains, fewer ranks moved."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 
@@ -20,13 +16,10 @@ from placer.testing import strategies
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
-
 MODEL = Model("m", 2, 1000, 1000, 10, 10, 1000)
 
 
-def piped(**more: object) -> Job:
+def piped(**more):
     """Two-stage pipelines that wait for their messages; gradients weigh nothing."""
     return Job(
         "j",
@@ -37,11 +30,11 @@ def piped(**more: object) -> Job:
         overlap=Overlap(pp=False),
         compute=Compute(micro_batch_time=0.1),
         launcher="free",
-        **more,  # type: ignore[arg-type]
+        **more,
     )
 
 
-def test_one_slow_replica_is_better_than_three() -> None:
+def test_one_slow_replica_is_better_than_three():
     """The slowest replica sets the step; among equals the sum of traffic decides."""
     tiers = [
         Tier("node", 1e9, 0.0, True, 1.0, 1.0, 1.0),
@@ -58,13 +51,13 @@ def test_one_slow_replica_is_better_than_three() -> None:
     assert not ties.prefers(one, one.copy())
 
 
-def even_links() -> Topology:
+def even_links():
     """Two blocks of two racks of two nodes of two GPUs, links alike at every tier."""
     racks = [("b0", [2, 2]), ("b0", [2, 2]), ("b1", [2, 2]), ("b1", [2, 2])]
     return strategies.machine(racks)
 
 
-def test_fewest_domains_outermost_first() -> None:
+def test_fewest_domains_outermost_first():
     """One block rather than two, then one rack rather than two."""
     topology = even_links()
     job = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher="free")
@@ -80,7 +73,7 @@ def test_fewest_domains_outermost_first() -> None:
     assert not ties.prefers(cluster, block)
 
 
-def test_ranks_kept_come_last() -> None:
+def test_ranks_kept_come_last():
     """A previous plan decides only between placements that are alike otherwise."""
     topology = even_links()
     job = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher="free")

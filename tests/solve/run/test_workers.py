@@ -1,7 +1,5 @@
 """Pieces of work side by side."""
 
-from __future__ import annotations
-
 from threading import Barrier, Lock
 
 import pytest
@@ -10,25 +8,25 @@ from placer.solve.run.workers import in_order
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 9])
-def test_answers_come_in_the_order_of_the_items(workers: int) -> None:
+def test_answers_come_in_the_order_of_the_items(workers):
     squares = [number * number for number in range(7)]
     assert in_order(lambda number: number * number, range(7), workers) == squares
 
 
-def test_nothing_to_do_is_nothing_answered() -> None:
+def test_nothing_to_do_is_nothing_answered():
     assert in_order(lambda item: item, [], 4) == []
 
 
-def test_so_many_pieces_are_worked_on_at_the_same_time() -> None:
+def test_so_many_pieces_are_worked_on_at_the_same_time():
     together = Barrier(3, timeout=10.0)
     in_order(lambda _item: together.wait(), range(3), 3)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_never_more_pieces_than_workers_at_a_time(workers: int) -> None:
+def test_never_more_pieces_than_workers_at_a_time(workers):
     lock, now, most = Lock(), 0, 0
 
-    def work(_item: int) -> None:
+    def work(_item):
         nonlocal now, most
         with lock:
             now += 1
@@ -41,11 +39,11 @@ def test_never_more_pieces_than_workers_at_a_time(workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_the_error_is_that_of_the_first_item_that_fails(workers: int) -> None:
+def test_the_error_is_that_of_the_first_item_that_fails(workers):
     """The last of the first four fails first, by the clock."""
     began = Barrier(min(workers, 4), timeout=10.0)
 
-    def work(item: int) -> None:
+    def work(item):
         if item < workers:
             began.wait()
         if item >= 1:

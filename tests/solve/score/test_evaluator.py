@@ -1,17 +1,14 @@
 """The evaluator of changes against the scorer: machines and jobs of every sort."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from placer import testing
 from placer.solve.problem.compiled import Problem
-from placer.solve.score.evaluator import Compiled, compiled
+from placer.solve.score.evaluator import compiled
 from placer.solve.score.kernel import is_built
 from placer.solve.score.slots import Slots
 from tests.cost.random_cases import random_case, unequal, with_adapters
@@ -20,15 +17,11 @@ from tests.solve.attack import drawn
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.test_workloads import machine_of, random_workload
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 ROUNDING = 1e-9
 
 
-def drawn_case(seed: int) -> tuple[Topology, Job]:
+def drawn_case(seed):
     """A small machine and job: links, speeds and adapters in some of them."""
     case = random_case(seed)
     if seed % 3 == 1:
@@ -42,13 +35,13 @@ def drawn_case(seed: int) -> tuple[Topology, Job]:
     return machine, case.job
 
 
-def ranks_alone(problem: Problem) -> Slots:
+def ranks_alone(problem):
     """Every rank a unit, every GPU a slot."""
     ranks = np.arange(problem.job.world_size)[:, None]
     return Slots(ranks, np.arange(problem.machine.num_gpus)[:, None])
 
 
-def in_sets(problem: Problem, size: int) -> Slots:
+def in_sets(problem, size):
     """Consecutive ranks of one tp group as units, on consecutive GPUs of nodes."""
     machine = problem.machine
     slots = [
@@ -61,9 +54,7 @@ def in_sets(problem: Problem, size: int) -> Slots:
     return Slots(np.arange(problem.job.world_size).reshape(-1, size), np.array(slots))
 
 
-def follows(
-    problem: Problem, slots: Slots, draw: np.random.Generator, changes: int
-) -> Compiled:
+def follows(problem, slots, draw, changes):
     """Make random changes and take others back; the cost is the scorer's."""
     if len(slots.gpus) < len(slots.ranks):
         pytest.skip("units do not fit")
@@ -90,8 +81,8 @@ def follows(
 
 @pytest.mark.parametrize("seed", range(8))
 def test_traffic_and_relays_after_random_changes_cost_what_the_scorer_says(
-    seed: int,
-) -> None:
+    seed,
+):
     """Flows of any sizes and hops in turn, on hosts of several sizes, thin uplinks."""
     draw = np.random.default_rng(seed)
     machine, _ = drawn_case(seed)
@@ -110,7 +101,7 @@ def test_traffic_and_relays_after_random_changes_cost_what_the_scorer_says(
     follows(problem, ranks_alone(problem), draw, 20)
 
 
-def own_reductions(machine: Topology, draw: np.random.Generator, algorithm: str) -> Job:
+def own_reductions(machine, draw, algorithm):
     """All-reduces of groups of several sizes that share ranks, in two kinds."""
     ranks = machine.num_gpus - 1
     kinds = []
@@ -131,9 +122,7 @@ def own_reductions(machine: Topology, draw: np.random.Generator, algorithm: str)
 @pytest.mark.parametrize("algorithm", ["auto", "ring", "tree", "nvls"])
 @pytest.mark.parametrize("racks", [[3, 1, 2], [4, 4], [2, 2, 2, 1]])
 @pytest.mark.parametrize("inner", ["50GB/s", "900GB/s"])
-def test_all_reduces_of_ones_own_cost_what_the_scorer_says(
-    algorithm: str, racks: list[int], inner: str
-) -> None:
+def test_all_reduces_of_ones_own_cost_what_the_scorer_says(algorithm, racks, inner):
     """Rings, trees and switches, on hosts and racks, behind thin uplinks."""
     draw = np.random.default_rng(len(racks))
     machine = testing.racks(racks, joined=inner == "900GB/s", oversubscription=4)
@@ -144,7 +133,7 @@ def test_all_reduces_of_ones_own_cost_what_the_scorer_says(
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_workloads_after_random_changes_cost_what_the_scorer_says(seed: int) -> None:
+def test_workloads_after_random_changes_cost_what_the_scorer_says(seed):
     """Instances of roles with groups of their own, and all patterns of transfers."""
     rng = random.Random(seed)
     machine = machine_of(rng.choice(((2, 2), (1, 2, 3), (2, 1, 1))), rng.choice((3, 4)))
@@ -161,7 +150,7 @@ def test_workloads_after_random_changes_cost_what_the_scorer_says(seed: int) -> 
 
 
 @pytest.mark.parametrize("first", [*range(0, 40, 8), *slow(range(40, 240, 8))])
-def test_step_time_after_random_changes_is_the_scorers(first: int) -> None:
+def test_step_time_after_random_changes_is_the_scorers(first):
     """Experts, links, rails, speeds, thin uplinks, adapters and groups of one's own."""
     for seed in range(first, first + 8):
         machine, job = drawn_case(seed)
@@ -174,7 +163,7 @@ def test_step_time_after_random_changes_is_the_scorers(first: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_units_of_several_ranks_cost_what_their_ranks_do(seed: int) -> None:
+def test_units_of_several_ranks_cost_what_their_ranks_do(seed):
     """Fragmented machines, whose slots take tp groups or halves of them."""
     rng = random.Random(seed)
     machine = fragmented(rng)
@@ -185,7 +174,7 @@ def test_units_of_several_ranks_cost_what_their_ranks_do(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_every_sort_of_problem_is_priced(seed: int) -> None:
+def test_every_sort_of_problem_is_priced(seed):
     """Islands, lost nodes, traffic and both objectives, tiny; hop cost to the bit."""
     case = drawn(seed)
     problem = Problem.of(case.topology, case.job, case.objective)

@@ -1,7 +1,5 @@
 """Exchanges of equal domains, against all permutations of tiny machines."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np
@@ -14,7 +12,7 @@ from tests.solve.random_cases import random_machine
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_brings_home_as_many_as_any_exchange(seed: int) -> None:
+def test_brings_home_as_many_as_any_exchange(seed):
     """The exchange found is a symmetry, and no other brings more nodes home."""
     rng = random.Random(seed)
     topology = random_machine(rng, 8, 6, (1, 2, 2))
@@ -35,9 +33,7 @@ def test_brings_home_as_many_as_any_exchange(seed: int) -> None:
 
 
 @pytest.mark.parametrize(("oversubscription", "alike"), [(1, True), (2, False)])
-def test_domains_with_unequal_uplinks_are_not_alike(
-    oversubscription: float, alike: bool
-) -> None:
+def test_domains_with_unequal_uplinks_are_not_alike(oversubscription, alike):
     """A rack that lost half its nodes keeps its uplink: it is no small rack."""
     whole = racks({"a": 8, "b": 4}, joined=False, oversubscription=oversubscription)
     left = whole.select(np.array([0, 1, 2, 3, 8, 9, 10, 11]))
