@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 apart = later("construct.traffic.apart", has_own_traffic)
-boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
 tiled = later("construct.traffic.tiled", has_own_traffic)
 annealed_step = later("annealing.annealed_step")
 dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
@@ -65,7 +64,6 @@ METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
     few_enumerated,
-    boxed,
     tiled,
     apart,
     annealed_step,

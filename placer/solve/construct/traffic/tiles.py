@@ -70,7 +70,6 @@ class _Tile(NamedTuple):
 
 def tiles(
     flows: Flows,
-    count: int,
     sizes: Sequence[int],
     enclosures: IntArray,
     sweep: Sweep,
@@ -81,15 +80,13 @@ def tiles(
     Parameters
     ----------
     flows : Flows
-        The graph of the vertices.
-    count : int
-        Vertices; as many as all tiles have.
+        The graph of the vertices, as many as all tiles have.
     enclosures : ndarray, shape (tiers, tiles)
         Domain of each tier outside that each tile lies in.
     is_over : callable
         Whether there is no time left; then there is no answer.
     """
-    grower = _Grower(flows, count, len(enclosures), sweep)
+    grower = _Grower(flows, sum(sizes), len(enclosures), sweep)
     for number, size in enumerate(sizes):
         if is_over():
             return None
