@@ -22,7 +22,6 @@ from placer.solve.construct.fills.fills import (
     nested,
     uneven,
 )
-from placer.solve.construct.fills.whole_chains import whole_chains
 from placer.solve.construct.units.whole_groups import whole_groups
 from placer.solve.exact.enumeration import enumerated, few_enumerated
 from placer.solve.problem.starts import starts
@@ -55,11 +54,7 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (
-    fastest_first,
-    whole_chains,
-    whole_groups,
-)
+AT_ONCE: tuple[Method, ...] = (fastest_first, whole_groups)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,

@@ -93,7 +93,7 @@ def _directions(edges: IntArray, vertices: int) -> IntArray:
 
 
 def _axis(flows: Flows, own: IntArray, vertices: int) -> Axis | None:
-    """The axis that has some of the edges; None where its lines are no paths or rings."""
+    """The axis of some of the edges; None where its lines are no paths or rings."""
     networkx = load(NETWORKX)
     others: nx.Graph[int] = networkx.empty_graph(vertices)
     others.add_edges_from(flows.edges[~own].tolist())

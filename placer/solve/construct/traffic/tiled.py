@@ -212,11 +212,8 @@ class _Tiling(NamedTuple):
         problem, outside = self.problem, self._outside(self.tier, domains)
         homes = np.array([domains, *outside])[: len(rows)]
         domain = _homes(rows, homes)
-        if (
-            np.bincount(domain + 1, minlength=len(self.room) + 1)[1:] > self.room
-        ).any():
-            return None
-        if domain.min() < 0:
+        held = np.bincount(domain[domain >= 0], minlength=len(self.room))
+        if domain.min() < 0 or (held > self.room).any():
             return None
         label = problem.colocation.label
         along = np.lexsort(label[: self.tier + 1])
