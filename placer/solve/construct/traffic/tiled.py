@@ -92,13 +92,14 @@ class _Tiling(NamedTuple):
 
     def candidates(self, is_over: _Ends) -> Iterator[_Candidate]:
         """Boxes first, then what is grown."""
+        ample = SWEEPS[: MOST_VERTICES // self.units]
+        first = (*ample, *QUICK)[0]
         for rows in boxes(self.flows, self.units, self._tiers()):
             # Boxes in boxes may need any, since some of an outer one are left out.
             count = len(self.room) if len(rows) > 1 else int(rows.max()) + 1
             for domains, _ in self._fills(count):
-                yield from self._further("boxes", domains, rows, SWEEPS[0], is_over)
-        sweeps = *QUICK, *SWEEPS[: MOST_VERTICES // self.units]
-        for sweep, (domains, sizes) in product(sweeps, self._fills()):
+                yield from self._further("boxes", domains, rows, first, is_over)
+        for sweep, (domains, sizes) in product((*QUICK, *ample), self._fills()):
             outside = self._outside(self.tier, domains)
             tile = tiles(self.flows, sizes.tolist(), outside, sweep, is_over)
             if tile is None:
@@ -161,9 +162,8 @@ class _Tiling(NamedTuple):
             return
         if sweep not in QUICK and len(rows) == 1:
             yield f"{name}, halved", domains, self.halved(domains, rows[0], is_over)
-        outer = np.array([domains, *self._outside(self.tier, domains)])[len(rows) - 1]
-        outer = outer[np.sort(np.unique(outer, return_index=True)[1])]
-        outer = outer[: int(rows[-1].max()) + 1]
+        homes = np.array([domains, *self._outside(self.tier, domains)])[len(rows) - 1]
+        outer = by_appearance(homes)[0][: int(rows[-1].max()) + 1]
         while self.tier + len(rows) < last:
             outside = self._outside(self.tier + len(rows) - 1, outer)
             begins, sizes = equal_runs(outside[0])
