@@ -22,7 +22,6 @@ from placer.solve.construct.fills.fills import (
     nested,
     uneven,
 )
-from placer.solve.construct.fills.whole_chains import whole_chains
 from placer.solve.construct.units.whole_groups import whole_groups
 from placer.solve.exact.enumeration import enumerated, few_enumerated
 from placer.solve.problem.starts import starts
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 apart = later("construct.traffic.apart", has_own_traffic)
-boxed = later("construct.traffic.boxes", has_own_traffic, "boxed")
 tiled = later("construct.traffic.tiled", has_own_traffic)
 annealed_step = later("annealing.annealed_step")
 dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
@@ -56,16 +54,11 @@ def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (
-    fastest_first,
-    whole_chains,
-    whole_groups,
-)
+AT_ONCE: tuple[Method, ...] = (fastest_first, whole_groups)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
     few_enumerated,
-    boxed,
     tiled,
     apart,
     annealed_step,

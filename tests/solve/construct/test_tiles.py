@@ -15,7 +15,6 @@ from benchmarks.traffic_graphs import (
     weighted_stencil,
 )
 from placer.documents import document_of
-from placer.solve.construct.traffic.boxes import boxed
 from placer.solve.construct.traffic.tiled import _tiling_of, tiled
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import Flows, bundled
@@ -128,11 +127,11 @@ def test_halving_ends_with_the_time(monkeypatch):
     job = job_of(100, traffic={**sent, "bytes": [1e7] * 800})
     tiling = _tiling_of(Problem.of(machine_of([25] * 4, 1, 4), job), None)
     assert tiling is not None
-    (fill,) = tiling.fills()
-    label = tiling.halved(fill, np.arange(100), lambda: bool(asked))
+    domains, tile = np.arange(100), np.arange(100)
+    label = tiling.halved(domains, tile, lambda: bool(asked))
     assert asked == [1]
     assert sorted(label[0]) == list(range(100))
-    tiling.halved(fill, np.arange(100), lambda: False)
+    tiling.halved(domains, tile, lambda: False)
     assert len(asked) > 4
 
 
@@ -195,9 +194,15 @@ def in_boxes(graph, machine):
     who = np.random.default_rng(1).permutation(ranks)
     ends = {"from": who[senders].tolist(), "to": who[receivers].tolist()}
     job = job_of(ranks, traffic={**ends, "bytes": size.tolist()})
-    problem, budget = Problem.of(machine, job), Budget(60.0)
-    incumbent = Incumbent(problem, budget)
-    boxed(problem, incumbent, budget)
+    problem = Problem.of(machine, job)
+    incumbent, tiling = Incumbent(problem, Budget(60.0)), _tiling_of(problem, None)
+    assert tiling is not None
+    for name, domains, rows in tiling.candidates(lambda: False):
+        if not name.startswith("boxes"):
+            break
+        gpu_of_rank = tiling.laid(domains, rows)
+        if gpu_of_rank is not None:
+            incumbent.offer(name, gpu_of_rank)
     return incumbent
 
 
@@ -214,6 +219,18 @@ def test_odd_sides_get_thin_boxes_at_the_border():
     graph = weighted_stencil((21, 17), (1, 3))
     found = in_boxes(graph, machine_of([9, 6, 7, 6, 6, 5, 5, 5] * 2, 4, 1))
     assert found.value == pytest.approx(float(np.unique(graph[2]).sum()) / 50e9)
+
+
+@pytest.mark.parametrize(
+    ("graph", "racks", "seconds"),
+    [
+        (stencil(27, 19, periodic=True), [9, 6, 7, 6, 6, 5, 5, 5, 9, 8], 0.00061),
+        (stencil(21, 22), [9, 6, 7, 6, 6, 5, 5, 5, 3, 4, 11], 0.00054),
+    ],
+)
+def test_uneven_racks_take_as_many_boxes_as_they_have_nodes(graph, racks, seconds):
+    """Boxes for racks that are all as the smallest took 1.03 and 0.76 ms."""
+    assert in_boxes(graph, machine_of(racks, 8, 4)).value <= seconds
 
 
 def test_missing_corners_do_no_harm():
@@ -238,7 +255,7 @@ def test_nothing_is_made_for_hops():
     job = job_of(16, traffic=ends, weights={"dp": 1})
     problem, budget = Problem.of(machine_of([4], 8, 1), job, "hop-cost"), Budget(9.0)
     incumbent = Incumbent(problem, budget)
-    boxed(problem, incumbent, budget)
+    tiled(problem, incumbent, budget)
     assert incumbent.gpu_of_rank is None
 
 

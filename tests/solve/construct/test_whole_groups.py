@@ -197,6 +197,43 @@ def test_launch_in_order_on_odd_nodes_keeps_groups_whole():
     assert solved(problem).value <= best
 
 
+def racks_of_chains(racks, stages):
+    """Racks of so many nodes, each a stage: racks of every pipeline, by fill."""
+    topology = machine([4] * sum(racks), np.repeat(range(len(racks)), racks).tolist())
+    placed = Job(
+        name="chains",
+        parallelism=Parallelism(tp=4, pp=stages, dp=sum(racks) // stages),
+        launcher="free",
+        weights={"tp": 4000, "pp": 40, "dp": 4},
+    )
+    problem = Problem.of(topology, placed, "hop-cost")
+    rack = topology.domain_of_gpu[1]
+    pipelines = placed.parallelism.ranks_of_group["pp"]
+    found = {
+        name: [set(rack[gpus[row]].tolist()) for row in pipelines]
+        for name, gpus in whole_group_fills(problem)
+    }
+    return problem, found
+
+
+def test_chains_end_with_racks_that_together_hold_whole_ones():
+    """Two chains of 16: in each, one rack of four stages and four of three."""
+    _, found = racks_of_chains([3, 4, 3, 3, 4, 3, 3, 3, 3, 3], 16)
+    of_lane = found["whole pp chains, groups, ending with domains"]
+    different = {frozenset(racks) for racks in of_lane}
+    assert sorted(map(len, different)) == [5, 5]
+    assert not frozenset.intersection(*different)
+
+
+def test_chains_that_no_racks_end_are_laid_there_and_back():
+    """Five chains of four on racks of five, each in two at the most, is cheapest."""
+    problem, found = racks_of_chains([5] * 4, 4)
+    of_lane = found["whole pp chains, groups, ending with domains"]
+    assert max(map(len, of_lane)) == 2
+    costs = {n: problem.goal.value(gpus) for n, gpus in whole_group_fills(problem)}
+    assert min(costs, key=costs.__getitem__).endswith("ending with domains")
+
+
 def test_the_smallest_domains_are_left_out():
     """A ring over all ranks crosses one leaf less when the spare GPUs make one idle."""
     leaves = machine([8, 8, 2, 8, 8], [0, 0, 0, 1, 1])

@@ -1,21 +1,24 @@
 """Placements whose domains hold tiles of the graph of what ranks send each other.
 
-Tiles are grown for the domains of the fastest tier (`tiles.py`), in several sweeps, and
-laid on the machine as they were grown, or grown into tiles of tiles for the next tier,
-and so on outwards, or halved as the machine is. Where GPUs are spare the fullest
-domains hold all, or all domains are as full, which leaves each uplink less to carry.
+Tiles for the domains of the fastest tier are boxes (`boxes.py`), or grown in several
+sweeps (`tiles.py`). They are laid on the machine as they come, or grown into tiles of
+tiles for the next tier, and so on outwards, or halved as the machine is. Where GPUs are
+spare the fullest domains hold all, or all domains are as full, which leaves each uplink
+less to carry. Shapes: U units, which are what stays together on that tier; D domains.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import IntArray, by_appearance, equal_runs
+from placer.base.arrays import IntArray, by_appearance, equal_runs, grouped
 from placer.base.loading import load
+from placer.solve.construct.traffic.boxes import Tier, boxes
 from placer.solve.construct.traffic.tiles import QUICK, SWEEPS, Sweep, tiles
 from placer.solve.problem.flows import Flows, bundled, flows_of
 from placer.solve.tree.base import fastest_tier
@@ -27,8 +30,6 @@ from placer.solve.tree.capacity import (
 from placer.solve.tree.fill import fill_domains, fullest_first, in_tree_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     import networkx as nx
 
     from placer.solve.problem.compiled import Problem
@@ -44,36 +45,25 @@ NETWORKX = "networkx"
 MOST_EDGES, MOST_VERTICES = 1_000_000, 16_000
 PASSES = 10  # of exchanges between two halves, at the most
 
+# Name, domains in turn (D,), and tile of each unit on that tier and those further out.
+_Candidate = tuple[str, IntArray, IntArray]
+_Ends = Callable[[], bool]
+
 
 def tiled(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Domains filled with tiles, one after the other, in several sweeps."""
+    """Domains filled with boxes, then with tiles in several sweeps."""
     job = problem.job
     if problem.goal.name != "time" or job.roles or not (job.groups or job.traffic):
         return
     tiling = _tiling_of(problem, incumbent.gpu_of_rank)
     if tiling is None:
         return
-    sweeps = *QUICK, *SWEEPS[: MOST_VERTICES // tiling.units]
-    for sweep, fill in product(sweeps, tiling.fills()):
-        label = tiling.tiled(fill, sweep, budget.is_over)
-        if label is None:
-            return
-        for depth in range(1, len(label) + 1):
-            incumbent.offer("tiles", tiling.laid(fill, label[:depth]))
-        # Without outer domains there is nothing to be halved for.
-        if sweep not in QUICK and len(label) > 1:
-            halved = tiling.halved(fill, label[0], budget.is_over)
-            incumbent.offer("tiles, halved", tiling.laid(fill, halved))
+    for name, domains, rows in tiling.candidates(budget.is_over):
+        gpu_of_rank = tiling.laid(domains, rows)
+        if gpu_of_rank is not None:
+            incumbent.offer(name, gpu_of_rank)
         if incumbent.ends():
             return
-
-
-class _Fill(NamedTuple):
-    """Domains in the order in which they are filled, and the units of each."""
-
-    # domains and sizes: (domains in use,).
-    domains: IntArray
-    sizes: IntArray
 
 
 class _Tiling(NamedTuple):
@@ -87,7 +77,7 @@ class _Tiling(NamedTuple):
 
     @property
     def label(self) -> IntArray:
-        """Unit of each rank: what stays together on the tier; shape (R,)."""
+        """Unit of each rank; shape (R,)."""
         return np.asarray(self.problem.colocation.label[self.tier])
 
     @property
@@ -95,89 +85,159 @@ class _Tiling(NamedTuple):
         """How many there are, all of one size."""
         return int(self.label.max()) + 1
 
-    def fills(self) -> list[_Fill]:
-        """The fullest domains of the tree first; all as full, where that is another."""
-        machine, tier = self.problem.machine, self.tier
-        room = self.takes[tier] * self.units // self.problem.job.world_size
+    @property
+    def room(self) -> IntArray:
+        """Units that each domain can hold; shape (D,)."""
+        return self.takes[-1] * self.units // self.problem.job.world_size
+
+    def candidates(self, is_over: _Ends) -> Iterator[_Candidate]:
+        """Boxes first, then what is grown."""
+        ample = SWEEPS[: MOST_VERTICES // self.units]
+        first = (*ample, *QUICK)[0]
+        for rows in boxes(self.flows, self.units, self._tiers()):
+            # Boxes in boxes may need any, since some of an outer one are left out.
+            count = len(self.room) if len(rows) > 1 else int(rows.max()) + 1
+            for domains, _ in self._fills(count):
+                yield from self._further("boxes", domains, rows, first, is_over)
+        for sweep, (domains, sizes) in product((*QUICK, *ample), self._fills()):
+            outside = self._outside(self.tier, domains)
+            tile = tiles(self.flows, sizes.tolist(), outside, sweep, is_over)
+            if tile is None:
+                return
+            yield from self._further("tiles", domains, tile[None], sweep, is_over)
+
+    def _fills(self, count: int = 0) -> list[tuple[IntArray, IntArray]]:
+        """Domains in turn and units of each: so many domains, or as few as hold all.
+
+        The fullest of the tree first; then all as full, where that is another.
+        """
+        machine, tier, room = self.problem.machine, self.tier, self.room
         nodes = fullest_first(machine, self.problem.capacity)
         fullest = by_appearance(machine.domain_of_node[tier][nodes])[0]
-        first = self._filled(fullest, room)
-        along = in_tree_order(machine, tier)
-        used = self._filled(_evenly(machine, tier, room), room)
-        sizes = np.zeros_like(room)
-        sizes[used.domains] = used.sizes
-        even = _Fill(along[sizes[along] > 0], sizes[along][sizes[along] > 0])
-        same = np.array_equal(np.sort(first.domains), np.sort(even.domains))
-        return [first] if same else [first, even]
+        place = np.argsort(in_tree_order(machine, tier))
+        found: list[tuple[IntArray, IntArray]] = []
+        for order in (fullest, _evenly(machine, tier, room)):
+            sizes = np.diff(np.minimum(np.cumsum(room[order]), self.units), prepend=0)
+            kept = np.flatnonzero(room[order])[:count] if count else sizes > 0
+            domains, sizes = order[kept], sizes[kept]
+            if not found:
+                found.append((domains, sizes))
+            elif {*domains} != {*found[0][0]}:
+                along = np.argsort(place[domains])
+                found.append((domains[along], sizes[along]))
+        return found
 
-    def _filled(self, order: IntArray, room: IntArray) -> _Fill:
-        """Domains in an order, filled to the end."""
-        ends = np.minimum(np.cumsum(room[order]), self.units)
-        sizes = np.diff(ends, prepend=0)
-        return _Fill(order[sizes > 0], sizes[sizes > 0])
+    def _tiers(self) -> list[Tier]:
+        """Tiers from that of the domains out to those with uplinks."""
+        machine, fabric = self.problem.machine, self.problem.model.fabric
+        latency = float(fabric.latency[self.tier + 1 :].min())
+        rate = float(fabric.bandwidth[self.tier + 1 :].max())
+        used = self.room > 0
+        room = int(self.room[used].min())
+        found = [Tier(room, int(used.sum()), 0, rate, latency, is_port=True)]
+        for tier in range(self.tier + 1, len(machine.tiers) - 1):
+            inside = np.bincount(parent_of_domain(machine, tier), used)
+            used = inside > 0
+            least, number = int(inside[used].min()), int(used.sum())
+            room *= least
+            rate = float(fabric.uplink_capacity[tier + 1].min())
+            found.append(Tier(room, number, least, rate, latency, is_port=False))
+        return found
 
-    def tiled(
-        self, fill: _Fill, sweep: Sweep, is_over: Callable[[], bool]
-    ) -> IntArray | None:
-        """Tile of each unit on each tier, the last aside; shape (tiers, U).
+    def _further(
+        self,
+        name: str,
+        domains: IntArray,
+        rows: IntArray,
+        sweep: Sweep,
+        is_over: _Ends,
+    ) -> Iterator[_Candidate]:
+        """Tiles, tiles of tiles, and tiles halved.
 
         Tiles of an outer tier are grown of those inside, as many as its domains hold.
-        None where time is up.
         """
-        machine, rows = self.problem.machine, [np.arange(self.units)]
-        domains, sizes = fill
-        for tier in range(self.tier, len(machine.tiers) - 1):
-            flows = bundled(rows[-1][self.flows.edges], self.flows.weight, self.units)
-            outside = self._outside(tier, domains)
-            tile = tiles(
-                flows, int(sizes.sum()), sizes.tolist(), outside, sweep, is_over
-            )
+        yield name, domains, rows
+        last = len(self.problem.machine.tiers) - 1
+        if self.tier + 1 == last:  # no outer domains
+            return
+        if sweep not in QUICK and len(rows) == 1:
+            yield f"{name}, halved", domains, self.halved(domains, rows[0], is_over)
+        homes = np.array([domains, *self._outside(self.tier, domains)])[len(rows) - 1]
+        outer = by_appearance(homes)[0][: int(rows[-1].max()) + 1]
+        while self.tier + len(rows) < last:
+            outside = self._outside(self.tier + len(rows) - 1, outer)
+            begins, sizes = equal_runs(outside[0])
+            edges = rows[-1][self.flows.edges]
+            flows = bundled(edges, self.flows.weight, len(outer))
+            tile = tiles(flows, sizes.tolist(), outside[1:, begins], sweep, is_over)
             if tile is None:
-                return None
-            rows.append(tile[rows[-1]])
-            if len(outside):
-                begins, sizes = equal_runs(outside[0])
-                domains = outside[0][begins]
-        return np.array(rows[1:])
+                return
+            rows = np.array([*rows, tile[rows[-1]]])
+            outer = outside[0, begins]
+            yield name, domains, rows
 
     def _outside(self, tier: int, domains: IntArray) -> IntArray:
-        """Domains of the tiers further out, the last aside; shape (tiers, domains)."""
+        """Domains further out than a tier, the last aside; shape (tiers, domains)."""
         machine, rows, at = self.problem.machine, [], domains
         for outer in range(tier + 1, len(machine.tiers) - 1):
             at = parent_of_domain(machine, outer)[at]
             rows.append(at)
         return np.array(rows, dtype=np.int64).reshape(-1, len(domains))
 
-    def halved(
-        self, fill: _Fill, tile: IntArray, is_over: Callable[[], bool]
-    ) -> IntArray:
+    def halved(self, domains: IntArray, tile: IntArray, is_over: _Ends) -> IntArray:
         """Tiles in the order in which outer domains send each other little; (1, U).
 
-        Those of another size than most stay where they are, and where time is up those
-        that are left.
+        Those in domains of another size than most stay where they are, and where time
+        is up those that are left.
         """
-        flows = bundled(tile[self.flows.edges], self.flows.weight, len(fill.sizes))
+        flows = bundled(tile[self.flows.edges], self.flows.weight, len(domains))
         graph = load(NETWORKX).Graph()
-        graph.add_nodes_from(range(len(fill.sizes)))
+        graph.add_nodes_from(range(len(domains)))
         ends, weights = flows.edges.tolist(), flows.weight.tolist()
         graph.add_weighted_edges_from(
             (*pair, weight) for pair, weight in zip(ends, weights, strict=True)
         )
-        outside = self._outside(self.tier, fill.domains)
-        alike = np.flatnonzero(fill.sizes == np.bincount(fill.sizes).argmax())
-        order = np.arange(len(fill.sizes))
+        room = self.room[domains]
+        alike = np.flatnonzero(room == np.bincount(room).argmax())
+        outside = self._outside(self.tier, domains)
+        order = np.arange(len(domains))
         order[alike] = _halved(graph, alike.tolist(), outside[:, alike], is_over)
         return np.argsort(order)[tile][None]
 
-    def laid(self, fill: _Fill, tile: IntArray) -> IntArray:
-        """GPU of every rank with tiles side by side, and those of tiles likewise."""
-        problem, order = self.problem, np.lexsort(tile)
-        domain = np.empty(self.units, dtype=np.int64)
-        domain[order] = np.repeat(fill.domains, fill.sizes)
+    def laid(self, domains: IntArray, rows: IntArray) -> IntArray | None:
+        """GPU of every rank with tiles side by side, and those of tiles likewise.
+
+        None where a domain has no room for its tile.
+        """
+        problem, outside = self.problem, self._outside(self.tier, domains)
+        homes = np.array([domains, *outside])[: len(rows)]
+        domain = _homes(rows, homes)
+        held = np.bincount(domain[domain >= 0], minlength=len(self.room))
+        if domain.min() < 0 or (held > self.room).any():
+            return None
         label = problem.colocation.label
         along = np.lexsort(label[: self.tier + 1])
         node = fill_domains(problem.machine, self.takes, domain[self.label], along)
         return problem.machine.gpus_on(node)
+
+
+def _homes(rows: IntArray, domains: IntArray) -> IntArray:
+    """Domain of each unit, -1 where there are too few.
+
+    Tiles of the outermost row go to its domains in turn, and those inside likewise.
+    """
+    found = np.full(rows.shape[1], -1)
+    places = by_appearance(domains[-1])[1]
+    for own, inside in zip(
+        grouped(np.arange(rows.shape[1]), rows[-1]),
+        grouped(np.arange(domains.shape[1]), places),
+        strict=False,
+    ):
+        if len(rows) == 1:
+            found[own] = domains[0, inside[0]]
+        else:
+            found[own] = _homes(rows[:-1, own], domains[:-1, inside])
+    return found
 
 
 def _halved(

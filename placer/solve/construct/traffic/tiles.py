@@ -30,22 +30,20 @@ POWER = 4
 class Sweep(NamedTuple):
     """Where the next tile begins, of vertices that have the least weight left.
 
-    Weight to tiles of the same outer domains counts too, so those stay compact; not
-    where the busiest come first.
+    Weight to tiles of the same outer domains counts too, so those stay compact. The
+    next tile begins next to the earliest, so that layer comes after layer.
     """
 
-    # Next to the latest tile; otherwise next to the earliest, layer by layer.
-    onward: bool
-    # The vertices with the most weight come first, and a tile leaves none of its own
-    # much that it sends outside, rather than little in sum.
+    # Next to the latest tile, and with the vertices that have the most weight; a tile
+    # leaves none of its own much that it sends outside, rather than little in sum.
     busiest: bool = False
     # Tiles in the making that are kept, and neighbours that each grows by.
     beam: int = 12
 
 
 # Of one tile in the making, which are soon done.
-QUICK = (Sweep(onward=True, beam=1), Sweep(onward=True, busiest=True, beam=1))
-SWEEPS = (Sweep(onward=False), Sweep(onward=True), Sweep(onward=True, busiest=True))
+QUICK = Sweep(beam=1), Sweep(busiest=True, beam=1)
+SWEEPS = Sweep(), Sweep(busiest=True)
 
 
 class _Tile(NamedTuple):
@@ -70,7 +68,6 @@ class _Tile(NamedTuple):
 
 def tiles(
     flows: Flows,
-    count: int,
     sizes: Sequence[int],
     enclosures: IntArray,
     sweep: Sweep,
@@ -81,15 +78,13 @@ def tiles(
     Parameters
     ----------
     flows : Flows
-        The graph of the vertices.
-    count : int
-        Vertices; as many as all tiles have.
+        The graph of the vertices, as many as all tiles have.
     enclosures : ndarray, shape (tiers, tiles)
         Domain of each tier outside that each tile lies in.
     is_over : callable
         Whether there is no time left; then there is no answer.
     """
-    grower = _Grower(flows, count, len(enclosures), sweep)
+    grower = _Grower(flows, sum(sizes), len(enclosures), sweep)
     for number, size in enumerate(sizes):
         if is_over():
             return None
@@ -144,7 +139,7 @@ class _Grower:
             total = np.where(np.isfinite(least), self._total, -np.inf)
             least[total < total.max() - 10.0**-DIGITS] = np.inf
         among = np.flatnonzero(least == least.min())
-        if self._sweep.onward:
+        if self._sweep.busiest:
             return int(among[self._latest[among].argmax()])
         return int(among[self._first[among].argmin()])
 

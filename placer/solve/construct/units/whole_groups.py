@@ -2,8 +2,9 @@
 
 Ranks that stay together are gathered into groups, groups into chains, and so on until
 all are in one, the innermost domains first: what a domain cannot complete is completed
-in the next one out. So the heaviest groups are cut the least, and what holds many of
-them lies in as few of the outer domains as can be. Shapes: R ranks, D domains, S sets.
+in the next one out (`pools.py`). So the heaviest groups are cut the least, and what
+holds many of them lies in as few of the outer domains as can be. Or chains end with
+domains that together hold whole ones. Shapes: R ranks, D domains, S sets.
 """
 
 from __future__ import annotations
@@ -14,11 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.solve.construct.units.pools import Pools, Way
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.tree.base import base_tier, linked_tier
-from placer.solve.tree.capacity import ancestor_of_domain, node_capacity, whole_sets
-from placer.solve.tree.fill import fill_domains
+from placer.solve.tree.capacity import (
+    ancestor_of_domain,
+    node_capacity,
+    parent_of_domain,
+    whole_sets,
+)
+from placer.solve.tree.fill import fill_domains, in_tree_order
 from placer.solve.tree.in_runs import fill_in_runs
 
 if TYPE_CHECKING:
@@ -29,6 +36,8 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Candidate, Incumbent
     from placer.topology.machine import Machine
+
+MOST_TOURED = 4_096  # chains whose order is looked for
 
 
 def whole_groups(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -59,8 +68,11 @@ def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
         if takes[-1].sum() < job.world_size:
             continue
         sequences = _sequences(job.parallelism, [*colocation.label[: tier + 1]])
-        for (name, sequence, many), at_once in product(sequences, (False, True)):
-            domains = _domains(machine, tier, takes[-1] // grain, many, at_once=at_once)
+        room = takes[-1] // grain
+        for (name, sequence, many), way in product(sequences, Way):
+            if way is Way.ENDING and len(many) == len(KEPT_WHOLE) + 1:
+                continue  # groups are in no chains
+            domains = _domains(machine, tier, room, many, way)
             domain_of_rank = np.empty(job.world_size, dtype=np.int64)
             domain_of_rank[sequence] = np.repeat(domains, grain)
             if in_runs:
@@ -71,7 +83,7 @@ def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
                 node_of_rank = found
             else:
                 node_of_rank = fill_domains(machine, takes, domain_of_rank, sequence)
-            yield f"whole {name}", machine.gpus_on(node_of_rank)
+            yield f"whole {name}{way.value}", machine.gpus_on(node_of_rank)
 
 
 def _sequences(
@@ -104,12 +116,7 @@ def _sequences(
 
 
 def _domains(
-    machine: Machine,
-    tier: int,
-    room: IntArray,
-    many: Sequence[int],
-    *,
-    at_once: bool,
+    machine: Machine, tier: int, room: IntArray, many: Sequence[int], way: Way
 ) -> IntArray:
     """Domain of each set that stays together, in the order of the last, largest set.
 
@@ -118,112 +125,49 @@ def _domains(
     room : ndarray, shape (D,), sets
     many : sequence of int
         How many sets each larger one is made of.
-    at_once : bool
-        The largest rooms of a domain hold the main parts of all that no room holds
-        whole, what is left their rests. Else one by one, each in the rooms that fit
-        best. Neither is always best.
+    way : Way
+        Neither is always best.
     """
     home = np.repeat(np.arange(len(room)), room)
     rows = home[:, None]
-    wanted = int(np.prod(many))
+    wanted, own = int(np.prod(many)), tier
     for size in many:
         wanted //= size
-        if size > 1:
-            pools = _Pools(machine, tier, home)
-            sets = pools.gathered(size, wanted, at_once=at_once)
-            rows, home = rows[sets].reshape(len(sets), -1), home[sets[:, 0]]
-    found: IntArray = rows[0]
-    return found
+        if size == 1:
+            continue
+        if way is Way.ENDING and wanted == 1:
+            rows = rows[_tour(machine, tier, rows[:size])]
+            return np.asarray(rows.ravel())
+        if way is Way.ENDING and wanted == many[-1]:
+            # Single units end anywhere.
+            while np.bincount(home).max() < 2 and own < len(machine.tiers) - 1:
+                own += 1
+                home = parent_of_domain(machine, own)[home]
+            sets = Pools(machine, own, home).chained(size, wanted)
+        else:
+            sets = Pools(machine, own, home).gathered(size, wanted, way)
+        rows, home = rows[sets].reshape(len(sets), -1), home[sets[:, 0]]
+    return np.asarray(rows[0])
 
 
-class _Pools:
-    """Sets that are not yet part of larger ones, by domain.
+def _tour(machine: Machine, tier: int, rows: IntArray) -> IntArray:
+    """An order of chains in which the nearest to the last one comes next.
 
-    Levels are tiers from that of the sets' domains out.
-
-    ``home`` ((S,)): domain of each, mostly.
+    They are the nearer, the more of their sets are in the same domains.
     """
-
-    def __init__(self, machine: Machine, tier: int, home: IntArray) -> None:
-        domains = np.arange(int(machine.domain_of_node[tier].max()) + 1)
-        outer = range(tier + 1, len(machine.tiers))
-        self._sets: list[list[int]] = [
-            own.tolist() for own in _by_owner(home, len(domains))
-        ]
-        self._within = [
-            domains,
-            *(ancestor_of_domain(machine, tier, each) for each in outer),
-        ]
-        self._free = [
-            np.bincount(within[home], minlength=int(within.max()) + 1)
-            for within in self._within
-        ]
-        self._inside: list[list[IntArray]] = [[]]
-        for each in outer:
-            parent = ancestor_of_domain(machine, each - 1, each)
-            self._inside.append(_by_owner(parent, int(parent.max()) + 1))
-
-    def gathered(self, size: int, wanted: int, *, at_once: bool) -> IntArray:
-        """Sets of a size, so many or more, the main part first; shape (S, size)."""
-        found: list[list[int]] = []
-        for level, free in enumerate(self._free):
-            for domain in np.argsort(-free, kind="stable").tolist():
-                many = int(free[domain]) // size
-                if level:
-                    many = min(many, max(wanted - len(found), 0))
-                if level and many and at_once:
-                    found += self._completed(level, domain, size, many)
-                else:
-                    found += [self._taken(level, domain, size) for _ in range(many)]
-        return np.array(found)
-
-    def _completed(
-        self, level: int, domain: int, size: int, many: int
-    ) -> list[list[int]]:
-        """Sets of which the largest rooms of a domain hold the main parts.
-
-        Other rooms then hold the rests, the largest first: one that is near and has
-        enough, or any that has, or several.
-        """
-        room = self._free[0]
-        own = np.flatnonzero(self._within[level] == domain)
-        mains = own[np.argsort(-room[own], kind="stable")][many - 1 :: -1].tolist()
-        found = [self._taken(0, main, int(room[main])) for main in mains]
-        for near in range(1, level + 1):
-            for part, main in zip(found, mains, strict=True):
-                inside = self._within[near] == self._within[near][main]
-                enough = np.flatnonzero(inside & (room >= size - len(part)))
-                if len(part) < size and len(enough):
-                    best = int(enough[room[enough].argmin()])
-                    part += self._taken(0, best, size - len(part))
-        for part, main in zip(found, mains, strict=True):
-            homes = [int(within[main]) for within in self._within[: level + 1]]
-            rest = size - len(part)
-            near = next(n for n, h in enumerate(homes) if self._free[n][h] >= rest)
-            part += self._taken(near, homes[near], rest)
-        return found
-
-    def _taken(self, level: int, domain: int, size: int) -> list[int]:
-        """So many sets of a domain: of the room that fits best, else of the largest."""
-        if not level:
-            for free, within in zip(self._free, self._within, strict=True):
-                free[within[domain]] -= size
-            own = self._sets[domain]
-            self._sets[domain] = own[size:]
-            return own[:size]
-        inside = self._inside[level][domain]
-        taken: list[int] = []
-        while rest := size - len(taken):
-            free = self._free[level - 1][inside]
-            enough = np.where(free >= rest, -free, -free.max() - 1)
-            place = int((free if free.max() < rest else enough).argmax())
-            part = min(rest, int(free[place]))
-            taken += self._taken(level - 1, int(inside[place]), part)
-        return taken
-
-
-def _by_owner(owner: IntArray, count: int) -> list[IntArray]:
-    """What each owner has, in order."""
-    order = np.argsort(owner, kind="stable")
-    ends = np.cumsum(np.bincount(owner, minlength=count))
-    return np.split(order, ends[:-1])
+    place = np.argsort(in_tree_order(machine, tier))
+    order = np.argsort(place[rows].min(axis=1), kind="stable")
+    if len(rows) > MOST_TOURED:
+        return order
+    rises = np.diff([one.distance for one in machine.tiers[tier:]])
+    outer = range(tier, len(machine.tiers) - 1)
+    domains = [ancestor_of_domain(machine, tier, each)[rows] for each in outer]
+    left, found = order[1:], [order[0]]
+    while len(left):
+        away = np.zeros(len(left))
+        for rise, domain in zip(rises, domains, strict=True):
+            away += rise * (domain[left] != domain[found[-1]]).sum(axis=1)
+        nearest = int(away.argmin())
+        found.append(left[nearest])
+        left = np.delete(left, nearest)
+    return np.array(found)
