@@ -14,7 +14,7 @@ struct Annealer {
   double best = 0.0;
   Ints best_slots;
   std::vector<Run> best_runs;
-  bool keeps_rules = true;      // what was loaded
+  int broken = 0;               // of the rules by the best
 
   Annealer(std::unique_ptr<Energy> given, int width, std::vector<Family> families)
       : energy(std::move(given)), cost(energy->cost()), search(*energy, width, std::move(families)),
@@ -26,7 +26,7 @@ struct Annealer {
   }
   void load(const Ints& slots) {
     cost.load(slots);
-    keeps_rules = search.fence.load(seats());
+    search.fence.load(seats());
     search.count_room();
     search.count_away();
     best = cost.value() + fee();
@@ -104,6 +104,7 @@ struct Annealer {
 
   bool by_nodes() const { return !search.runs.room.empty(); }
   bool is_of_use(const Move& move) const {
+    if (move.needs == Needs::rules) return search.fence.broken > 0;
     if (move.needs == Needs::partners) return search.partners.count() > 0;
     return move.needs == Needs::nothing || search.partners.count() == 0 || search.has_sets();
   }
@@ -160,6 +161,7 @@ struct Annealer {
   }
   void note_best() {
     energy->note_best();
+    broken = search.fence.broken;
     fee_of_best = fee();
     best_slots = cost.layout.slot_of;
     if (by_nodes()) best_runs = search.runs.order;
@@ -192,10 +194,11 @@ struct Annealer {
       search.room[search.cell(before[i])] += (search.unit_at(before[i]) < 0) - (was_at[i] < 0);
   }
   void keep_best() {
-    if (energy->at_most() + fee() > best * (1 + SLACK)) return;
-    if (cost.at_least() + fee() >= best * (1 - 1e-12)) return;
+    const bool repairs = search.fence.broken < broken;
+    if (!repairs && energy->at_most() + fee() > best * (1 + SLACK)) return;
+    if (!repairs && cost.at_least() + fee() >= best * (1 - 1e-12)) return;
     const double value = cost.value() + fee();
-    if (value >= best * (1 - 1e-12)) return;
+    if (!repairs && value >= best * (1 - 1e-12)) return;
     best = value;
     note_best();
   }
