@@ -13,7 +13,7 @@ from itertools import chain, zip_longest
 from math import inf
 from typing import TYPE_CHECKING
 
-from placer.solve.annealing.annealed_step import MOST_MOVES, seeds, spaces
+from placer.solve.annealing.annealed_step import seeds, spaces
 from placer.solve.annealing.walks import PricedInFull, Walk
 from placer.solve.score.kernel import is_built
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from placer.solve.run.budget import Budget
     from placer.solve.run.incumbent import Incumbent
 
-MOVES_A_UNIT = 200
+MOVES_A_UNIT, MOST_MOVES = 100, 25_000  # of a walk; another follows one that mends
 HEAT = 0.3  # of walks
 STARTS = 2  # of placements that are known, and as many simple ones
 REPAIRED = "repaired"  # what placements found here are called

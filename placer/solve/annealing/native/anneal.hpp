@@ -82,10 +82,11 @@ struct Annealer {
       const double limit = energy->level - temperature * std::log(search.random.real() + 1e-300) -
                            search.home.price * (double)farther;
       const double after = energy->after();
-      bool takes = after - energy->late_gain(temperature) < limit && is_allowed();
+      const bool mends = search.fence.broken && is_allowed() && search.fence.mends;
+      bool takes = mends || (after - energy->late_gain(temperature) < limit && is_allowed());
       if (takes) {
         cost.finish();
-        takes = energy->after() < limit;
+        takes = mends || energy->after() < limit;
       }
       if (!takes) {
         cost.undo();
@@ -132,7 +133,7 @@ struct Annealer {
     if (!runs.seat(slot_of, unit_at, pairs)) return;
     if (search.fence.is_any()) {
       runs.moved(left, taken);
-      if (!search.fence.allows(left, taken)) return pairs.clear();
+      if (!search.fence.allows(left, taken, search.random)) return pairs.clear();
     }
     if (!pairs.empty()) return;
     // Where no unit leaves its slot nothing is to be priced.
@@ -157,7 +158,7 @@ struct Annealer {
       if (was_at[i] >= 0) left.push_back({was_at[i], before[i]});
       if (unit >= 0) taken.push_back({unit, before[i]});
     }
-    return search.fence.allows(left, taken);
+    return search.fence.allows(left, taken, search.random);
   }
   void note_best() {
     energy->note_best();
