@@ -82,7 +82,7 @@ struct Annealer {
       const double limit = energy->level - temperature * std::log(search.random.real() + 1e-300) -
                            search.home.price * (double)farther;
       const double after = energy->after();
-      const bool mends = search.fence.broken && is_allowed() && search.fence.mends;
+      const bool mends = begin >= LATE && search.fence.broken && is_allowed() && search.fence.mends;
       bool takes = mends || (after - energy->late_gain(temperature) < limit && is_allowed());
       if (takes) {
         cost.finish();
@@ -116,6 +116,8 @@ struct Annealer {
 
  private:
   static constexpr int REFRESH = 2000;
+  // From this share of the way on a change that mends what rules say is taken at any price.
+  static constexpr double LATE = 0.5;
   // Blocks may be known as so much slower than their replicas.
   static constexpr double SLACK = 1e-3;
   double temperature = 0;
