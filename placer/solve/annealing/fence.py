@@ -26,7 +26,7 @@ LARGEST = 1 << 25
 def fence_in(
     annealer: Annealer, limits: Limits, ranks: IntArray, nodes: IntArray
 ) -> None:
-    """From now on an annealer makes no change that breaks a rule, huge ones left out.
+    """From now on an annealer counts what breaks rules, huge ones left out.
 
     ``ranks`` ((U, s)): of each unit. ``nodes`` ((P, s) or (P, 1)): node of each rank of
     a unit at each place.

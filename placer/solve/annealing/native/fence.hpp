@@ -1,6 +1,7 @@
 // Rules about places, which are slots, or nodes where runs walk: units that may be on some of
 // them only, sets of units that stay together, and at most so many tokens in a box: replicas
-// in a rack, nodes in use, ranks within a budget.
+// in a rack, nodes in use, ranks within a budget. How much is broken is a sum: tiers between
+// pinned units and their homes, sets that are torn, tokens that are too many.
 #pragma once
 #include "../../score/native/given.hpp"
 #include "../../score/native/random.hpp"
@@ -64,8 +65,6 @@ struct Limit {
   }
 };
 
-// How much of the rules a placement breaks: tiers between pinned units and their homes, sets
-// that are torn, tokens that are too many. A change may break no more than there is.
 struct Fence {
   std::vector<Tie> ties;
   std::vector<Limit> limits;
@@ -75,8 +74,8 @@ struct Fence {
   Rows homes;                   // places of each pin
   int places = 0;
   Ints place;                   // of each unit
-  std::vector<std::vector<char>> torn;     // sets of each tie
-  int broken = 0;
+  std::vector<std::vector<char>> torn;  // sets of each tie
+  int broken = 0;               // how much
   bool mends = false;           // whether less is broken after the change that was asked about
 
   void set_pins(const Given& of) {
@@ -105,6 +104,7 @@ struct Fence {
     for (const Seat& seat : seats) place[seat.unit] = seat.place;
     move({}, seats);
   }
+  // Whether a change breaks no more than is broken; rarely one more, never once nothing is.
   bool allows(const Seats& left, const Seats& taken, Random& random) {
     if (!is_any()) return true;
     const int most = broken + (broken && !random.below(RARELY));
