@@ -20,7 +20,6 @@ import numpy as np
 from placer.base.arrays import IntArray, row_of_number
 from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.annealing.runs import Runs, may_hold_runs
-from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull, Walk
 from placer.solve.problem.colocation import join
@@ -68,10 +67,10 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     if not is_built():
         annealed_in_full(problem, incumbent, budget)
         return
-    spaces, is_searched = _spaces(problem, incumbent), incumbent.is_worth_searching
+    moving, is_searched = spaces(problem, incumbent), incumbent.is_worth_searching
     try:
-        for number, fine in enumerate(spaces):
-            part = budget.share(len(spaces) - number)
+        for number, fine in enumerate(moving):
+            part = budget.share(len(moving) - number)
             if is_searched:
                 _anneal(fine, _coarse(fine, incumbent.elite), incumbent, part)
             else:
@@ -98,7 +97,7 @@ def _anneal(
         return
     walks = fine.walks()
     slots = walks.units.slot_of_unit(incumbent.elite[0])
-    for seed, scale in zip(_seeds(fine.problem), FINE_SCALES, strict=False):
+    for seed, scale in zip(seeds(fine.problem), FINE_SCALES, strict=False):
         walk = Walk(seed, scale, slots)
         slots = walks.walk(walk, _moves(walks) * FINE_MOVES, budget).slots
         _count([walks], incumbent)
@@ -121,7 +120,7 @@ def _is_worth(incumbent: Incumbent) -> bool:
     return incumbent.is_worth_searching and not incumbent.is_within(SMALL)
 
 
-def _spaces(problem: Problem, incumbent: Incumbent) -> list[Units]:
+def spaces(problem: Problem, incumbent: Incumbent) -> list[Units]:
     """What moves: units, then runs where nodes may hold other numbers of ranks.
 
     Rules see nodes that the cost does not: slots are where the best placement has them.
@@ -162,8 +161,8 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     of_flows, moves = units.partners is not None, _moves(pool[0])
     starts = _starts(pool[0], incumbent.elite, budget)
     if starts:
-        seeds = _seeds(units.problem)
-        brief = Walk(next(seeds), min(COOL, _heat(units)[0]), starts[0])
+        numbers = seeds(units.problem)
+        brief = Walk(next(numbers), min(COOL, _heat(units)[0]), starts[0])
         brief = pool[0].walk(brief, moves // BRIEF, budget)
         _offer(pool[0], brief.slots, incumbent)
         # Walks of few moves for each unit are far from their ends: go on.
@@ -175,7 +174,7 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
         for race in range(units.problem.params.races):
             if not starts or not _is_worth(incumbent):  # none where time is up
                 break
-            _one_race(pool, seeds, starts, moves, incumbent, budget)
+            _one_race(pool, numbers, starts, moves, incumbent, budget)
             starts = starts[2:] + starts[:2]
             if of_flows:  # from the best, or the next best, and longer
                 moves *= LONGER // 2
@@ -192,7 +191,7 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
 
 def _one_race(
     pool: list[Walks],
-    seeds: Iterator[int],
+    numbers: Iterator[int],
     starts: list[IntArray],
     moves: int,
     incumbent: Incumbent,
@@ -206,7 +205,7 @@ def _one_race(
     walks = FEW_WALKS if of_flows or goes_on else WALKS
     racing = [
         Walk(
-            next(seeds),
+            next(numbers),
             heat[number % len(heat)],
             starts[number // len(heat) % len(starts)],
         )
@@ -221,7 +220,7 @@ def _one_race(
             break
         moves *= LONGER
         racing = [
-            walk._replace(seed=next(seeds), scale=walk.scale * COOLER)
+            walk._replace(seed=next(numbers), scale=walk.scale * COOLER)
             for walk in racing[: max(len(racing) // LONGER, 1)]
         ]
 
@@ -231,7 +230,7 @@ def _heat(units: Units) -> tuple[float, ...]:
     return SCALES["flows" if units.partners is not None else units.problem.goal.name]
 
 
-def _seeds(problem: Problem) -> Iterator[int]:
+def seeds(problem: Problem) -> Iterator[int]:
     """Seeds of walks, of which no two searches have the same."""
     return count(problem.seed << 32)
 
@@ -251,10 +250,7 @@ def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArra
     """
     units, allows = walks.units, walks.units.problem.allows
     given = [units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
-    simple: list[IntArray] = []
-    if not isinstance(units, Runs):
-        makers = (cut_starts, column_starts, run_starts)
-        simple = [slots for maker in makers for slots in maker(units)]
+    simple = [*units.simple_starts()]
     sorts = list[tuple[float, list[IntArray]]]()
     for some in (given, simple):
         kept, costs = list[IntArray](), list[float]()

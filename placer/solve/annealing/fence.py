@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import BoolArray, IntArray
+from placer.base.arrays import IntArray
+from placer.solve.score.groups import Rows
 
 if TYPE_CHECKING:
     from placer.solve.problem.rules import Limits
@@ -25,16 +26,20 @@ LARGEST = 1 << 25
 def fence_in(
     annealer: Annealer, limits: Limits, ranks: IntArray, nodes: IntArray
 ) -> None:
-    """From now on an annealer makes no change that breaks a rule, huge ones left out.
+    """From now on an annealer counts what breaks rules, huge ones left out.
 
     ``ranks`` ((U, s)): of each unit. ``nodes`` ((P, s) or (P, 1)): node of each rank of
     a unit at each place.
     """
     nodes = np.broadcast_to(nodes, (len(nodes), ranks.shape[1]))
     if limits.nodes_of_rank:
-        pin, is_open = _pins(limits, ranks, nodes)
+        pin, away = _pins(limits, ranks, nodes)
+        row, place = np.nonzero(away == 0)
         annealer.set_pins(
-            pin_of_unit=pin, open=is_open.ravel().astype(int), places=len(nodes)
+            pin_of_unit=pin,
+            away=away.ravel(),
+            homes=Rows.pairs(row, place, len(away)),
+            places=len(nodes),
         )
     for count in limits.counts:
         unit, place, number = np.zeros_like(ranks), count.box[nodes], count.number
@@ -59,20 +64,21 @@ def fence_in(
 
 def _pins(
     limits: Limits, ranks: IntArray, nodes: IntArray
-) -> tuple[IntArray, BoolArray]:
-    """Number of each unit that has pins, else -1; places that are open to each."""
-    pin, is_open = np.full(len(ranks), -1), list[BoolArray]()
-    homes = limits.nodes_of_rank
+) -> tuple[IntArray, IntArray]:
+    """Pin of each unit, -1 for none; tiers from each place to the homes of each."""
+    pin, rows = np.full(len(ranks), -1), list[IntArray]()
+    homes, domains = limits.nodes_of_rank, limits.topology.domain_of_node
     has_pins = np.isin(ranks, [*homes])
     for unit in np.flatnonzero(has_pins.any(axis=1)).tolist():
-        pin[unit] = len(is_open)
-        fits = [
-            np.isin(nodes[:, k], [*homes[rank]])
-            for k, rank in enumerate(ranks[unit].tolist())
-            if rank in homes
-        ]
-        is_open.append(np.logical_and.reduce(fits))
-    return pin, np.array(is_open)
+        pin[unit] = len(rows)
+        away = np.zeros(len(nodes), dtype=np.int64)
+        for k, rank in enumerate(ranks[unit].tolist()):
+            if rank in homes:
+                own = [*homes[rank]]
+                for row in domains:
+                    away += ~np.isin(row[nodes[:, k]], row[own])
+        rows.append(away)
+    return pin, np.array(rows)
 
 
 def _place_inside(box: IntArray, number: IntArray) -> IntArray:

@@ -55,6 +55,10 @@ class Runs(Units):
         """Walks of their own."""
         return RunWalks(self)
 
+    def simple_starts(self) -> Iterator[IntArray]:
+        """None: runs begin with placements that are known."""
+        return iter(())
+
     def labels(self) -> Iterator[IntArray]:
         """Label of each unit in every family of sets that moves know; shape (U,)."""
         yield from super().labels()

@@ -224,7 +224,10 @@ def run_starts(units: Units) -> Iterator[IntArray]:
 def _in_runs(
     runs: list[IntArray], copies: int, cells: list[IntArray]
 ) -> IntArray | None:
-    """The slots when cells in turn hold copies of a run, at most so many."""
+    """The slots when cells in turn hold copies of a run, at most so many.
+
+    As evenly as can be: of fourteen, at most four a cell, they hold 4, 4, 3 and 3.
+    """
     found = np.empty(sum(run.size for run in runs), dtype=np.int64)
     turn = iter(cells)
     for run in runs:
@@ -233,7 +236,9 @@ def _in_runs(
             slots = next(turn, None)
             if slots is None:
                 return None
-            units = run[:, done : done + min(most, len(slots) // len(run))].ravel()
+            left, fits = run.shape[1] - done, min(most, len(slots) // len(run))
+            share = -(-left // -(-left // fits)) if fits else 0
+            units = run[:, done : done + share].ravel()
             found[units] = slots[: len(units)]
-            done += len(units) // len(run)
+            done += share
     return found

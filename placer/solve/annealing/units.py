@@ -21,6 +21,7 @@ from placer.base.arrays import (
     row_of_number,
 )
 from placer.solve.annealing.sets import labels_of, own_labels
+from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
 from placer.solve.annealing.walks import Walks
 from placer.solve.problem.colocation import join
 from placer.solve.problem.flows import flows_of
@@ -109,6 +110,10 @@ class Units:
     def gpu_of_rank(self, slot_of_unit: IntArray) -> IntArray:
         """The placement that has each unit on its slot; shape (R,)."""
         return self.slots.gpu_of_rank(slot_of_unit)
+
+    def simple_starts(self) -> Iterator[IntArray]:
+        """Slot of each unit (U,) where cells are filled one after the other."""
+        return chain(cut_starts(self), column_starts(self), run_starts(self))
 
     def labels(self) -> Iterator[IntArray]:
         """Label of each unit in every family of sets that moves know; shape (U,)."""

@@ -33,6 +33,7 @@ class Walk(NamedTuple):
     scale: float  # of the heat that is usual
     slots: IntArray  # (U,): of units; rows (node, units) where runs walk
     cost: float = inf  # infinite before the walk
+    broken: int = 0  # how much it breaks of the rules
 
 
 class PricedInFull(Exception):  # noqa: N818
@@ -106,6 +107,11 @@ class Walks:
         return self.annealer.best
 
     @property
+    def broken(self) -> int:
+        """How much the best of a walk breaks of the rules; it costs the least then."""
+        return self.annealer.broken
+
+    @property
     def best(self) -> tuple[float, IntArray]:
         """The least cost of a walk, and its slots."""
         width = self.evaluator.width
@@ -125,8 +131,6 @@ class Walks:
         """Anneal in so many moves; the walk with the best slots on the way."""
         self.annealer.begin_walk(walk.seed)
         self.load(walk.slots)
-        if not self.annealer.keeps_rules:
-            return walk
         usual = self.annealer.usual_change(PROBES, HOT)
         self.load(walk.slots)
         hot = USUAL * usual
@@ -144,7 +148,7 @@ class Walks:
                 cold,
             )
         cost, slots = self.best
-        return walk._replace(slots=slots, cost=cost)
+        return walk._replace(slots=slots, cost=cost, broken=self.broken)
 
     @property
     def _is_melted(self) -> bool:

@@ -1,1 +1,1 @@
-"""A placement moved to other nodes: pinned ranks, ranks kept in place."""
+"""A placement moved to other nodes: ranks kept in place, the most useful rest."""

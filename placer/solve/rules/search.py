@@ -1,10 +1,9 @@
-"""The search under rules: a start that keeps them, then walks that never leave them.
+"""The search under rules: walks that break ever less of them, then none.
 
-Constructions keep rules where nodes are left out that rules would leave idle, and
-pinned ranks are brought home in what they make. Where that finds nothing, one program
-of logic seats the ranks, or proves that nobody can. The annealer goes on from there;
-its fence forbids what breaks a rule. Nodes to avoid are used only when nothing fits
-without.
+Constructions know no rules. Where none keeps them by itself, walks of the annealer
+begin with what they made: a change may break no more than was broken. Where that ends
+outside, too, one program of logic seats the ranks, or proves that nobody can. Nodes to
+avoid are used only when nothing fits without.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from placer.base.arrays import BoolArray, IntArray
 from placer.job.rules import Rules
 from placer.solve.annealing.again import again
 from placer.solve.annealing.annealed_step import annealed_step
+from placer.solve.annealing.repair import repair
 from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.count import Limits as EngineLimits
 from placer.solve.exact.enumeration import LISTED_UNDER_RULES, listed_under_rules
@@ -27,8 +27,6 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import launch_blocks, launched
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
-from placer.solve.rules.attempts import Attempt, attempts, mender
-from placer.solve.rules.limited_fill import even_cuts, limited_fills
 from placer.solve.rules.readmit import READMIT_WORK, readmitted
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
@@ -93,9 +91,9 @@ class _RuledSearch:
     def has_placement(self) -> bool:
         return self.incumbent.gpu_of_rank is not None
 
-    def _ends(self, part: Budget | None = None) -> bool:
+    def _ends(self) -> bool:
         """Whether it is time to end, a little later while there is no placement."""
-        budget = part or self.tools.budget
+        budget = self.tools.budget
         if not self.has_placement:
             return budget.is_past()
         return self.tools.wants_any or budget.is_over()
@@ -142,55 +140,40 @@ class _RuledSearch:
         return not is_cut
 
     def _construct(self, offered: BoolArray) -> None:
-        """Offer what constructions make of machines that keep most rules."""
-        gpus = int(self.problem.machine.gpus_of_node[offered].sum())
-        if gpus < self.problem.job.world_size:
+        """Offer what is made of some nodes without rules, else what walks repair."""
+        inner = Submachine.of(self.problem.machine, offered)
+        if inner.topology.num_gpus < self.problem.job.world_size:
             return
-        planned = list(attempts(self.problem, offered))
-        for i, attempt in enumerate(planned):
-            if self.has_placement and (self.tools.wants_any or not self.limits.at_most):
-                return
-            if self._ends():
-                self.incumbent.cut_short = True
-                return
-            if attempt.inner.topology.num_gpus >= attempt.job.world_size:
-                share = self.tools.budget.share(len(planned) - i + 1)
-                self._attempt(attempt, offered, share)
+        incumbent, budget = self.incumbent, self.tools.budget.share(2)
+        plain = self.problem.without_rules
+        problem = plain.on(inner.topology, plain.job)
+        near: dict[bytes, IntArray] = {}
 
-    def _attempt(self, attempt: Attempt, offered: BoolArray, budget: Budget) -> None:
-        """Construct placements on one part of the machine, and mend them.
-
-        Where there is one already, fills alone: replicas in pieces may beat whole ones.
-        """
-        is_first = not self.has_placement
-        inner, plain = attempt.inner, self.problem.without_rules
-        problem = plain.on(inner.topology, attempt.job)
-        mend = mender(
-            self.problem, attempt, problem, offered, lambda: self._ends(budget)
-        )
+        def allows(gpu_of_rank: IntArray) -> bool:
+            gpus = inner.gpu_in_whole(gpu_of_rank)
+            is_legal = incumbent.allows(gpus)
+            if not is_legal and len(near) < problem.fills_priced:
+                near.setdefault(gpus.tobytes(), gpus)
+            return is_legal
 
         def keep(found: Solution | None) -> None:
             if found is not None:
                 gpus = inner.gpu_in_whole(found.placement.gpu_of_rank)
-                self.incumbent.offer(found.method, gpus)
+                incumbent.offer(found.method, gpus)
 
-        if problem.choices:
-            for fills in (limited_fills, even_cuts):
-                for name, found in fills(problem, self.limits.at_most):
-                    if (mended := mend(found)) is not None:
-                        self.incumbent.offer(name, inner.gpu_in_whole(mended))
-        if not is_first:
-            return
-        terms = Terms(mend, self._bound)
-        solution = self.tools.search(
+        found = self.tools.search(
             problem.with_params(local_search=False),
             budget,
             lambda better: keep(better.solution),
-            terms,
+            Terms(allows, self._bound),
         )
-        keep(solution)
-        self.lacked_time |= solution is None and budget.is_past()
-        self.incumbent.cut_short |= solution is not None and solution.is_cut_short
+        keep(found)
+        self.lacked_time |= found is None and budget.is_past()
+        incumbent.cut_short |= found is not None and found.is_cut_short
+        if near and not self.has_placement and not self._ends():
+            left = self.tools.budget.anew(self.tools.budget.longest_left, grace_s=0.0)
+            repair(self.ruled, [*near.values()], incumbent, left.until(self._ends))
+            self.lacked_time |= not self.has_placement and left.is_over()
 
     def _seat(self) -> bool:
         """Seat ranks by logic; False where that proves that nobody can.

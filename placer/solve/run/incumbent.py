@@ -36,9 +36,8 @@ ELITE = 4  # placements of different values that local search starts from
 class Terms:
     """Terms of a search that is part of another one."""
 
-    # A placement as it may be kept, None when it may not; called with the GPU of every
-    # rank, shape (R,).
-    mend: Callable[[IntArray], IntArray | None]
+    # Whether a placement may be kept; called with the GPU of every rank, shape (R,).
+    allows: Callable[[IntArray], bool]
     # (lower bound, what it rests on), given the value of a known placement.
     bound: Callable[[float], tuple[float, str]]
 
@@ -186,12 +185,15 @@ class Incumbent:
             gpu_of_rank, self.gpu_of_rank
         ):
             return self.value
-        legal = self._legal(gpu_of_rank)
-        if legal is None:
+        if not self.allows(gpu_of_rank):
             return inf
-        value = float(self._problem.goal.value(legal))
-        self._keep(method, legal, value)
+        value = float(self._problem.goal.value(gpu_of_rank))
+        self._keep(method, gpu_of_rank, value)
         return value
+
+    def allows(self, gpu_of_rank: IntArray) -> bool:
+        """Whether a placement (R,) may be kept."""
+        return (self.terms or self._problem).allows(gpu_of_rank)
 
     def _keep(self, method: str, legal: IntArray, value: float) -> None:
         """Keep a legal placement of a value if it is better or preferred."""
@@ -274,12 +276,6 @@ class Incumbent:
             or left <= params.enough_gap * self.value
             or self.value <= params.enough_value * (1 + EXACT)
         )
-
-    def _legal(self, gpu_of_rank: IntArray) -> IntArray | None:
-        """The placement as it may be kept, None when it breaks a rule."""
-        if self.terms is not None:
-            return self.terms.mend(gpu_of_rank)
-        return gpu_of_rank if self._problem.allows(gpu_of_rank) else None
 
     def _pool_in(self, value: float, gpu_of_rank: IntArray) -> None:
         """Put a placement into the elite pool if it belongs there."""

@@ -14,7 +14,7 @@ struct Annealer {
   double best = 0.0;
   Ints best_slots;
   std::vector<Run> best_runs;
-  bool keeps_rules = true;      // what was loaded
+  int broken = 0;               // of the rules by the best
 
   Annealer(std::unique_ptr<Energy> given, int width, std::vector<Family> families)
       : energy(std::move(given)), cost(energy->cost()), search(*energy, width, std::move(families)),
@@ -26,7 +26,7 @@ struct Annealer {
   }
   void load(const Ints& slots) {
     cost.load(slots);
-    keeps_rules = search.fence.load(seats());
+    search.fence.load(seats());
     search.count_room();
     search.count_away();
     best = cost.value() + fee();
@@ -82,10 +82,11 @@ struct Annealer {
       const double limit = energy->level - temperature * std::log(search.random.real() + 1e-300) -
                            search.home.price * (double)farther;
       const double after = energy->after();
-      bool takes = after - energy->late_gain(temperature) < limit && is_allowed();
+      const bool mends = begin >= LATE && search.fence.broken && is_allowed() && search.fence.mends;
+      bool takes = mends || (after - energy->late_gain(temperature) < limit && is_allowed());
       if (takes) {
         cost.finish();
-        takes = energy->after() < limit;
+        takes = mends || energy->after() < limit;
       }
       if (!takes) {
         cost.undo();
@@ -104,6 +105,7 @@ struct Annealer {
 
   bool by_nodes() const { return !search.runs.room.empty(); }
   bool is_of_use(const Move& move) const {
+    if (move.needs == Needs::rules) return search.fence.broken > 0;
     if (move.needs == Needs::partners) return search.partners.count() > 0;
     return move.needs == Needs::nothing || search.partners.count() == 0 || search.has_sets();
   }
@@ -114,6 +116,8 @@ struct Annealer {
 
  private:
   static constexpr int REFRESH = 2000;
+  // From this share of the way on a change that mends what rules say is taken at any price.
+  static constexpr double LATE = 0.5;
   // Blocks may be known as so much slower than their replicas.
   static constexpr double SLACK = 1e-3;
   double temperature = 0;
@@ -131,7 +135,7 @@ struct Annealer {
     if (!runs.seat(slot_of, unit_at, pairs)) return;
     if (search.fence.is_any()) {
       runs.moved(left, taken);
-      if (!search.fence.allows(left, taken)) return pairs.clear();
+      if (!search.fence.allows(left, taken, search.random)) return pairs.clear();
     }
     if (!pairs.empty()) return;
     // Where no unit leaves its slot nothing is to be priced.
@@ -156,10 +160,11 @@ struct Annealer {
       if (was_at[i] >= 0) left.push_back({was_at[i], before[i]});
       if (unit >= 0) taken.push_back({unit, before[i]});
     }
-    return search.fence.allows(left, taken);
+    return search.fence.allows(left, taken, search.random);
   }
   void note_best() {
     energy->note_best();
+    broken = search.fence.broken;
     fee_of_best = fee();
     best_slots = cost.layout.slot_of;
     if (by_nodes()) best_runs = search.runs.order;
@@ -192,10 +197,11 @@ struct Annealer {
       search.room[search.cell(before[i])] += (search.unit_at(before[i]) < 0) - (was_at[i] < 0);
   }
   void keep_best() {
-    if (energy->at_most() + fee() > best * (1 + SLACK)) return;
-    if (cost.at_least() + fee() >= best * (1 - 1e-12)) return;
+    const bool repairs = search.fence.broken < broken;
+    if (!repairs && energy->at_most() + fee() > best * (1 + SLACK)) return;
+    if (!repairs && cost.at_least() + fee() >= best * (1 - 1e-12)) return;
     const double value = cost.value() + fee();
-    if (value >= best * (1 - 1e-12)) return;
+    if (!repairs && value >= best * (1 - 1e-12)) return;
     best = value;
     note_best();
   }

@@ -1,8 +1,10 @@
 // Rules about places, which are slots, or nodes where runs walk: units that may be on some of
 // them only, sets of units that stay together, and at most so many tokens in a box: replicas
-// in a rack, nodes in use, ranks within a budget.
+// in a rack, nodes in use, ranks within a budget. How much is broken is a sum: tiers between
+// pinned units and their homes, sets that are torn, tokens that are too many.
 #pragma once
 #include "../../score/native/given.hpp"
+#include "../../score/native/random.hpp"
 
 namespace placer {
 
@@ -37,6 +39,7 @@ struct Limit {
   Ints of_unit, of_place;       // of each column: added up, box * width + token; -1: none
   Ints most;                    // of each box
   Ints count, tokens;           // of each token; tokens of each box that occur
+  int excess = 0;               // of tokens, in all boxes
 
   int at(const Seat& seat, int column) const {
     const int unit = of_unit[seat.unit * columns + column], place = of_place[seat.place * columns + column];
@@ -45,19 +48,20 @@ struct Limit {
   void clear() {
     count.assign(most.size() * width, 0);
     tokens.assign(most.size(), 0);
+    excess = 0;
   }
   void add(const Seat& seat) {
     for (int k = 0; k < columns; ++k)
-      if (const int i = at(seat, k); i >= 0) tokens[i / width] += count[i]++ == 0;
+      if (const int i = at(seat, k); i >= 0 && count[i]++ == 0) excess += ++tokens[i / width] > most[i / width];
   }
   void take(const Seat& seat) {
     for (int k = 0; k < columns; ++k)
-      if (const int i = at(seat, k); i >= 0) tokens[i / width] -= --count[i] == 0;
+      if (const int i = at(seat, k); i >= 0 && --count[i] == 0) excess -= tokens[i / width]-- > most[i / width];
   }
-  bool holds(const Seat& seat) const {
+  bool is_full(const Seat& seat) const {
     for (int k = 0; k < columns; ++k)
-      if (const int i = at(seat, k); i >= 0 && tokens[i / width] > most[i / width]) return false;
-    return true;
+      if (const int i = at(seat, k); i >= 0 && tokens[i / width] > most[i / width]) return true;
+    return false;
   }
 };
 
@@ -65,59 +69,100 @@ struct Fence {
   std::vector<Tie> ties;
   std::vector<Limit> limits;
   Ints pin_of_unit;             // -1: it may be anywhere
-  std::vector<char> open;       // places of each pin
+  Ints away;                    // of each pin and place: tiers between it and the nearest home
+  Ints pinned;                  // units
+  Rows homes;                   // places of each pin
   int places = 0;
   Ints place;                   // of each unit
+  std::vector<std::vector<char>> torn;  // sets of each tie
+  int broken = 0;               // how much
+  bool mends = false;           // whether less is broken after the change that was asked about
 
   void set_pins(const Given& of) {
     pin_of_unit = of.ints("pin_of_unit");
-    for (const int is_open : of.ints("open")) open.push_back(is_open);
+    away = of.ints("away");
     places = of.number("places");
+    homes = of.rows("homes");
+    for (size_t unit = 0; unit < pin_of_unit.size(); ++unit)
+      if (pin_of_unit[unit] >= 0) pinned.push_back((int)unit);
   }
-  void add_tie(const Given& of) { ties.push_back({Family(of.rows("sets")), of.ints("domain")}); }
+  void add_tie(const Given& of) {
+    ties.push_back({Family(of.rows("sets")), of.ints("domain")});
+    torn.emplace_back(ties.back().sets.units.count());
+  }
   void add_limit(const Given& of) {
     limits.push_back({of.number("columns"), of.number("width"), of.ints("of_unit"), of.ints("of_place"),
                       of.ints("most"), {}, {}});
   }
   bool is_any() const { return !ties.empty() || !limits.empty() || !pin_of_unit.empty(); }
-  // Whether rules hold with units on these places and nowhere else.
-  bool load(const Seats& seats) {
+  // Units are on these places and nowhere else.
+  void load(const Seats& seats) {
     for (Limit& limit : limits) limit.clear();
+    for (auto& sets : torn) std::fill(sets.begin(), sets.end(), 0);
+    broken = 0;
     place.resize(seats.size());
+    for (const Seat& seat : seats) place[seat.unit] = seat.place;
     move({}, seats);
-    for (const Tie& tie : ties)
-      for (int set = 0; set < tie.sets.units.count(); ++set)
-        if (!tie.holds(set, place)) return false;
-    return has_room(seats);
   }
-  bool allows(const Seats& left, const Seats& taken) {
+  // Whether a change breaks no more than is broken; rarely one more, never once nothing is.
+  bool allows(const Seats& left, const Seats& taken, Random& random) {
     if (!is_any()) return true;
+    const int most = broken + (broken && !random.below(RARELY));
+    const int before = broken;
     move(left, taken);
-    bool fine = has_room(taken);
-    for (const Tie& tie : ties)
-      for (const Seat& seat : taken) fine = fine && tie.holds(tie.sets.of_unit[seat.unit], place);
+    const bool fine = broken <= most;
+    mends = broken < before;
     move(taken, left);
     return fine;
   }
   void move(const Seats& left, const Seats& taken) {
     for (const Seat& seat : taken) place[seat.unit] = seat.place;
+    for (const Seat& seat : left) broken -= from_home(seat);
+    for (const Seat& seat : taken) broken += from_home(seat);
     for (Limit& limit : limits) {
+      broken -= limit.excess;
       for (const Seat& seat : left) limit.take(seat);
       for (const Seat& seat : taken) limit.add(seat);
+      broken += limit.excess;
     }
+    for (size_t t = 0; t < ties.size(); ++t)
+      for (const Seat& seat : taken) {
+        const int set = ties[t].sets.of_unit[seat.unit];
+        const char is_torn = !ties[t].holds(set, place);
+        broken += is_torn - torn[t][set];
+        torn[t][set] = is_torn;
+      }
+  }
+  bool is_broken_by(int unit) const {
+    const Seat seat{unit, place[unit]};
+    if (from_home(seat)) return true;
+    for (const Limit& limit : limits)
+      if (limit.is_full(seat)) return true;
+    for (size_t t = 0; t < ties.size(); ++t)
+      if (torn[t][ties[t].sets.of_unit[unit]]) return true;
+    return false;
+  }
+  // A unit by which rules are broken, -1 if none was found.
+  int any_broken(Random& random) const {
+    for (int i = 0; broken && i < 32; ++i) {
+      const bool of_pins = !pinned.empty() && i % 2;
+      const int unit = of_pins ? pinned[random.below((int)pinned.size())] : random.below((int)place.size());
+      if (is_broken_by(unit)) return unit;
+    }
+    return -1;
+  }
+  // A place that is open to a unit, -1 where it has no pin.
+  int home_of(int unit, Random& random) const {
+    const int pin = pin_of_unit.empty() ? -1 : pin_of_unit[unit];
+    return pin < 0 || !homes.size(pin) ? -1 : homes.begin(pin)[random.below(homes.size(pin))];
   }
 
  private:
-  // Whether units may be where they came to, and are not too many there.
-  bool has_room(const Seats& seats) const {
-    for (const Seat& seat : seats)
-      if (!pin_of_unit.empty() && pin_of_unit[seat.unit] >= 0 &&
-          !open[(size_t)pin_of_unit[seat.unit] * places + seat.place])
-        return false;
-    for (const Limit& limit : limits)
-      for (const Seat& seat : seats)
-        if (!limit.holds(seat)) return false;
-    return true;
+  static constexpr int RARELY = 16;  // one change out of so many may break one more
+
+  int from_home(const Seat& seat) const {
+    const int pin = pin_of_unit.empty() ? -1 : pin_of_unit[seat.unit];
+    return pin < 0 ? 0 : away[(size_t)pin * places + seat.place];
   }
 };
 

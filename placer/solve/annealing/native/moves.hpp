@@ -7,6 +7,7 @@
 #include "moves/go_home.hpp"
 #include "moves/join_nodes.hpp"
 #include "moves/open_node.hpp"
+#include "moves/repair.hpp"
 #include "moves/shift_cut.hpp"
 #include "moves/swap_clusters.hpp"
 #include "moves/swap_domains.hpp"
@@ -24,7 +25,7 @@ namespace placer {
 
 // What a move needs of a job to be tried: sets of two units or more, wanted only where units
 // have partners; or partners.
-enum class Needs { nothing, sets, partners };
+enum class Needs { nothing, sets, partners, rules };
 
 struct Move {
   const char* name;
@@ -45,6 +46,7 @@ inline const std::vector<Move> MOVES = {
     {"dissolve", 1.0, dissolve, Needs::sets},
     {"to partner", 8.0, to_partner, Needs::partners},
     {"swap clusters", 4.0, swap_clusters, Needs::partners},
+    {"repair", 10.0, repair, Needs::rules},
 };
 // Of a job that runs already.
 inline const std::vector<Move> MOVES_OF_REPAIRS = [] {

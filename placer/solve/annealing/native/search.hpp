@@ -83,6 +83,8 @@ struct Search {
   bool is_away(int unit) const { return home.is_any() && home.of(unit, cell_of(unit)) > 0; }
   // A unit that is worth moving: the best of some, or one whose cell is not what it was.
   int waited_for(int tries) {
+    if (fence.broken && random.below(4))
+      if (const int unit = fence.any_broken(random); unit >= 0) return unit;
     if (!home.affected.empty() && random.below(4)) return home.affected[random.below((int)home.affected.size())];
     return energy.waited_for(random, tries);
   }

@@ -94,7 +94,7 @@ NB_MODULE(_kernel, module) {
       .def("add_tie", [](Annealer& self, nb::kwargs of) { self.search.fence.add_tie({of}); })
       .def("set_pins", [](Annealer& self, nb::kwargs of) { self.search.fence.set_pins({of}); })
       .def("add_limit", [](Annealer& self, nb::kwargs of) { self.search.fence.add_limit({of}); })
-      .def_prop_ro("keeps_rules", [](const Annealer& self) { return self.keeps_rules; })
+      .def_prop_ro("broken", [](const Annealer& self) { return self.broken; })
       .def("load_runs",
            [](Annealer& self, IntArray node, IntArray length) {
              std::vector<Run> found(node.size());

@@ -1,10 +1,18 @@
-"""Pinned ranks are brought to their hosts in placements found without pins."""
+"""Placements that break rules are walked to where none is broken."""
+
+from unittest.mock import patch
+
+import pytest
 
 import placer
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
+from placer.solve.rules import search
+from placer.solve.score.kernel import is_built
+
+pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 
 
 def placed(machine, job, pins):
@@ -31,3 +39,24 @@ def test_pairs_change_places_and_stay_pairs():
     plan = placed("rack:3 node:4 gpu:2", job, {2: "r1-n1", 6: "r3-n2", 16: "r1-n4"})
     hosts = plan.host_of_rank
     assert hosts[::2] == hosts[1::2]
+
+
+@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        Rules(
+            at_most={"rack": 12}, pin=(Pin((5,), ("r3-n2",)), Pin((77,), ("r1-n4",)))
+        ),
+        Rules(spares={"rack": 1}, pin=(Pin((200,), ("r1-n1", "r2-n3")),)),
+        Rules(avoid=("r1-n1", "r2-n4"), at_most={"rack": 13}),
+    ],
+)
+def test_rules_of_every_kind_are_repaired(rules, launcher):
+    """Without any program that seats ranks, on more ranks than it would."""
+    axes, weights = Parallelism(tp=2, pp=2, dp=52), {"tp": 100, "pp": 10, "dp": 1}
+    job = Job("j", axes, weights=weights, launcher=launcher, sha256="j")
+    with patch.object(search, "seat", return_value=None):
+        plan = placer.place("rack:5 node:8 gpu:8", job, rules=rules, time_limit=9).plan
+    assert violations(plan, placer.read_topology("rack:5 node:8 gpu:8"), job) == []
+    assert plan.rules.get("avoided_nodes", []) == []
