@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import combinations, product
 from math import inf
 
 import numpy as np
@@ -9,9 +10,13 @@ import pytest
 
 from placer.allocation import offers
 from placer.api.allocate import allocate
+from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError
 from placer.base.hostlist import expand
 from placer.cost import JITTER
+from placer.job.axes import Parallelism
+from placer.job.model import Job
+from placer.testing import racks
 from tests.marks import slow
 from tests.solve.oracle import hop_cost, legal_placements, step_time
 from tests.solve.random_cases import random_job, random_machine
@@ -32,8 +37,29 @@ def case(seed, objective, count):
     return machine, jobs
 
 
+def with_budgets(seed, _objective, count):
+    """Rings of a few ranks, and limits on what some hosts of either rack run."""
+    rng = random.Random(f"budgets {seed}")
+    sizes = {name: [rng.choice((1, 1, 2)) for _ in range(2)] for name in "ab"}
+    machine = racks(sizes, gpus=2, joined=False)
+    budgets = []
+    for kind in rng.choice((["gpus"], ["replicas"], ["gpus", "replicas"])):
+        hosts = sorted(rng.sample([*machine.node_names], rng.randint(1, 3)))
+        most = {kind: rng.randint(1, 3)}
+        budgets.append(Budget(",".join(hosts), frozenset(hosts), **most))
+    worlds = [rng.randint(1, 3) for _ in range(count)]
+    rings = [
+        Job("j", Parallelism(dp=world), weights={"dp": 1.0}, launcher="free")
+        for world in worlds
+    ]
+    return replace(machine, budgets=tuple(budgets)), rings
+
+
+DRAWS = {"plain": case, "budgets": with_budgets}
+
+
 def least_by_nodes(machine, job, objective):
-    """The least cost of a job on every set of nodes, as bits; by its placements."""
+    """The least cost of a job on every set of nodes, as bits, and ranks of budgets."""
     legal = legal_placements(machine, job)
     cost = COSTS[objective]
     known = {}
@@ -42,8 +68,10 @@ def least_by_nodes(machine, job, objective):
         key = looks(machine, nodes)
         if key not in known:
             known[key] = cost(machine, job, nodes)
-        mask = sum(1 << node for node in set(nodes))
-        found[mask] = min(found.get(mask, inf), known[key])
+        names = [machine.node_names[node] for node in nodes]
+        held = tuple(sum(n in b.names for n in names) for b in machine.budgets)
+        at = sum(1 << node for node in set(nodes)), held
+        found[at] = min(found.get(at, inf), known[key])
     return found
 
 
@@ -58,29 +86,32 @@ def looks(machine, nodes):
     return tuple(key)
 
 
-def least_sum(tables, weights):
-    """The least weighted sum over disjoint sets of nodes."""
-    if len(tables) == 1:
-        return min((weights[0] * cost for cost in tables[0].values()), default=inf)
-    return min(
-        (
-            weights[0] * one + weights[1] * other
-            for a, one in tables[0].items()
-            for b, other in tables[1].items()
-            if not a & b
-        ),
-        default=inf,
-    )
+def least_sum(machine, tables, weights):
+    """The least weighted sum over disjoint sets of nodes that keep budgets.
+
+    Where there are budgets every rank is a replica, so both limits count ranks.
+    """
+    best = inf
+    for chosen in product(*(table.items() for table in tables)):
+        sets = [own for (own, _), _ in chosen]
+        together = zip(machine.budgets, *(held for (_, held), _ in chosen), strict=True)
+        if all(a & b == 0 for a, b in combinations(sets, 2)) and all(
+            sum(held) <= (budget.gpus if budget.replicas is None else budget.replicas)
+            for budget, *held in together
+        ):
+            costs = zip(weights, chosen, strict=True)
+            best = min(best, sum(weight * cost for weight, (_, cost) in costs))
+    return best
 
 
-def compare(seed, objective, count):
-    machine, jobs = case(seed, objective, count)
+def compare(what, seed, objective, count):
+    machine, jobs = DRAWS[what](seed, objective, count)
     names = ["one", "two"][:count]
     jobs = [replace(job, name=name) for job, name in zip(jobs, names, strict=True)]
     weights = [1.0, random.Random(seed).choice((1.0, 0.5, 3.0))][:count]
     tables = [least_by_nodes(machine, job, objective) for job in jobs]
-    best = least_sum(tables, weights)
-    text = f"{objective} {seed} {count}"
+    best = least_sum(machine, tables, weights)
+    text = f"{what} {objective} {seed} {count}"
     given = dict(zip(names, weights, strict=True))
     if best == inf:
         with pytest.raises(InfeasibleError):
@@ -97,11 +128,15 @@ def compare(seed, objective, count):
     for job, table in zip(found.jobs, tables, strict=True):
         assert job.lower_bound <= min(table.values()) * (1 + ROUNDING), text
         mask = sum(1 << machine.node_names.index(h) for h in expand(job.hosts))
-        inside = [cost for own, cost in table.items() if own & ~mask == 0]
-        assert job.value == pytest.approx(min(inside), rel=ROUNDING, abs=1e-15), text
+        inside = [cost for (own, _), cost in table.items() if own & ~mask == 0]
+        assert machine.budgets or job.value == pytest.approx(
+            min(inside), rel=ROUNDING, abs=1e-15
+        ), text
     if count == 1 and objective == "time" and found.jobs[0].tier:
         tier = machine.tier_index(found.jobs[0].tier)
-        near = [own for own, cost in tables[0].items() if cost <= best * (1 + more)]
+        near = [
+            own for (own, _), cost in tables[0].items() if cost <= best * (1 + more)
+        ]
         fewest = min(len(leaves(machine, own, tier)) for own in near)
         assert len(found.jobs[0].nodes_by_domain) == fewest, text
 
@@ -121,7 +156,14 @@ def test_small_machines(first, count, objective):
     Where steps cannot be told apart a job gets the fewest leaves.
     """
     for seed in range(first, first + CHUNK):
-        compare(seed, objective, count)
+        compare("plain", seed, objective, count)
+
+
+@pytest.mark.parametrize("first", [0, *slow(range(CHUNK, 40, CHUNK))])
+def test_budgets_across_racks(first):
+    """The least of all that keeps what is allowed to two jobs together, proved."""
+    for seed in range(first, first + CHUNK):
+        compare("budgets", seed, "hop-cost", 2)
 
 
 def test_a_part_on_which_nothing_was_found_is_no_proof(
@@ -149,6 +191,6 @@ def test_a_part_on_which_nothing_was_found_is_no_proof(
         except InfeasibleError:
             continue
         answered += 1
-        best = least_sum(tables, [1.0, 1.0])
+        best = least_sum(machine, tables, [1.0, 1.0])
         assert found.lower_bound <= best * (1 + ROUNDING), seed
     assert answered
