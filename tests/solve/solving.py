@@ -27,3 +27,10 @@ def known(problem, start=None, budget=None):
     incumbent = Incumbent(problem, budget or Budget(60.0))
     incumbent.offer_all(starts(problem) if start is None else [("start", start)])
     return incumbent
+
+
+def alone(method, problem):
+    """The incumbent of a search that ran one method, and knows nothing else."""
+    incumbent = Incumbent(problem, Budget(60.0))
+    method(problem, incumbent, incumbent.budget)
+    return incumbent

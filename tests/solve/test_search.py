@@ -97,26 +97,6 @@ def test_a_single_rank():
         assert found.status == "optimal"
 
 
-def test_requirements_hold_where_units_must_be_given_up():
-    """A machine with just enough room for the required sets still gets a placement.
-
-    Racks of 4, 4 and 1 nodes; sets of 16 ranks (tp 4 x pp 2 x cp 2 in a rack) leave no
-    room for larger units.
-    """
-    rng = random.Random(0)
-    racks = [0] * 4 + [1] * 4 + [2]
-    topology = machine_of([4] * 9, [racks, [0] * 9], random_tiers(rng, 3))
-    axes = Parallelism(tp=4, cp=2, pp=2, dp=2, order=("tp", "cp", "ep", "dp", "pp"))
-    job = Job(
-        "tight",
-        axes,
-        require={"tp": "node", "cp": "rack", "pp": "rack"},
-        weights={"tp": 1.0, "dp": 100.0},
-    )
-    found = solve(topology, job)
-    assert violations(found.placement, topology, job) == []
-
-
 def test_no_placement_at_all_ends_the_search():
     """Enumeration met none; a free launch was then held to be below that bound."""
     hosts = domains_of({"a": [1, 2, 2], "b": [2, 2], "c": [1, 1]})

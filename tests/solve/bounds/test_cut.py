@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.instances import load, place_in_order, replica_major
-from placer.base.errors import InfeasibleError
 from placer.cost.hop_cost import hop_cost
-from placer.job.axes import Parallelism
-from placer.job.model import Job
 from placer.placement.placement import Placement
 from tests.solve.bounds.hop_bound import cut_bound
 
@@ -86,18 +83,3 @@ def test_hosts_down_are_proved_optimal():
     cost = hop_cost(topology, job, Placement(gpu_of_rank))
     assert cost < KNOWN_COST["H"]
     assert cut_bound(topology, job).value == cost
-
-
-def test_too_many_ranks():
-    """A job with more ranks than GPUs is refused with both counts."""
-    topology, _ = load("S64")
-    job = Job(name="j", parallelism=Parallelism(dp=65), weights={"dp": 1})
-    with pytest.raises(InfeasibleError, match="65 ranks, the machine 64 GPUs"):
-        cut_bound(topology, job)
-
-
-def test_no_weights():
-    """A job without weights has the bound 0."""
-    topology, _ = load("S64")
-    job = Job(name="j", parallelism=Parallelism(dp=64))
-    assert cut_bound(topology, job).value == 0.0

@@ -135,15 +135,6 @@ def test_a_failed_node_moves_only_its_ranks(failed):
     assert dict(zip(found.nodes, found.domains["rack"], strict=True))[new_host] == rack
 
 
-def test_hosts_in_another_order():
-    """A shuffled allocation does not move ranks on equal domains."""
-    topology, job = racks_of(4, 3), job_of(tp=2, pp=3, dp=3)
-    plan = plan_of(topology, job)
-    hosts = random.Random(3).sample(topology.node_names, topology.num_nodes)
-    found = placer.place(topology, job, hosts=hosts, previous=plan).plan
-    assert seats(found) == seats(plan)
-
-
 def test_a_smaller_job_keeps_its_replicas():
     """Replicas that stay in the job stay where they were."""
     topology = racks_of(4, 2)

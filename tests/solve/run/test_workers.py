@@ -13,10 +13,6 @@ def test_answers_come_in_the_order_of_the_items(workers):
     assert in_order(lambda number: number * number, range(7), workers) == squares
 
 
-def test_nothing_to_do_is_nothing_answered():
-    assert in_order(lambda item: item, [], 4) == []
-
-
 def test_so_many_pieces_are_worked_on_at_the_same_time():
     together = Barrier(3, timeout=10.0)
     in_order(lambda _item: together.wait(), range(3), 3)
