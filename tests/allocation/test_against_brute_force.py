@@ -4,11 +4,13 @@ import random
 from dataclasses import replace
 from itertools import combinations, product
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from placer.allocation import offers
+from placer.allocation.shared import Use, left_by, use_of
 from placer.api.allocate import allocate
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError
@@ -16,6 +18,8 @@ from placer.base.hostlist import expand
 from placer.cost import JITTER
 from placer.job.axes import Parallelism
 from placer.job.model import Job
+from placer.placement.placement import Placement
+from placer.solve.problem.compiled import Problem
 from placer.testing import racks
 from tests.marks import slow
 from tests.solve.oracle import hop_cost, legal_placements, step_time
@@ -194,3 +198,78 @@ def test_a_part_on_which_nothing_was_found_is_no_proof(
         best = least_sum(machine, tables, [1.0, 1.0])
         assert found.lower_bound <= best * (1 + ROUNDING), seed
     assert answered
+
+
+# Jobs that meet on uplinks, against all pairs of placements.
+
+
+class Placed(NamedTuple):
+    nodes: tuple[int, ...]
+    placement: Placement
+    use: Use
+
+
+def on_thin_uplinks(seed):
+    """Two jobs on a machine some of whose uplinks are narrow."""
+    rng = random.Random(f"shared {seed}")
+    worlds = [rng.randint(2, 3) for _ in range(2)]
+    machine = random_machine(rng, sum(worlds) + rng.randint(0, 2), 6, (1, 2, 2, 3))
+    tiers = [machine.tiers[0]] + [
+        replace(tier, oversubscription=rng.choice((1.0, 2.0, 4.0, 8.0)))
+        for tier in machine.tiers[1:]
+    ]
+    machine = replace(machine, tiers=tuple(tiers))
+    jobs = [random_job(rng, world, machine, "time") for world in worlds]
+    return machine, [
+        replace(job, name=name) for job, name in zip(jobs, ("one", "two"), strict=True)
+    ]
+
+
+def placements(machine, job):
+    found = []
+    for nodes in dict.fromkeys(map(tuple, legal_placements(machine, job))):
+        placement = Placement.on_nodes(machine, np.array(nodes))
+        found.append(Placed(nodes, placement, use_of(machine, job, placement)))
+    return found
+
+
+def least_of_pairs(machine, jobs):
+    """The least sum of both steps over all pairs of placements on different nodes."""
+    known = {}
+
+    def value(job, placed, other):
+        share = left_by([other.use])
+        assert share is not None
+        key = job.name, placed.nodes, *(one.tobytes() for one in share)
+        if key not in known:
+            beside = replace(machine, uplink_share=share)
+            goal = Problem.of(beside, job, "time").goal
+            known[key] = float(goal.value(placed.placement.gpu_of_rank))
+        return known[key]
+
+    ones, twos = (placements(machine, job) for job in jobs)
+    return min(
+        (
+            value(jobs[0], one, two) + value(jobs[1], two, one)
+            for one in ones
+            for two in twos
+            if not set(one.nodes) & set(two.nodes)
+        ),
+        default=inf,
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 42, *slow([163, *range(1, 9)])])
+def test_two_jobs_on_thin_uplinks_against_all_pairs(seed):
+    """They cost the least of all pairs; no bound is above it."""
+    machine, jobs = on_thin_uplinks(seed)
+    best = least_of_pairs(machine, jobs)
+    if best == inf:
+        with pytest.raises(InfeasibleError):
+            allocate(machine, jobs, objective="time")
+        return
+    found = allocate(machine, jobs, objective="time")
+    assert found.cost == pytest.approx(best, rel=ROUNDING)
+    assert found.lower_bound <= best * (1 + ROUNDING)
+    is_reached = found.lower_bound == pytest.approx(best, rel=ROUNDING)
+    assert (found.status == "optimal") == is_reached

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 import placer
+from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
 from placer.base.hostlist import expand
 from placer.cost import JITTER
 from placer.emit.registry import requests
+from placer.job.axes import Parallelism
+from placer.job.model import Job
 from placer.job.rules import Rules
 from tests.allocation.machines import racks, training
 from tests.texts import table
@@ -285,3 +288,75 @@ def test_the_answer_says_why_the_search_ended():
     assert "The time limit ended the search." in cut.summary()
     told = placer.allocate(FIVE, jobs, free=free, stop=lambda: True)
     assert told.stop_reason == "interrupted"
+
+
+# Budgets beside the tree hold for all jobs together, those that stay included.
+
+
+def limited(machine, *budgets):
+    return replace(machine, budgets=budgets)
+
+
+def of(hosts, **limits):
+    """A limit on what some hosts run."""
+    return Budget(",".join(hosts), frozenset(hosts), **limits)
+
+
+def ring(name, ranks, tier="rack"):
+    """Replicas of one rank in a ring that stays in one domain."""
+    sizes, rules = Parallelism(dp=ranks), {"dp": tier}
+    return Job(name, sizes, weights={"dp": 1.0}, require=rules, launcher="free")
+
+
+def held(plans, budget):
+    """GPUs of a budget's hosts with ranks."""
+    return sum(host in budget.names for plan in plans for host in plan.host_of_rank)
+
+
+def test_jobs_share_what_each_alone_would_keep():
+    """Either job fits into a, both together are too much for its feed."""
+    feed = of(["a01", "a02", "a03", "a04"], gpus=4)
+    machine = limited(racks({"a": 4, "b": 4}, gpus=1), feed)
+    jobs = [ring("one", 2), ring("two", 2), ring("three", 2)]
+    found = placer.allocate(machine, jobs)
+    assert held([job.plan for job in found.jobs], feed) <= 4
+    assert found.status == "optimal"
+    with pytest.raises(InfeasibleError, match="2 GPUs of a budget are left"):
+        placer.allocate(
+            limited(machine, of([*feed.names, "b01", "b02"], gpus=2)),
+            [ring("one", 2), ring("two", 2), ring("three", 2)],
+        )
+
+
+def test_what_stays_uses_its_part():
+    """All that is allowed is in use, by a job that stays or that may move."""
+    feed = of(["a01", "a02", "a03", "a04"], gpus=3)
+    machine = limited(racks({"a": 5, "b": 1, "c": 3}, gpus=1), feed)
+    old = placer.allocate(machine, ring("old", 3), free="a[01-03]").jobs[0].plan
+    with pytest.raises(InfeasibleError, match="0 GPUs on a01,a02,a03,a04"):
+        placer.allocate(machine, ring("new", 2), keep=[old], busy="c[01-03]")
+    found = placer.allocate(machine, ring("new", 3), move=[old], move_price=5.0)
+    new, moved = found.jobs
+    assert held([new.plan, moved.plan], feed) <= 3
+    assert not moved.moved
+
+
+def test_a_plan_away_from_a_budget_passes_its_check():
+    """The budget binds among all free nodes, and not on those that were chosen."""
+    machine = limited(racks({"a": 4, "b": 4}, gpus=1), of(["a01", "a02"], gpus=1))
+    job = ring("one", 4)
+    (found,) = placer.allocate(machine, job).jobs
+    assert found.nodes_by_domain == {"b": 4}
+    placer.check(found.plan, machine, replace(job, sha256=found.plan.job["sha256"]))
+
+
+def test_what_a_kept_job_leaves_of_uplinks_bounds_a_job_of_any_size():
+    """Each rack has five nodes left, and an uplink that the kept job loads."""
+    machine = racks({"A": 10, "B": 10}, joined=False, oversubscription=8)
+    ring = training("old", tp=1, dp=40)
+    halves = placer.allocate(machine, ring, free="A[01-05],B[01-05]").jobs[0].plan
+    new = replace(ring, name="new")
+    found = placer.allocate(machine, new, keep=[halves])
+    assert found.argument == "every job with all free nodes to itself"
+    assert found.lower_bound > 1.5 * found.jobs[0].plan.bound["lower_bound"]
+    assert found.status == "optimal"

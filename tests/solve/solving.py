@@ -1,5 +1,6 @@
 """The solver as tests ask it: a machine, a job, and how long."""
 
+from placer import testing
 from placer.solve import search
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
@@ -34,3 +35,8 @@ def alone(method, problem):
     incumbent = Incumbent(problem, Budget(60.0))
     method(problem, incumbent, incumbent.budget)
     return incumbent
+
+
+def own_job(ranks, launcher="free", **keys):
+    """A job of so many ranks with groups or traffic of the user's own."""
+    return testing.job("own", launcher=launcher, dp=ranks, **keys)

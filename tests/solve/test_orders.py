@@ -67,27 +67,12 @@ def test_another_order_saves_a_known_hop_cost():
     assert free == {"change": "launcher", "to": "free", "value": 96, "saves": 128}
 
 
-def test_a_free_launch_needs_no_advice():
-    """Ranks of a free launch can be anywhere already."""
-    job = replace(job_of(MAJOR, {"cp": 1, "pp": 10}, cp=2, pp=2), launcher="free")
-    assert advice_of(two_tiers([2, 2]), job) == {}
-
-
 def test_orders_are_not_advised_where_ranks_are_named():
     """Groups of rank numbers mean other ranks in another order."""
     group = Group("mine", "all_reduce", 1e6, 1.0, False, ((0, 4), (1, 5)))
     job = replace(job_of(DEFAULT, {"pp": 10}, pp=4, dp=2), groups=(group,))
     found = advice_of(two_tiers([4, 4]), job)
     assert found["status"] == "proved" or found["tried"] == ["free"]
-
-
-def test_megatron_refuses_the_other_order_for_experts():
-    """With experts on other ranks than dense layers pp must come last."""
-    job = Job(
-        "job", Parallelism(ep=4, pp=2, dp=4), weights={"pp": 10, "ep": 1, "dp": 1}
-    )
-    found = advice_of(two_tiers([4, 4]), job)
-    assert all(entry["change"] != "order" for entry in found.get("savings", []))
 
 
 def test_no_time_no_advice():

@@ -203,18 +203,3 @@ def test_sets_that_no_rack_holds_are_in_halves(case, sizes, seconds):
     start = known(problem, np.arange(job.world_size))
     apart(problem, start, Budget(60.0))
     assert start.value <= seconds * 1.01
-
-
-def test_stages_that_end_amid_a_node_are_on_nodes_of_their_own():
-    """A stage of 260 ranks: on nodes of 8 in order all are one set, else 32 of four."""
-    trainer = {"parallelism": {"ep": 4, "pp": 2, "dp": 260}}
-    roles = [{"name": "a", "job": trainer}, role("b", 512, 32)]
-    roles[1]["job"]["parallelism"] = {"ep": 16, "dp": 16}
-    sent = {"from": "a", "to": "b", "bytes": "80GB", "expert_share": 0.95}
-    job = workload_of(roles, [sent], launcher={"ranks": "node-contiguous"})
-    problem = Problem.of(racks([18] * 8, 8), job, "time", 0)
-    start = known(problem, np.arange(1032))
-    before = start.value
-    apart(problem, start, Budget(60.0))
-    assert before > 0.1
-    assert start.value == pytest.approx(0.00973, rel=1e-3)

@@ -22,8 +22,7 @@ from placer.solve.score.kernel import is_built
 from tests.marks import slow
 from tests.solve.construct.test_whole_groups import job, machine, uneven_experts
 from tests.solve.machines import MODEL, fragmented, matching_job
-from tests.solve.solving import known
-from tests.solve.test_communicators import job_of as own_job
+from tests.solve.solving import known, own_job
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 

@@ -23,7 +23,7 @@ from placer.solve.search import solve
 from placer.topology.model import Tier
 from tests.allocation.machines import racks, training
 from tests.marks import slow
-from tests.solve.oracle import hop_costs, legal_placements, step_time
+from tests.solve.oracle import step_time
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import known
 
@@ -48,25 +48,6 @@ def annealed(problem, least, start=None, method=annealed_step):
 
 
 # By hop cost, all homes of eight ranks.
-
-
-@compiled
-@pytest.mark.parametrize("seed", [0, 1, *slow(range(2, 12))])
-def test_small_uneven_machines_are_solved(seed):
-    """On machines small enough to try all homes, the least is found."""
-    sizes = np.random.default_rng(seed).integers(1, 5, 4)
-    sizes[0] += max(0, 8 - int(sizes.sum()))
-    own = tiers(
-        ("node", 1e9, 1e-6, True, 1.0, 1.0, 1.0),
-        ("rack", 1e9, 1e-6, False, 1.0, 1.0, 5.0),
-        ("cluster", 1e9, 1e-6, False, 1.0, 1.0, 7.0),
-    )
-    topology = machine_of(sizes.tolist(), [[0, 0, 1, 1], [0] * 4], own)
-    weights = {"pp": 5.0, "dp": 9.0}
-    pairs = Job("pairs", Parallelism(pp=2, dp=4), weights=weights, launcher="free")
-    hops = hop_costs(topology, pairs, np.array(legal_placements(topology, pairs)))
-    problem = Problem.of(topology, pairs, "hop-cost")
-    assert annealed(problem, 0.0, np.arange(8)).value == hops.min()
 
 
 # Stages of a node of four each, in leaves with few uplinks.

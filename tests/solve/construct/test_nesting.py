@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from benchmarks.instances import RAW_WEIGHTS, load
 from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
@@ -17,7 +16,6 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.tree.fill import fill
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of, random_axes
-from tests.solve.solving import solve
 
 
 def regular(fanouts, distances):
@@ -71,22 +69,3 @@ def test_best_nesting_is_the_cheapest_of_all_boxes(seed):
             placement = Placement.on_nodes(topology, nodes)
             realised.append(HopCost(topology, job).cost(placement.gpu_of_rank))
     assert min(realised) <= best * (1 + 1e-9)
-
-
-def test_an_axis_is_split_between_tiers_where_that_pays():
-    """8,192 ranks, raw weights: tp4 x dp16 in a leaf, cp2 x dp4 of those in a block.
-
-    Per ring of 128 data-parallel ranks 8 hops leave a leaf and 2 of them a block; the
-    two context-parallel ranks meet in the block, and pipelines always leave it.
-    """
-    topology, job = load("Araw")
-    inner, block, cluster = (tier.distance for tier in topology.tiers)
-    edges = job.world_size
-    expected = (
-        RAW_WEIGHTS["tp"] * edges * inner
-        + RAW_WEIGHTS["cp"] * edges / 2 * block
-        + RAW_WEIGHTS["pp"] * edges * 7 / 8 * cluster
-        + RAW_WEIGHTS["dp"] * edges * (120 * inner + 6 * block + 2 * cluster) / 128
-    )
-    found = solve(topology, job, objective="hop-cost", time_limit=20.0)
-    assert found.value <= expected

@@ -11,7 +11,6 @@ from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.solve import search
 from placer.solve.construct.fills.fills import fullest_fills
-from placer.solve.construct.fills.runs import along
 from placer.solve.construct.units.whole_groups import whole_group_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -87,29 +86,6 @@ def test_six_nodes_hold_six_groups_and_the_last_two_lie_in_two_nodes_of_a_leaf(
     assert (leaves == leaves[:, :1]).all()
 
 
-def test_groups_that_no_node_holds_are_whole_in_leaves_of_odd_nodes():
-    """Nodes of 7 and 8 hold one run of ranks each, and groups of 16 lie in one leaf."""
-    topology = machine([7, 7, 7, 8, 7, 7] * 4, [0] * 6 + [1] * 6 + [2] * 6 + [3] * 6)
-    groups = replace(job(tp=1, ep=16, pp=2, dp=48), launcher="node-contiguous")
-    problem = Problem.of(topology, groups, "hop-cost")
-    fills = [gpu_of_rank for _, gpu_of_rank in whole_group_fills(problem)]
-    best = min(filter(problem.allows, fills), key=problem.goal.value)
-    leaf = topology.domain_of_gpu[1][best[groups.parallelism.ranks_of_group["ep"]]]
-    assert (leaf == leaf[:, :1]).all()
-
-
-def test_whole_replicas_come_before_whole_stages_in_the_outer_domains():
-    """Leaves of odd sizes hold a pipeline each, and one is made of what is left."""
-    gpus = [8] * 15
-    leaves = machine(gpus, [0] * 5 + [1] * 5 + [2] * 5)
-    pipelines = replace(job(tp=8, pp=4, dp=3), weights={"tp": 4000, "pp": 40, "dp": 4})
-    problem = Problem.of(leaves, pipelines, "hop-cost")
-    best = min((gpus for _, gpus in whole_group_fills(problem)), key=problem.goal.value)
-    stages = pipelines.parallelism.ranks_of_group["pp"]
-    leaf = leaves.domain_of_gpu[1][best[stages]]
-    assert (leaf == leaf[:, :1]).all()
-
-
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("seed", range(20))
 def test_no_gpu_is_taken_twice_and_no_group_parted_without_need(seed, objective):
@@ -141,16 +117,6 @@ def test_no_gpu_is_taken_twice_and_no_group_parted_without_need(seed, objective)
 
 def solved(problem):
     return search.solve(problem.with_params(listed_sample=0), Budget(60))
-
-
-def test_runs_end_with_groups():
-    """All groups of 32 but one end where a rack of odd size ends, or before."""
-    room = np.array([66, 65, 69, 62])
-    found = along(room, np.zeros(4, dtype=np.int64), 32, 256)
-    assert sum(take for _, take in found) >= 256
-    assert all(take <= room[domain] for domain, take in found)
-    ends = np.cumsum([take for _, take in found])
-    assert sum(end % 32 != 0 for end in ends[:-1]) <= 1
 
 
 def racks_of_chains(racks, stages):

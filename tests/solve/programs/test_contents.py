@@ -46,17 +46,6 @@ def test_groups_in_domains_by_hand():
         assert contents.least(ROOT) == pytest.approx(least, rel=1e-5)
 
 
-def test_shares_of_outer_domains_by_hand():
-    """A group of four in two blocks with a room of two and one of one each: 2 + 2.
-
-    3 + 1 takes as many parts, three, and costs less in blocks.
-    """
-    costs = Costs([0, 1, 1, 1, 1], [0] * 5, [0] * 3)
-    share = [0.0, 3.0, 4.0, 3.0, 0.0]
-    contents = Contents(4, 1, [{2: 1, 1: 1}] * 2, costs, [share] * 2)
-    assert contents.least(ROOT) == pytest.approx(3 + 3 + 3, rel=1e-5)
-
-
 def partitions(total, least, most):
     """All ways to add up to a total, the smallest part first."""
     if not total:
