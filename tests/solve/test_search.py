@@ -21,6 +21,7 @@ from placer.solve.run.budget import Budget
 from placer.solve.score.kernel import is_built
 from placer.solve.search import plain_search
 from placer.testing import racks
+from placer.topology.model import Tier
 from tests.allocation.machines import training as own_training
 from tests.conformance.machines import domains_of, job, machine
 from tests.conformance.test_pipette import pipelines
@@ -202,3 +203,25 @@ def test_hosts_without_nvlink_are_annealed():
     machine = pipette([7, 6, 5, 4])
     found = solve(machine, pipelines(3, 7))
     assert found.moves
+
+
+@pytest.mark.slow
+def test_a_launch_by_nodes_is_as_good_as_a_free_one():
+    """Rings of 16 in six racks of 28 GPUs on eight nodes: whole ones, and halves."""
+    speeds = {"node": 900e9, "rack": 900e9, "block": 100e9, "cluster": 100e9}
+    distance = {"node": 1.0, "rack": 1.0, "block": 18.0, "cluster": 24.0}
+    tiers = [
+        Tier(name, speed, 1e-6, speed > 100e9, 1.0, 1.0, distance[name])
+        for name, speed in speeds.items()
+    ]
+    rows = [[n // 8 for n in range(48)], [n // 24 for n in range(48)], [0] * 48]
+    cluster = machine_of([4, 3] * 24, rows, tiers)
+    weights = {"tp": 4000.0, "cp": 400.0, "pp": 40.0, "dp": 4.0}
+    axes = Parallelism(tp=4, cp=4, pp=3, dp=3, order=("tp", "cp", "ep", "dp", "pp"))
+    value = {}
+    for launcher in ("free", "node-contiguous"):
+        work = Job("j", axes, weights=weights, launcher=launcher)
+        found = solve(cluster, work)
+        assert not violations(found.placement, cluster, work)
+        value[launcher] = found.value
+    assert value["node-contiguous"] == value["free"]

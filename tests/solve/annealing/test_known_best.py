@@ -47,9 +47,6 @@ def annealed(problem, least, start=None, method=annealed_step):
     return found
 
 
-# By hop cost, all homes of eight ranks.
-
-
 # Stages of a node of four each, in leaves with few uplinks.
 LEAVES = tiers(
     ("node", 450e9, 1e-6, True, 1.0, 1.0, 1.0),
@@ -83,12 +80,6 @@ def staged(pp, dp, seconds=0.6):
     )
 
 
-def spread(order):
-    """Sixteen hosts in four leaves, host h in leaf h mod 4, in the order given."""
-    first = {}
-    return leaves([first.setdefault(host % 4, len(first)) for host in order])
-
-
 @pytest.mark.parametrize(
     ("leaf", "degrees"),
     [
@@ -119,7 +110,8 @@ def test_as_good_as_every_permutation(leaf, degrees, method):
 def test_without_the_compiled_part_changes_are_priced_in_full(monkeypatch):
     """The search is the same but for what it finds."""
     monkeypatch.setattr(annealing, "is_built", lambda: False)
-    problem = Problem.of(spread(range(16)), staged(2, 7), "time").with_params(races=1)
+    problem = Problem.of(leaves([0, 1, 2, 3] * 4), staged(2, 7), "time")
+    problem = problem.with_params(races=1)
     found = known(problem, np.arange(problem.job.world_size))
     before = found.value
     annealed_step(problem, found, found.budget)
