@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import placer
+from placer import testing
 from placer.base.errors import InfeasibleError, InputError
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
@@ -135,11 +136,21 @@ def test_groups_in_parts_are_shown_before_any_bound():
 
 def test_slow_hosts_are_left_idle_before_any_bound():
     """Whoever waits a moment has no step of slow hosts: walks rarely leave them all."""
-    machine = racks([2, 2, 2], gpus=1)
+    machine = racks([2, 2, 2], gpus=1, joined=False, nic=10e9)
     machine = replace(machine, compute_factor=np.array([1, 0.5, 1, 1, 0.9, 1]))
-    work = training(dp=2, pp=2)
+    small = {"layers": 4, "hidden": 1024, "ffn": 4096, "heads": 16, "vocab": 32000}
+    work = testing.job(
+        launcher="free",
+        pp=2,
+        dp=2,
+        model=small,
+        sequence=128,
+        micro_batch=1,
+        micro_batches=4,
+        compute={"micro_batch_time": 0.01},
+    )
     told = []
-    found = solve(machine, replace(work, model=MODEL), progress=told.append)
+    found = solve(machine, work, progress=told.append)
     assert min(one.value for one in told if one.lower_bound == 0) == found.value
 
 
