@@ -203,3 +203,32 @@ def test_sets_that_no_rack_holds_are_in_halves(case, sizes, seconds):
     start = known(problem, np.arange(job.world_size))
     apart(problem, start, Budget(60.0))
     assert start.value <= seconds * 1.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
+def test_so_are_replicas_cut_into_stages_on_sixty_racks_that_others_left(launcher):
+    *_, (_, machine) = machines(4096, launcher)
+    _, _, (_, roles, keys), *_ = transfers(4096)
+    assert gap(machine, roles, keys, launcher) <= WITHIN
+
+
+@pytest.mark.slow
+def test_components_that_no_rack_holds_beside_others_are_split_evenly():
+    """Racks of 13, 7 and 7 nodes: of two sets of 32 ranks one is split in halves."""
+    machine = racks([13, 7, 7], 4)
+    roles = [role("a", 32, sharding="zero3", tp=2), role("b", 32, 4, tp=8)]
+    assert gap(machine, roles, {}, "free") <= WITHIN
+
+
+@pytest.mark.slow
+def test_ranks_lie_so_that_all_have_as_many_partners_near():
+    """Twelve trainers in four stages, 52 rollouts of two, five racks; by most seeds."""
+    roles = [role("a", 12, pp=4), role("b", 104, 52, tp=2)]
+    sent = {"from": "a", "to": "b", "bytes": "80GB"}
+    machine = racks([4, 9, 13, 3, 4], 4)
+    job = workload_of(roles, [sent])
+    tried = [Problem.of(machine, job, None, seed) for seed in range(3)]
+    found = [search.solve(problem, Budget(60.0)) for problem in tried]
+    gaps = sorted(one.value / one.lower_bound - 1 for one in found)
+    assert gaps[1] <= 2e-3
