@@ -21,6 +21,13 @@ from tests.marks import slow
 from tests.solve.solving import solve
 
 
+def three_levels(sizes, gpus, nvlink=400e9):
+    """Racks that NVLink joins, whose nodes are a little nearer inside."""
+    machine = racks(sizes, gpus, nvlink=nvlink)
+    node, rack, cluster = machine.tiers
+    return replace(machine, tiers=(node, replace(rack, latency=2e-6), cluster))
+
+
 def workload_of(roles, transfers, **keys):
     content = {
         "format": "placer/workload",
@@ -89,7 +96,8 @@ def best_of_all(machine, job):
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
 def test_small_workloads_are_optimal_and_bounds_below(launcher, seed):
     rng = random.Random(seed)
-    machine = racks(rng.choice(((2, 2), (1, 2), (2, 1, 1))), rng.choice((1, 2, 3)))
+    sizes, gpus = rng.choice(((2, 2), (1, 2), (2, 1, 1))), rng.choice((1, 2, 3))
+    machine = three_levels(sizes, gpus)
     job = random_workload(rng, launcher)
     while job.world_size > min(machine.num_gpus, 6):
         job = random_workload(rng, launcher)
@@ -171,7 +179,7 @@ def test_what_a_transfer_does_beside_its_bytes_adds_to_the_cycle():
 def test_instances_that_send_nothing_share_a_step_where_their_gpus_are_alike():
     """Those that do have one each: here one is on one node, the other on two."""
     speed = np.array([1.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0])
-    machine = replace(racks([3, 4], 2), compute_factor=speed)
+    machine = replace(three_levels([3, 4], 2), compute_factor=speed)
     work = {"parallelism": {"tp": 2}, "compute": {"fixed_time": "1s"}}
     sends = {"name": "g", "collective": "all_reduce", "bytes": "1GB", "ranks": "all"}
     roles = [

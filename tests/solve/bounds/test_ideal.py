@@ -10,9 +10,9 @@ from placer.cost.communicators import CollectiveCost
 from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
 from placer.solve.bounds.network.ideal import IdealNetwork
-from placer.testing import racks
 from tests.marks import slow
 from tests.solve.random_cases import random_machine
+from tests.solve.test_workloads import three_levels
 
 Call = Callable[[IdealNetwork | PlacedNetwork], CollectiveCost]
 
@@ -47,7 +47,7 @@ def test_no_placement_is_faster(kind, seed):
     rng = random.Random(f"{kind} {seed}")
     if rng.random() < 0.5:
         sizes = [rng.randint(1, 6) for _ in range(rng.randint(2, 4))]
-        machine = racks(sizes, rng.choice((2, 3, 4, 8)))
+        machine = three_levels(sizes, rng.choice((2, 3, 4, 8)), nvlink=900e9)
     else:
         machine = random_machine(rng, rng.randint(2, 14), 6, (1, 2, 3, 4))
     gpus = machine.num_gpus

@@ -16,7 +16,7 @@ from tests.cost.random_cases import random_case, unequal, with_adapters
 from tests.marks import slow
 from tests.solve.attack import drawn
 from tests.solve.machines import fragmented, matching_job
-from tests.solve.test_workloads import random_workload
+from tests.solve.test_workloads import random_workload, three_levels
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 ROUNDING = 1e-9
@@ -90,7 +90,7 @@ def workloads(seed):
     """Instances of roles with groups of their own, and all patterns of transfers."""
     rng = random.Random(seed)
     sizes, gpus = rng.choice(((2, 2), (1, 2, 3), (2, 1, 1))), rng.choice((3, 4))
-    machine = testing.racks(sizes, gpus)
+    machine = three_levels(sizes, gpus)
     if seed % 3 == 0:
         speed = np.random.default_rng(seed).choice([1, 0.5, 0.8], machine.num_nodes)
         machine = replace(machine, compute_factor=speed)
