@@ -7,12 +7,38 @@ from time import sleep
 import numpy as np
 import pytest
 
-from placer.solve.count import Limits, solve
+from placer.solve.count import Limits, Program, solve
 from placer.solve.programs import contents as asked
-from placer.solve.programs.contents import Contents, Costs
+from placer.solve.programs.contents import Contents, Costs, fillings
 from placer.solve.programs.prices import Choices, Packing, dearest
 
 ROOT = Limits(1, engine="highs")
+LARGEST, PAYS = {3: 2}, Costs([0, 1, 1, 1], [0, 1, 2, 3], [0, 0, 0, 0])
+BUNDLES = Costs([0, 1, 1], [0, 0, 0], [0, 0, 0, 0, 0], bundle=2, alone=5)
+
+
+@pytest.mark.parametrize(
+    ("rooms", "costs", "parts", "price"),
+    [
+        (LARGEST, PAYS, {2: 2, 1: 2}, 2 * 2 + 4),  # 2 + 1 twice
+        (LARGEST, PAYS, {1: 6}, 2 * 1 + 6),  # 1 + 1 + 1 twice
+        (LARGEST, PAYS, {3: 1, 1: 3}, 3 + 1 + 4),
+        (LARGEST, PAYS, {3: 1}, 3 + 1),  # a room may stay empty
+        ({4: 1}, BUNDLES, {2: 2}, 2),
+        ({4: 1}, BUNDLES, {2: 1, 1: 1}, 2 + 10),
+        ({4: 1}, BUNDLES, {1: 3}, 3 + 5),
+    ],
+)
+def test_the_largest_part_of_each_room_pays_and_each_part_alone(
+    rooms, costs, parts, price
+):
+    """As much as the largest of each, 1 for every part, 5 where none is like it."""
+    program = Program()
+    found = fillings(program, rooms, costs)
+    for size in found:
+        number = parts.get(size, 0)
+        program.row(found[size], number, number)
+    assert solve(program, ROOT).bound == pytest.approx(price)
 
 
 def test_both_programs_end_within_the_limit(monkeypatch):
@@ -44,6 +70,17 @@ def test_groups_in_domains_by_hand():
     for rooms, least in (({4: 1, 2: 1}, 3 + 5), ({4: 1, 2: 2}, 3), ({3: 2}, 2)):
         contents = Contents(3, 2, [rooms], costs, [])
         assert contents.least(ROOT) == pytest.approx(least, rel=1e-5)
+
+
+def test_shares_of_outer_domains_by_hand():
+    """A group of four in two blocks with a room of two and one of one each: 2 + 2.
+
+    3 + 1 takes as many parts, three, and costs less in blocks.
+    """
+    costs = Costs([0, 1, 1, 1, 1], [0] * 5, [0] * 3)
+    share = [0.0, 3.0, 4.0, 3.0, 0.0]
+    contents = Contents(4, 1, [{2: 1, 1: 1}] * 2, costs, [share] * 2)
+    assert contents.least(ROOT) == pytest.approx(3 + 3 + 3, rel=1e-5)
 
 
 def partitions(total, least, most):
