@@ -5,13 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import yaml
 
 import placer
+from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
 from placer.base.hostlist import expand
 from placer.cost import JITTER
 from placer.emit.registry import requests
+from placer.job.axes import Parallelism
+from placer.job.model import Job
 from placer.job.rules import Rules
 from tests.allocation.machines import racks, training
 from tests.texts import table
@@ -31,16 +33,6 @@ def where(found):
     return {job.name: job.nodes_by_domain for job in found.jobs}
 
 
-def test_it_is_public_and_says_what_the_contract_says():
-    found = placer.allocate(FIVE, [replica("one"), replica("two")]).to_dict()
-    assert [job["name"] for job in found["jobs"]] == ["one", "two"]
-    keys = {"hosts", "step_time_s", "ideal_step_time_s", "lower_bound_s", "plan"}
-    assert all(keys <= job.keys() for job in found["jobs"])
-    assert found["left"]["free_by_domain"]["rack"].keys() == {*"ABCDE"}
-    assert sum(found["left"]["free_by_domain"]["rack"].values()) == 68 - 32
-    assert found["status"] == "optimal"
-
-
 def test_every_plan_passes_its_check_and_names_its_own_hosts():
     found = placer.allocate(FIVE, [replica("one"), replica("two", pp=4)])
     for job in found.jobs:
@@ -48,11 +40,6 @@ def test_every_plan_passes_its_check_and_names_its_own_hosts():
         assert set(job.plan.nodes) == set(expand(job.hosts))
         assert set(expand(job.plan.inputs["hosts"])) == set(expand(job.hosts))
         assert job.plan.score["step_time_s"] == pytest.approx(job.step_time_s)
-
-
-def test_equal_names_are_numbered():
-    found = placer.allocate(FIVE, [replica(), replica()])
-    assert [job.name for job in found.jobs] == ["one", "one-2"]
 
 
 def test_busy_nodes_and_those_of_kept_jobs_are_not_taken():
@@ -122,16 +109,6 @@ def test_jobs_that_stay_are_apart_from_new_ones():
         placer.allocate(machine, new, free="A[17-18],B01", keep=[kept], apart="rack")
 
 
-def test_spares_are_kept_for_the_job():
-    """A node of every used rack is the job's, and holds no rank."""
-    machine = racks({"A": 18, "B": 16})
-    found = placer.allocate(machine, replica(), rules=Rules(spares={"rack": 1}))
-    job = found.jobs[0]
-    assert set(expand(job.hosts)) == {*job.plan.nodes, *job.plan.rules["spare_nodes"]}
-    assert len(job.plan.rules["spare_nodes"]) == 1
-    placer.check(job.plan)
-
-
 @pytest.mark.parametrize(
     ("spare", "busy"),
     [(0, "C[17-18],D[11-18],E[07-18]"), (1, "C18,D[12-18],E[08-18]")],
@@ -199,12 +176,6 @@ def test_the_grade_of_a_granted_allocation():
     assert f"costs {100 * more:.2g} % more than 16 in each of 2 racks" in grade["text"]
     assert "A holds 14 nodes; B holds 18 nodes" in grade["text"]
     assert grade["text"] in found.summary().replace("\n", " ")
-
-
-def test_the_grade_of_the_best_nodes_says_so():
-    best = placer.allocate(FIVE, replica()).jobs[0]
-    found = placer.allocate(FIVE, replica(), grade=best.hosts)
-    assert found.grade["text"].startswith("no free nodes are better")
 
 
 def test_granted_nodes_count_as_free():
@@ -285,24 +256,13 @@ def test_requests_name_the_nodes_and_the_shape():
     assert all("least strict request" in text for text in texts.values())
 
 
-def test_requests_of_two_jobs_stand_beside_each_other():
-    """No object of one file is overwritten by that of another, of equal jobs too."""
-    machine = racks({"a": 18, "b": 18})
-    jobs = placer.allocate(machine, [replica(), replica()], requests=True).jobs
-    names = [
-        (item["kind"], item["metadata"]["name"])
-        for job in jobs
-        for suffix in ("volcano.yaml", "grove.yaml")
-        for item in yaml.safe_load_all(requests(job.plan, job.name)[suffix])
-    ]
-    assert len(set(names)) == len(names) > 4
-
-
 def test_requests_say_that_spare_nodes_are_not_asked_for():
-    """The scheduler gives nodes for ranks; the spare one of rack A is named."""
+    """The spare node is the job's and holds no rank; no scheduler is asked for it."""
     rules = Rules(spares={"rack": 1})
     job = placer.allocate(FIVE, replica(), rules=rules, requests=True).jobs[0]
     (spare,) = job.plan.rules["spare_nodes"]
+    assert {*expand(job.hosts)} == {*job.plan.nodes, spare}
+    placer.check(job.plan)
     for text in requests(job.plan, job.name).values():
         assert f"# Not asked for: the spare nodes of the plan, {spare}.\n" in text
 
@@ -328,3 +288,75 @@ def test_the_answer_says_why_the_search_ended():
     assert "The time limit ended the search." in cut.summary()
     told = placer.allocate(FIVE, jobs, free=free, stop=lambda: True)
     assert told.stop_reason == "interrupted"
+
+
+# Budgets beside the tree hold for all jobs together, those that stay included.
+
+
+def limited(machine, *budgets):
+    return replace(machine, budgets=budgets)
+
+
+def of(hosts, **limits):
+    """A limit on what some hosts run."""
+    return Budget(",".join(hosts), frozenset(hosts), **limits)
+
+
+def ring(name, ranks, tier="rack"):
+    """Replicas of one rank in a ring that stays in one domain."""
+    sizes, rules = Parallelism(dp=ranks), {"dp": tier}
+    return Job(name, sizes, weights={"dp": 1.0}, require=rules, launcher="free")
+
+
+def held(plans, budget):
+    """GPUs of a budget's hosts with ranks."""
+    return sum(host in budget.names for plan in plans for host in plan.host_of_rank)
+
+
+def test_jobs_share_what_each_alone_would_keep():
+    """Either job fits into a, both together are too much for its feed."""
+    feed = of(["a01", "a02", "a03", "a04"], gpus=4)
+    machine = limited(racks({"a": 4, "b": 4}, gpus=1), feed)
+    jobs = [ring("one", 2), ring("two", 2), ring("three", 2)]
+    found = placer.allocate(machine, jobs)
+    assert held([job.plan for job in found.jobs], feed) <= 4
+    assert found.status == "optimal"
+    with pytest.raises(InfeasibleError, match="2 GPUs of a budget are left"):
+        placer.allocate(
+            limited(machine, of([*feed.names, "b01", "b02"], gpus=2)),
+            [ring("one", 2), ring("two", 2), ring("three", 2)],
+        )
+
+
+def test_what_stays_uses_its_part():
+    """All that is allowed is in use, by a job that stays or that may move."""
+    feed = of(["a01", "a02", "a03", "a04"], gpus=3)
+    machine = limited(racks({"a": 5, "b": 1, "c": 3}, gpus=1), feed)
+    old = placer.allocate(machine, ring("old", 3), free="a[01-03]").jobs[0].plan
+    with pytest.raises(InfeasibleError, match="0 GPUs on a01,a02,a03,a04"):
+        placer.allocate(machine, ring("new", 2), keep=[old], busy="c[01-03]")
+    found = placer.allocate(machine, ring("new", 3), move=[old], move_price=5.0)
+    new, moved = found.jobs
+    assert held([new.plan, moved.plan], feed) <= 3
+    assert not moved.moved
+
+
+def test_a_plan_away_from_a_budget_passes_its_check():
+    """The budget binds among all free nodes, and not on those that were chosen."""
+    machine = limited(racks({"a": 4, "b": 4}, gpus=1), of(["a01", "a02"], gpus=1))
+    job = ring("one", 4)
+    (found,) = placer.allocate(machine, job).jobs
+    assert found.nodes_by_domain == {"b": 4}
+    placer.check(found.plan, machine, replace(job, sha256=found.plan.job["sha256"]))
+
+
+def test_what_a_kept_job_leaves_of_uplinks_bounds_a_job_of_any_size():
+    """Each rack has five nodes left, and an uplink that the kept job loads."""
+    machine = racks({"A": 10, "B": 10}, joined=False, oversubscription=8)
+    ring = training("old", tp=1, dp=40)
+    halves = placer.allocate(machine, ring, free="A[01-05],B[01-05]").jobs[0].plan
+    new = replace(ring, name="new")
+    found = placer.allocate(machine, new, keep=[halves])
+    assert found.argument == "every job with all free nodes to itself"
+    assert found.lower_bound > 1.5 * found.jobs[0].plan.bound["lower_bound"]
+    assert found.status == "optimal"

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 import placer
 from placer.base.hostlist import expand
@@ -46,6 +47,8 @@ def test_json_has_the_jobs_and_what_is_left(job):
     found = json.loads(result.stdout)
     hosts = [expand(row["hosts"]) for row in found["jobs"]]
     assert [len(own) for own in hosts] == [4, 3]
+    keys = {"name", "step_time_s", "ideal_step_time_s", "lower_bound_s", "plan"}
+    assert all(keys <= row.keys() for row in found["jobs"])
     assert not set(hosts[0]) & set(hosts[1])
     assert sum(found["left"]["free_by_domain"]["rack"].values()) == 5
     assert found["status"] == "optimal"
@@ -140,12 +143,20 @@ def test_jobs_whose_names_make_the_same_file_get_one_each(job, tmp_path):
 
 
 def test_kubernetes_objects_of_jobs_have_names_of_their_own(job, tmp_path):
-    """``a.b`` and ``A-b`` are one name to Kubernetes, two file names to Linux."""
-    jobs = ["-j", job("a.b", 4), "-j", job("A-b", 3)]
+    """``a.b`` and ``A-b`` are one name to Kubernetes, two file names to Linux.
+
+    No object of one file is overwritten by that of another, of equal jobs too.
+    """
+    jobs = ["-j", job("a.b", 4), "-j", job("A-b", 3), "-j", job("a.b", 4)]
     allocate(*jobs, "-o", str(tmp_path))
-    texts = [path.read_text() for path in sorted(tmp_path.glob("*.volcano.yaml"))]
-    names = re.findall("^  name: (a-b(?:-2)?)$", "".join(texts), re.MULTILINE)
-    assert sorted({*names}) == ["a-b", "a-b-2"]
+    names = [
+        (item["kind"], item["metadata"]["name"])
+        for path in tmp_path.glob("*.yaml")
+        if path.name.endswith(("volcano.yaml", "grove.yaml"))
+        for item in yaml.safe_load_all(path.read_text())
+    ]
+    assert len(set(names)) == len(names) > 4
+    assert {"a-b", "a-b-2"} <= {name for _, name in names}
     assert numbered(("a-b", "a-b."), label_name) == ["a-b", "a-b.-2"]
 
 

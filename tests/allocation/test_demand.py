@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import placer
@@ -9,8 +10,6 @@ from placer.allocation.question import demand_of
 from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.read import decode_job
-
-MACHINE = "rack:3 node:6 gpu:1"
 
 
 def ring(ranks):
@@ -26,16 +25,9 @@ def ring(ranks):
 @pytest.mark.parametrize("free", [(6, 4, 3), (6, 5, 5), (4, 3, 2)])
 def test_the_rest_is_the_best_of_all_for_the_demand(demand, free):
     """Two nodes of one rack: the rack whose rest serves the demand best is taken."""
-    topology = placer.read_topology(MACHINE)
-    racks = topology.domain_of_node[1].tolist()
-    places = [
-        (name, rack) for name, rack in zip(topology.node_names, racks, strict=True)
-    ]
-    names = [
-        name
-        for rack, count in enumerate(free)
-        for name in [n for n, own in places if own == rack][:count]
-    ]
+    topology = placer.read_topology("rack:3 node:6 gpu:1")
+    by_rack = np.array(topology.node_names).reshape(3, 6)
+    names = [str(n) for own, k in zip(by_rack, free, strict=True) for n in own[:k]]
     wanted = demand_of(demand)
 
     def worth(left):

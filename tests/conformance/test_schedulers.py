@@ -1,41 +1,12 @@
 """What tables of cases do not tell: domains that fit best, unknown ones, orders."""
 
-import numpy as np
 import pytest
 
 from placer.base.errors import InfeasibleError
 from placer.formats.machines.machine import read_topology
-from placer.solve.tree.fill import fill
-from tests.conformance.machines import Host, crossings, domains_of, job, machine, varied
+from tests.conformance.machines import Host, crossings, job, machine
 from tests.readers.cases import node, nodes
 from tests.solve.solving import solve
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(
-    ("sizes", "pods", "used"),
-    [
-        ([19, 10, 10], 20, [10, 10]),
-        ([19, 10, 10, 1], 20, [19, 1]),
-        ([30, 12, 9, 8], 20, [30]),
-        ([12, 11, 7, 7, 6], 25, [12, 7, 6]),
-    ],
-)
-def test_domains_that_fit_best_are_filled(seed, sizes, pods, used):
-    """As few domains as can be, and of those the ones with the least left over.
-
-    Source: Kueue issue 10574, as in the table of its cases; either of two pairs without
-    rest would do in the second.
-    """
-    hosts = domains_of({f"d{i}": [1] * size for i, size in enumerate(sizes)})
-    topology = machine(("node", "domain", "cluster"), varied(hosts, seed))
-    found = fill(topology, topology.gpus_of_node, np.arange(pods), (1, 1, 1))
-    assert found is not None
-    row = topology.domain_of_node[1]
-    held = np.bincount(row[found], minlength=len(sizes))
-    room = np.bincount(row, minlength=len(sizes))
-    assert room[held > 0].sum() == sum(used)
-    assert np.count_nonzero(held) == len(used)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 7])

@@ -50,15 +50,6 @@ def test_chunks_that_are_asked_for_need_stages(name):
         assert is_named or pp == 2
 
 
-def test_deepspeed_has_ulysses_alone():
-    """Whatever the job says, its context parallelism exchanges heads for tokens."""
-    changed = in_framework(job(Random(0)), "deepspeed")
-    assert changed.context_parallel.communication == "a2a"
-    assert not changed.overlap.cp
-    same = job(Random(0))
-    assert in_framework(same, "megatron") == same
-
-
 def varied(seed):
     """A small job: dense, or with experts or latent attention or both."""
     random = Random(f"memory {seed}")

@@ -1,18 +1,15 @@
 """What a search over degrees looks at first, and what it says when time is up."""
 
-from dataclasses import replace
 from math import inf
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
-import placer
 from placer.degrees.evaluate import Answer, Question
 from placer.degrees.least import Least
 from placer.degrees.search import AT_A_TIME, ROUNDS, Search
 from placer.degrees.space import Legal, Space
-from placer.job.axes import Parallelism
 from tests.degrees.cases import job, machine
 
 if TYPE_CHECKING:
@@ -65,19 +62,6 @@ def test_own_degrees_whose_placement_was_broken_off_are_the_answer():
     found = _search(work, run, lambda: bool(asked)).best(1, own=own)
     assert [question.choice for question in asked] == [own, own]
     assert [row.choice for row in found.rows] == [own]
-
-
-def test_fewer_rows_than_asked_for_say_that_time_was_up():
-    """Where there are no more choices nothing is said."""
-    work = replace(job(Random(3)), parallelism=Parallelism(dp=2))
-    few = {"gpus": [8], "tp": [1], "cp": [1], "sharding": ["ddp"]}
-    found = placer.tune(machine(), work, top=1000, recompute=["none"], **few)
-    assert not found.to_dict()["is_short"]
-    cut = replace(found, found=replace(found.found, is_short=True))
-    for one, is_said in ((found, False), (cut, True)):
-        assert ("Time was up before more choices" in one.summary()) == is_said
-    early = placer.tune(machine(), work, top=1000, stop=lambda: True, **few)
-    assert early.to_dict()["is_short"]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 import placer
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
-from placer.degrees.space import Legal, Space
+from placer.job.axes import Parallelism
 from placer.job.rules import Pin, Rules
 from placer.workers.pool import Pool
 from tests.commands import data, refusal, run
@@ -20,7 +20,7 @@ from tests.texts import table
 def test_the_same_on_any_number_of_processes():
     """Rows, counts and proof do not depend on the engine."""
     topology, work = machine(), job(Random(3))
-    asked = {"gpus": [16], "tp": [2, 4], "recompute": ["none"], "top": 3}
+    asked = {"gpus": [16], "tp": [2, 4], "recompute": "none", "top": 3}
     first = placer.tune(topology, work, **asked)
     second = placer.tune(topology, work, **asked, engine=Pool(2))
     assert first.to_dict() == second.to_dict()
@@ -55,15 +55,6 @@ def test_what_is_wrong_is_said():
     least = r"the least need is 3\.081 GB\n  hint: that is tp 8, pp 2"
     with pytest.raises(InfeasibleError, match=least):
         placer.tune(machine(), work, gpus=[16], memory=1e8)
-
-
-def test_published_choices_are_legal_and_fit():
-    """Llama 3.1 405B, MLPerf v6.0 on GB200: what was run is a choice, near the best."""
-    work = placer.read_job("llama3.1-405b-mlperf-v6")
-    accepted = Legal(work, work.model, Space((8192,), 1024))
-    axes = {"tp": 4, "cp": 2, "pp": 8, "vp": 8, "dp": 128}
-    ran = [s for s in accepted.shapes() if {k: getattr(s, k) for k in axes} == axes]
-    assert (1, 8) in {(s.micro_batch, s.micro_batches) for s in ran}
 
 
 def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown():
@@ -126,6 +117,19 @@ def test_a_row_is_looked_for_and_never_another(tmp_path):
     few = ("--format", "json", "--tp", "4", *FEW)
     assert "rows, and none 99" in run(*command, *few, "--row", "99", code=2).stderr
     assert not plan.exists()
+
+
+def test_fewer_rows_than_asked_for_say_that_time_was_up():
+    """Where there are no more choices nothing is said."""
+    work = replace(job(Random(3)), parallelism=Parallelism(dp=2))
+    few = {"gpus": [8], "tp": [1], "cp": [1], "sharding": "ddp", "recompute": "none"}
+    found = placer.tune(machine(), work, top=1000, **few)
+    assert not found.to_dict()["is_short"]
+    cut = replace(found, found=replace(found.found, is_short=True))
+    for one, is_said in ((found, False), (cut, True)):
+        assert ("Time was up before more choices" in one.summary()) == is_said
+    early = placer.tune(machine(), work, top=1000, stop=lambda: True, **few)
+    assert early.to_dict()["is_short"]
 
 
 @pytest.mark.parametrize(
@@ -209,17 +213,6 @@ def test_no_gpus_at_all():
     """A number below one is none, however many GPUs there are."""
     with pytest.raises(InputError, match="gpus: expected at least 1, got 0"):
         placer.tune("dgx-h100-4x8", "quickstart", gpus=0)
-
-
-def test_one_mode_can_stand_alone():
-    """As one size can; a text is no list of letters."""
-    few = {"gpus": 8, "tp": 8, "pp": 1, "cp": 1, "micro_batch": 1}
-    found = placer.tune(
-        "dgx-h100-4x8", "quickstart", recompute="none", sharding="zero1", **few
-    )
-    assert {(row["recompute"], row["sharding"]) for row in found.rows} == {
-        ("none", "zero1")
-    }
 
 
 SCRIPT = (

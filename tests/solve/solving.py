@@ -1,5 +1,6 @@
 """The solver as tests ask it: a machine, a job, and how long."""
 
+from placer import testing
 from placer.solve import search
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
@@ -27,3 +28,15 @@ def known(problem, start=None, budget=None):
     incumbent = Incumbent(problem, budget or Budget(60.0))
     incumbent.offer_all(starts(problem) if start is None else [("start", start)])
     return incumbent
+
+
+def alone(method, problem):
+    """The incumbent of a search that ran one method, and knows nothing else."""
+    incumbent = Incumbent(problem, Budget(60.0))
+    method(problem, incumbent, incumbent.budget)
+    return incumbent
+
+
+def own_job(ranks, launcher="free", **keys):
+    """A job of so many ranks with groups or traffic of the user's own."""
+    return testing.job("own", launcher=launcher, dp=ranks, **keys)

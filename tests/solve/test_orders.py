@@ -7,10 +7,8 @@ import pytest
 
 from placer.base.errors import InfeasibleError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
-from placer.job.model import Compute, Job
-from placer.job.models import Model
+from placer.job.model import Job
 from placer.job.orders import framework_orders, in_order
-from placer.job.parallel import ElementBytes, Overlap
 from placer.job.traffic import Group
 from placer.placement.check import violations
 from placer.solve import advice
@@ -69,50 +67,12 @@ def test_another_order_saves_a_known_hop_cost():
     assert free == {"change": "launcher", "to": "free", "value": 96, "saves": 128}
 
 
-def test_another_order_saves_a_known_time():
-    """Two messages of 2 MB at 1 GB/s rather than 0.1 GB/s: 36 ms.
-
-    One micro-batch through two stages: a message forward, one back, nothing hidden.
-    Gradients weigh nothing.
-    """
-    topology = two_tiers([2, 2])
-    job = Job(
-        "job",
-        Parallelism(pp=2, dp=2),
-        model=Model("m", 2, 1000, 1000, 10, 10, 1000),
-        sequence=1000,
-        bytes=ElementBytes(2.0, 1e-12, 1e-12),
-        overlap=Overlap(pp=False),
-        compute=Compute(micro_batch_time=0.1),
-    )
-    found = advice_of(topology, job)
-    order, free = found["savings"]
-    assert (order["to"], free["to"]) == (MAJOR, "free")
-    assert order["saves"] == pytest.approx(0.036, rel=1e-9)
-    assert free["saves"] == pytest.approx(0.036, rel=1e-9)
-
-
-def test_a_free_launch_needs_no_advice():
-    """Ranks of a free launch can be anywhere already."""
-    job = replace(job_of(MAJOR, {"cp": 1, "pp": 10}, cp=2, pp=2), launcher="free")
-    assert advice_of(two_tiers([2, 2]), job) == {}
-
-
 def test_orders_are_not_advised_where_ranks_are_named():
     """Groups of rank numbers mean other ranks in another order."""
     group = Group("mine", "all_reduce", 1e6, 1.0, False, ((0, 4), (1, 5)))
     job = replace(job_of(DEFAULT, {"pp": 10}, pp=4, dp=2), groups=(group,))
     found = advice_of(two_tiers([4, 4]), job)
     assert found["status"] == "proved" or found["tried"] == ["free"]
-
-
-def test_megatron_refuses_the_other_order_for_experts():
-    """With experts on other ranks than dense layers pp must come last."""
-    job = Job(
-        "job", Parallelism(ep=4, pp=2, dp=4), weights={"pp": 10, "ep": 1, "dp": 1}
-    )
-    found = advice_of(two_tiers([4, 4]), job)
-    assert all(entry["change"] != "order" for entry in found.get("savings", []))
 
 
 def test_no_time_no_advice():
@@ -210,22 +170,6 @@ def test_best_of_all_orders(seed):
     assert violations(found.placement, topology, chosen) == []
     if found.status == "optimal":
         assert found.value == pytest.approx(least)
-
-
-@pytest.mark.parametrize(("pp", "dp", "best"), [(10, 1, 96), (1, 10, 96)])
-def test_the_order_follows_the_traffic(pp, dp, best):
-    """Whichever of pp and dp is heavier ends up inside nodes.
-
-    Two nodes of four, pp 4 and dp 2, where pp is heavier: 6 x 10 + 4 x 9 = 96. Where dp
-    is: 4 x 10 + 4 x 1 + 2 x 9 = 62.
-    """
-    job = opened(job_of("tp-cp-ep-dp-pp", {"pp": pp, "dp": dp}, pp=4, dp=2))
-    chosen, found = chosen_order(two_tiers([4, 4]), job)
-    order = REPLICA_MAJOR_ORDER if pp > dp else MEGATRON_DEFAULT_ORDER
-    assert chosen.parallelism.order == order
-    assert found.value == (best if pp > dp else 62)
-    assert found.status == "optimal"
-    assert found.stop_reason == "proved"
 
 
 def test_an_order_that_cannot_be_launched_is_passed_over():

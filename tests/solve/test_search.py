@@ -2,23 +2,37 @@
 
 import random
 from dataclasses import replace
+from itertools import product
 
+import numpy as np
 import pytest
 
+import placer
+from placer import testing
 from placer.base.errors import InfeasibleError, InputError
+from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
+from placer.solve.run.budget import Budget
+from placer.solve.score.kernel import is_built
+from placer.solve.search import plain_search
+from placer.testing import racks
+from placer.topology.model import Tier
+from tests.allocation.machines import training as own_training
 from tests.conformance.machines import domains_of, job, machine
+from tests.conformance.test_pipette import pipelines
+from tests.conformance.test_pipette import racks as pipette
 from tests.marks import slow
 from tests.solve.construct.test_whole_groups import job as training
 from tests.solve.construct.test_whole_groups import machine as cluster_of
-from tests.solve.machines import fragmented, matching_job
+from tests.solve.machines import MODEL, fragmented, matching_job
 from tests.solve.random_cases import machine_of, random_tiers
-from tests.solve.solving import solve
+from tests.solve.solving import own_job, solve
 
 SHORT = 0.5  # s: what is promised holds however short the time
 
@@ -97,26 +111,6 @@ def test_a_single_rank():
         assert found.status == "optimal"
 
 
-def test_requirements_hold_where_units_must_be_given_up():
-    """A machine with just enough room for the required sets still gets a placement.
-
-    Racks of 4, 4 and 1 nodes; sets of 16 ranks (tp 4 x pp 2 x cp 2 in a rack) leave no
-    room for larger units.
-    """
-    rng = random.Random(0)
-    racks = [0] * 4 + [1] * 4 + [2]
-    topology = machine_of([4] * 9, [racks, [0] * 9], random_tiers(rng, 3))
-    axes = Parallelism(tp=4, cp=2, pp=2, dp=2, order=("tp", "cp", "ep", "dp", "pp"))
-    job = Job(
-        "tight",
-        axes,
-        require={"tp": "node", "cp": "rack", "pp": "rack"},
-        weights={"tp": 1.0, "dp": 100.0},
-    )
-    found = solve(topology, job)
-    assert violations(found.placement, topology, job) == []
-
-
 def test_no_placement_at_all_ends_the_search():
     """Enumeration met none; a free launch was then held to be below that bound."""
     hosts = domains_of({"a": [1, 2, 2], "b": [2, 2], "c": [1, 1]})
@@ -138,3 +132,107 @@ def test_groups_in_parts_are_shown_before_any_bound():
     found = solve(hosts, experts, progress=told.append)
     before = [one.value for one in told if one.lower_bound == 0]
     assert min(before) <= 1.03 * found.value
+
+
+def test_slow_hosts_are_left_idle_before_any_bound():
+    """Whoever waits a moment has no step of slow hosts: walks rarely leave them all."""
+    machine = racks([2, 2, 2], gpus=1, joined=False, nic=10e9)
+    machine = replace(machine, compute_factor=np.array([1, 0.5, 1, 1, 0.9, 1]))
+    small = {"layers": 4, "hidden": 1024, "ffn": 4096, "heads": 16, "vocab": 32000}
+    work = testing.job(
+        launcher="free",
+        pp=2,
+        dp=2,
+        model=small,
+        sequence=128,
+        micro_batch=1,
+        micro_batches=4,
+        compute={"micro_batch_time": 0.01},
+    )
+    told = []
+    found = solve(machine, work, progress=told.append)
+    assert min(one.value for one in told if one.lower_bound == 0) == found.value
+
+
+def test_what_no_domain_holds_is_infeasible_on_slow_hosts_too():
+    """Pipelines of 16 nodes in racks of 12, all hosts equally slow: an answer."""
+    machine = replace(racks([12] * 3), compute_factor=np.full(36, 0.5))
+    require = {"tp": "node", "cp": "rack", "pp": "rack"}
+    work = replace(training(tp=4, cp=2, pp=8, dp=2), model=MODEL, require=require)
+    with pytest.raises(InfeasibleError, match="0 fit"):
+        solve(machine, work)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_ring_is_as_fast_as_on_the_best_of_all_shares(seed):
+    """Every way to share the ranks among racks of one NVLink domain, as counts.
+
+    And the bound knows how many network cards the racks can give: it is reached.
+    """
+    rng = random.Random(seed)
+    sizes = [rng.randint(2, 9) for _ in range(rng.randint(2, 4))]
+    ranks = rng.randint(max(sizes) + 1, sum(sizes))
+    topology = racks(sizes, gpus=1)
+    ring = own_training(tp=1, dp=ranks)
+    rack, model = topology.domain_of_gpu[1], StepModel(topology, ring)
+    ways = (
+        np.concatenate([np.flatnonzero(rack == r)[:n] for r, n in enumerate(counts)])
+        for counts in product(*(range(size + 1) for size in sizes))
+        if sum(counts) == ranks
+    )
+    best = min(float(model.step(gpus).step_time_s) for gpus in ways)
+    found = plain_search(Problem.of(topology, ring), Budget(20))
+    assert found.value == pytest.approx(best)
+    assert found.lower_bound == pytest.approx(best)
+
+
+@pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
+def test_shard_groups_share_racks_so_that_each_has_many_cards():
+    """Racks of 8, 8, 4 and 4 hold two shard groups of 10 as 6 + 4 each."""
+    topology = racks([8, 8, 4, 4], gpus=1)
+    ring = own_training(tp=1, dp=20)
+    mode = replace(ring.data_parallel, sharding="hsdp", shard_size=10)
+    found = solve(topology, replace(ring, data_parallel=mode), objective="time")
+    rack = topology.domain_of_gpu[1][found.placement.gpu_of_rank]
+    for own in (rack[:10], rack[10:]):
+        held = np.bincount(own)
+        assert held[held > 0].min() >= 4
+
+
+def test_distant_pairs_share_nodes():
+    """Each pair, rank r beside rank r + half, is on one node, which is the bound."""
+    machine = placer.read_topology("rack:4 node:8 gpu:4")
+    rows = [[rank, rank + 64] for rank in range(64)]
+    pairs = {"name": "pairs", "collective": "send_recv", "bytes": "2GB", "ranks": rows}
+    found = solve(machine, own_job(128, groups=[pairs]))
+    assert found.value == pytest.approx(4.4454e-3, rel=1e-4)
+    assert found.lower_bound == pytest.approx(found.value)
+
+
+def test_hosts_without_nvlink_are_annealed():
+    """Nodes of one GPU have no domain to stay in, and yet racks to be in."""
+    machine = pipette([7, 6, 5, 4])
+    found = solve(machine, pipelines(3, 7))
+    assert found.moves
+
+
+@pytest.mark.slow
+def test_a_launch_by_nodes_is_as_good_as_a_free_one():
+    """Rings of 16 in six racks of 28 GPUs on eight nodes: whole ones, and halves."""
+    speeds = {"node": 900e9, "rack": 900e9, "block": 100e9, "cluster": 100e9}
+    distance = {"node": 1.0, "rack": 1.0, "block": 18.0, "cluster": 24.0}
+    tiers = [
+        Tier(name, speed, 1e-6, speed > 100e9, 1.0, 1.0, distance[name])
+        for name, speed in speeds.items()
+    ]
+    rows = [[n // 8 for n in range(48)], [n // 24 for n in range(48)], [0] * 48]
+    cluster = machine_of([4, 3] * 24, rows, tiers)
+    weights = {"tp": 4000.0, "cp": 400.0, "pp": 40.0, "dp": 4.0}
+    axes = Parallelism(tp=4, cp=4, pp=3, dp=3, order=("tp", "cp", "ep", "dp", "pp"))
+    value = {}
+    for launcher in ("free", "node-contiguous"):
+        work = Job("j", axes, weights=weights, launcher=launcher)
+        found = solve(cluster, work)
+        assert not violations(found.placement, cluster, work)
+        value[launcher] = found.value
+    assert value["node-contiguous"] == value["free"]

@@ -15,32 +15,17 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
+from placer.testing import racks
 from placer.testing.oracle import launchable
-from placer.topology.read import decode_topology
 from tests.marks import slow
 from tests.solve.solving import solve
 
 
-def machine_of(racks, gpus, inner="400GB/s"):
-    """Racks of so many nodes each, NVLink inside them."""
-    tiers = [
-        {"name": "node", "size": gpus, "bandwidth": inner, "latency": "1us"},
-        {"name": "rack", "bandwidth": inner, "latency": "2us"},
-        {"name": "cluster", "bandwidth": "50GB/s", "latency": "5us"},
-    ]
-    for tier in tiers[:2]:
-        tier["scale_up"] = True
-    content = {
-        "format": "placer/topology",
-        "version": 1,
-        "name": "racks",
-        "tiers": tiers,
-        "nodes": [
-            {"names": f"r{rack}n[1-{nodes}]", "rack": f"r{rack}"}
-            for rack, nodes in enumerate(racks)
-        ],
-    }
-    return decode_topology(document_of(content, "t"))
+def three_levels(sizes, gpus, nvlink=400e9):
+    """Racks that NVLink joins, whose nodes are a little nearer inside."""
+    machine = racks(sizes, gpus, nvlink=nvlink)
+    node, rack, cluster = machine.tiers
+    return replace(machine, tiers=(node, replace(rack, latency=2e-6), cluster))
 
 
 def workload_of(roles, transfers, **keys):
@@ -111,7 +96,8 @@ def best_of_all(machine, job):
 @pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
 def test_small_workloads_are_optimal_and_bounds_below(launcher, seed):
     rng = random.Random(seed)
-    machine = machine_of(rng.choice(((2, 2), (1, 2), (2, 1, 1))), rng.choice((1, 2, 3)))
+    sizes, gpus = rng.choice(((2, 2), (1, 2), (2, 1, 1))), rng.choice((1, 2, 3))
+    machine = three_levels(sizes, gpus)
     job = random_workload(rng, launcher)
     while job.world_size > min(machine.num_gpus, 6):
         job = random_workload(rng, launcher)
@@ -127,16 +113,6 @@ def test_small_workloads_are_optimal_and_bounds_below(launcher, seed):
     assert not violations(found.placement, machine, job)
 
 
-def test_partners_side_by_side_share_a_host_where_hosts_are_to_spare():
-    """Ranks 0 and 1 send to 2 and 3: three hosts of two keep none but 1 and 2 near."""
-    machine = placer.read_topology("cluster:1 node:3 gpu:3")
-    roles = [{"name": n, "job": {"parallelism": {"dp": 2}}} for n in ("a", "b")]
-    sent = [{"from": "a", "to": "b", "bytes": "5GB", "pattern": "all_to_all"}]
-    job = workload_of(roles, sent, launcher={"ranks": "node-contiguous"})
-    found = solve(machine, job, time_limit=5.0)
-    assert found.value == pytest.approx(best_of_all(machine, job))
-
-
 def halves(role):
     """Ten workers of half a rack: nine trays of four."""
     job = {"parallelism": {"tp": 4, "dp": 9}}
@@ -145,7 +121,7 @@ def halves(role):
 
 def test_ten_pairs_of_half_racks_each_share_a_rack_proved():
     """Sorted by role none would; github.com/ai-dynamo/grove, issue 578."""
-    machine = machine_of([18] * 10, 4, inner="900GB/s")
+    machine = racks([18] * 10, 4)
     rate = {"bytes_per_token": 70272, "tokens_per_s": 2e6, "pattern": "paired"}
     job = workload_of(
         [halves("prefill"), halves("decode")],
@@ -160,7 +136,7 @@ def test_ten_pairs_of_half_racks_each_share_a_rack_proved():
 
 def test_prefill_workers_of_one_host_are_one_to_a_pci_root():
     """Both on one root halve the rate; github.com/ai-dynamo/dynamo, issue 10171."""
-    machine = machine_of([1, 1], 4)
+    machine = racks([1, 1], 4)
     roles = [
         {"name": "prefill", "instances": 2, "job": {"parallelism": {"dp": 1}}},
         {"name": "decode", "instances": 4, "job": {"parallelism": {"dp": 1}}},
@@ -173,7 +149,7 @@ def test_prefill_workers_of_one_host_are_one_to_a_pci_root():
 
 
 def test_a_cycle_is_its_slowest_role_and_the_transfers_it_waits_for():
-    machine = machine_of([1, 1], 2)
+    machine = racks([1, 1], 2)
     roles = [
         {"name": "a", "job": {"parallelism": {"dp": 2}, "compute": {"fixed_time": 3}}},
         {"name": "b", "job": {"parallelism": {"dp": 2}, "compute": {"fixed_time": 1}}},
@@ -189,7 +165,7 @@ def test_a_cycle_is_its_slowest_role_and_the_transfers_it_waits_for():
 
 def test_what_a_transfer_does_beside_its_bytes_adds_to_the_cycle():
     """Half a second of quantizing, twice in a cycle of four steps."""
-    machine = machine_of([1, 1], 2)
+    machine = racks([1, 1], 2)
     roles = [{"name": name, "job": {"parallelism": {"dp": 2}}} for name in "ab"]
     rare = {"from": "a", "to": "b", "bytes": "8GB", "every": 4}
     often = {"from": "b", "to": "a", "bytes": 8, "every": 2}
@@ -203,7 +179,7 @@ def test_what_a_transfer_does_beside_its_bytes_adds_to_the_cycle():
 def test_instances_that_send_nothing_share_a_step_where_their_gpus_are_alike():
     """Those that do have one each: here one is on one node, the other on two."""
     speed = np.array([1.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0])
-    machine = replace(machine_of([3, 4], 2), compute_factor=speed)
+    machine = replace(three_levels([3, 4], 2), compute_factor=speed)
     work = {"parallelism": {"tp": 2}, "compute": {"fixed_time": "1s"}}
     sends = {"name": "g", "collective": "all_reduce", "bytes": "1GB", "ranks": "all"}
     roles = [
@@ -219,7 +195,7 @@ def test_instances_that_send_nothing_share_a_step_where_their_gpus_are_alike():
 
 
 def test_roles_of_no_steps_leave_the_transfers_as_the_objective():
-    machine = machine_of([1, 1], 2)
+    machine = racks([1, 1], 2)
     work = {"parallelism": {"dp": 2}, "compute": {"fixed_time": 3}}
     roles = [{"name": name, "steps": 0, "job": work} for name in "ab"]
     sent = {"from": "a", "to": "b", "bytes": "8GB", "pattern": "paired", "every": 2}
@@ -232,7 +208,7 @@ def test_roles_of_no_steps_leave_the_transfers_as_the_objective():
 
 
 def test_the_checker_names_a_role_that_is_split_or_misnamed():
-    machine = machine_of([2, 2], 2)
+    machine = racks([2, 2], 2)
     roles = [
         {"name": "a", "job": {"parallelism": {"tp": 2}}, "require": {"tp": "rack"}},
         {"name": "b", "job": {"parallelism": {"tp": 2}}},

@@ -42,19 +42,6 @@ def test_bad_ratios(text):
         parse_oversubscriptions(text)
 
 
-def test_every_combination_once_and_in_order():
-    """The grid is the product of the lists, the last one fastest."""
-    points = grid([Axis("dp", (2, 4)), Axis("oversubscription", (1.0, 2.0, 4.0))])
-    assert [tuple(point.values()) for point in points] == [
-        (2, 1.0),
-        (2, 2.0),
-        (2, 4.0),
-        (4, 1.0),
-        (4, 2.0),
-        (4, 4.0),
-    ]
-
-
 def test_bad_grids():
     """No axis, the same axis twice and too many points are refused."""
     long = tuple(range(1, 202))

@@ -25,24 +25,23 @@ def test_the_job_is_that_of_a_file_with_the_sizes(tmp_path):
     assert found.sha256 == job(tmp_path, dp=7, micro_batches=3).sha256
 
 
-def test_nic_rate_changes_every_scale_out_tier():
-    """NVLink keeps its rate; distances that follow the rate follow it again."""
+def test_rates_and_ratios_are_of_every_scale_out_tier_and_of_one():
+    """NVLink keeps its rate; distances follow it. A ratio is the outermost tier's."""
     before, after = machine(), machine_at(machine(), {NIC_RATE: 25e9})
     inner = before.scale_up_tier + 1
     assert after.tiers[:inner] == before.tiers[:inner]
     for tier in after.tiers[inner:]:
         assert tier.bandwidth == 25e9
         assert tier.distance == before.tiers[0].bandwidth / 25e9
-
-
-def test_oversubscription_of_one_tier():
-    """Without a name it is the outermost tier's."""
-    outermost = machine_at(machine(), {"oversubscription": 4})
-    assert [tier.oversubscription for tier in outermost.tiers][-1] == 4
-    block = machine_at(machine(), {"oversubscription_block": 2})
-    named = {tier.name: tier.oversubscription for tier in block.tiers}
-    assert named.pop("block") == 2
-    assert set(named.values()) == {1.0}
+    for key, name in (
+        ("oversubscription", "cluster"),
+        ("oversubscription_block", "block"),
+    ):
+        thin = {
+            t.name: t.oversubscription for t in machine_at(machine(), {key: 4}).tiers
+        }
+        assert thin.pop(name) == 4
+        assert set(thin.values()) == {1.0}
 
 
 @pytest.mark.parametrize(*table("sweep/inputs.yaml", "axes_that_the_machine_lacks"))

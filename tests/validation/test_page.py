@@ -5,7 +5,7 @@ import pytest
 from placer.cost import DIFFERENCE
 from placer.job.read import read_job
 from validation import steps
-from validation.files import ROOT, series
+from validation.files import ROOT
 from validation.page import page
 from validation.presets import SERIES_OF_PRESET, preset_text
 
@@ -39,16 +39,3 @@ def test_the_noise_of_a_difference_is_the_one_measured():
     measured, degrees = steps.difference_noise()
     assert degrees >= 6
     assert measured == pytest.approx(DIFFERENCE, abs=0.0025)
-
-
-def test_gpt3_steps_are_medians_without_evaluations():
-    """The medians of ``train_step_timing``, and what the fit makes of them."""
-    points = {point.name: point.step_s for point in series("gpt3-175b-h100").points}
-    assert points["Eos, 512 GPUs"] == pytest.approx(11.05, abs=0.005)
-    assert points["Eos, 4,096 GPUs"] == pytest.approx(1.608, abs=0.001)
-    assert points["Eos, 8,192 GPUs"] == pytest.approx(1.619, abs=0.001)
-    assert points["Eos, 10,752 GPUs"] == pytest.approx(0.9296, abs=1e-4)
-    assert points["Azure ND H100 v5, 10,752 GPUs"] == pytest.approx(0.9451, abs=1e-4)
-    fit = steps.calibrated("gpt3-175b-h100")
-    assert fit.micro_batch_s == pytest.approx(0.0818, rel=0.01)
-    assert fit.fixed_s == pytest.approx(0.140, rel=0.15)

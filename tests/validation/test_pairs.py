@@ -1,7 +1,5 @@
 """Pairs of public steps: one predicts the other."""
 
-import pytest
-
 from validation import pairs
 
 # Each of these is explained on the page.
@@ -40,17 +38,3 @@ def test_a_side_says_what_it_alone_has():
     for job in every["Llama 3.1 8B, H100: 64 GPUs -> 128, tp 2"].jobs:
         assert job.data_parallel.bucket_parameters == 64
         assert job.bytes.parameter_gather == 1.0
-
-
-def test_the_first_step_is_what_was_measured():
-    """A pair whose second job is its first is predicted as it was measured."""
-    for pair in pairs.pairs()[:2]:
-        same = pairs.Pair(
-            pair.title,
-            pair.source,
-            pair.machine,
-            (pair.jobs[0], pair.jobs[0]),
-            (pair.steps_s[0], pair.steps_s[0]),
-            "",
-        )
-        assert pairs.error(same) == pytest.approx(0.0, abs=1e-6)

@@ -19,12 +19,10 @@ from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.score.kernel import is_built
-from placer.solve.search import solve
 from tests.marks import slow
 from tests.solve.construct.test_whole_groups import job, machine, uneven_experts
 from tests.solve.machines import MODEL, fragmented, matching_job
-from tests.solve.solving import known
-from tests.solve.test_communicators import job_of as own_job
+from tests.solve.solving import known, own_job
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 
@@ -45,15 +43,6 @@ def problem_of(number):
 def begun(problem, workers=1):
     """A search that knows the orders alone."""
     return known(problem, budget=Budget(1e6, workers=workers))
-
-
-@pytest.mark.slow
-def test_walks_find_what_constructions_do():
-    """From orders of hosts walks come within a percent of the whole search."""
-    for problem in map(problem_of, range(3)):
-        incumbent = begun(problem)
-        annealed_step(problem, incumbent, incumbent.budget)
-        assert incumbent.value <= 1.01 * solve(problem, Budget(20.0)).value
 
 
 NINES = machine([9] * 15, [0] * 15)

@@ -1,8 +1,5 @@
 """Local search finds what is best where that is known: by trying all, or by hand."""
 
-import random
-from dataclasses import replace
-from functools import cache
 from itertools import combinations, permutations
 from math import inf
 
@@ -26,9 +23,7 @@ from placer.solve.search import solve
 from placer.topology.model import Tier
 from tests.allocation.machines import racks, training
 from tests.marks import slow
-from tests.solve.construct.test_whole_groups import job, machine
-from tests.solve.machines import MODEL
-from tests.solve.oracle import hop_costs, legal_placements, step_time
+from tests.solve.oracle import step_time
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import known
 
@@ -50,28 +45,6 @@ def annealed(problem, least, start=None, method=annealed_step):
     method(wanted, found, found.budget)
     assert problem.allows(found.best)
     return found
-
-
-# By hop cost, all homes of eight ranks.
-
-
-@compiled
-@pytest.mark.parametrize("seed", [0, 1, *slow(range(2, 12))])
-def test_small_uneven_machines_are_solved(seed):
-    """On machines small enough to try all homes, the least is found."""
-    sizes = np.random.default_rng(seed).integers(1, 5, 4)
-    sizes[0] += max(0, 8 - int(sizes.sum()))
-    own = tiers(
-        ("node", 1e9, 1e-6, True, 1.0, 1.0, 1.0),
-        ("rack", 1e9, 1e-6, False, 1.0, 1.0, 5.0),
-        ("cluster", 1e9, 1e-6, False, 1.0, 1.0, 7.0),
-    )
-    topology = machine_of(sizes.tolist(), [[0, 0, 1, 1], [0] * 4], own)
-    weights = {"pp": 5.0, "dp": 9.0}
-    pairs = Job("pairs", Parallelism(pp=2, dp=4), weights=weights, launcher="free")
-    hops = hop_costs(topology, pairs, np.array(legal_placements(topology, pairs)))
-    problem = Problem.of(topology, pairs, "hop-cost")
-    assert annealed(problem, 0.0, np.arange(8)).value == hops.min()
 
 
 # Stages of a node of four each, in leaves with few uplinks.
@@ -107,12 +80,6 @@ def staged(pp, dp, seconds=0.6):
     )
 
 
-def spread(order):
-    """Sixteen hosts in four leaves, host h in leaf h mod 4, in the order given."""
-    first = {}
-    return leaves([first.setdefault(host % 4, len(first)) for host in order])
-
-
 @pytest.mark.parametrize(
     ("leaf", "degrees"),
     [
@@ -140,29 +107,11 @@ def test_as_good_as_every_permutation(leaf, degrees, method):
     assert value == pytest.approx(least, rel=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("hosts", [15, 16])
-def test_order_of_hosts_does_not_matter(hosts):
-    """Any order of hosts gives as fast a step as a placement laid out by hand.
-
-    Of seven replicas of two stages, each stage has two leaves to itself.
-    """
-    work, by_hand = staged(2, 7, 0.5), spread(range(16))
-    stages = np.array([[0, 4, 8, 12, 1, 5, 9], [2, 6, 10, 14, 3, 7, 11]])
-    order = work.parallelism.order
-    by_stage = order.index("pp") > order.index("dp")
-    node = np.repeat(stages if by_stage else stages.T, 4)
-    gpus = Placement.on_nodes(by_hand, node.ravel()).gpu_of_rank
-    least = StepModel(by_hand, work).step(gpus).step_time_s
-    some = random.Random(hosts).sample(range(16), 16)[:hosts]
-    problem = Problem.of(by_hand.select(np.array(some)), work)
-    assert solve(problem, Budget(60.0)).value <= least * (1 + 1e-9)
-
-
 def test_without_the_compiled_part_changes_are_priced_in_full(monkeypatch):
     """The search is the same but for what it finds."""
     monkeypatch.setattr(annealing, "is_built", lambda: False)
-    problem = Problem.of(spread(range(16)), staged(2, 7), "time").with_params(races=1)
+    problem = Problem.of(leaves([0, 1, 2, 3] * 4), staged(2, 7), "time")
+    problem = problem.with_params(races=1)
     found = known(problem, np.arange(problem.job.world_size))
     before = found.value
     annealed_step(problem, found, found.budget)
@@ -171,33 +120,6 @@ def test_without_the_compiled_part_changes_are_priced_in_full(monkeypatch):
 
 
 # Launches by nodes of several sizes.
-
-
-@compiled
-@pytest.mark.slow
-def test_the_hop_cost_of_nodes_of_seven_and_eight_is_near_its_bound():
-    """A rule keeps context groups in leaves; cut all alike they cost 17 % more."""
-    eights = [6, 4, 6, 5, 8]
-    gpus = [8 if node < eight else 7 for eight in eights for node in range(9)]
-    own = tiers(
-        ("node", 450e9, 1e-6, True, 1.0, 0.8, 1.0),
-        ("leaf", 50e9, 5e-6, False, 1.0, 1.0, 9.0),
-        ("cluster", 50e9, 8e-6, False, 1.0, 1.0, 11.0),
-    )
-    hosts = machine_of(gpus, [[n // 9 for n in range(45)], [0] * 45], own)
-    long_context = Job(
-        "long context",
-        Parallelism(tp=4, cp=8, dp=10),
-        MODEL,
-        4096,
-        compute=Compute(micro_batch_time=0.02),
-        weights={"tp": 4000, "cp": 400, "dp": 4},
-        require={"cp": "leaf"},
-    )
-    problem = Problem.of(hosts, long_context, "hop-cost").with_params(enough_gap=0.025)
-    found = solve(problem, Budget(60.0))
-    assert problem.allows(found.placement.gpu_of_rank)
-    assert found.lower_bound > 0.952 * found.value
 
 
 @compiled
@@ -215,42 +137,6 @@ def test_nodes_end_where_stages_do():
     found = solve(problem, Budget(60.0))
     assert problem.allows(found.placement.gpu_of_rank)
     assert found.value == 8 * (13 * 1000 + 26 * 100) + 7 * 26 * 18
-
-
-# 14 of 16 groups are whole, two lie in halves on two hosts of 7 each.
-HOSTS = machine([8] * 14 + [7] * 4, [0] * 18)
-GROUPS = replace(
-    job(tp=1, ep=8, pp=4, dp=32, vp=2),
-    compute=Compute(micro_batch_time=0.005),
-    launcher="node-contiguous",
-)
-
-
-def halved(pair):
-    """GPU of every rank when such groups are those in halves."""
-    whole, halves = iter(range(14)), iter([(14, 15), (16, 17)])
-    nodes = [
-        np.repeat(next(halves), 4) if group in pair else np.repeat(next(whole), 8)
-        for group in range(16)
-    ]
-    return Placement.on_nodes(HOSTS, np.concatenate(nodes)).gpu_of_rank
-
-
-@cache
-def best_of_halves():
-    """Step time of the best of all pairs in halves, s."""
-    value = Problem.of(HOSTS, GROUPS, "time").goal.value
-    return min(value(halved(pair)) for pair in combinations(range(16), 2))
-
-
-@compiled
-@pytest.mark.parametrize("start", [(0, 4), *slow([(1, 13)])])
-def test_no_replica_waits_for_two_groups_in_halves(start):
-    """From two in one replica the best of all places for them is found."""
-    problem, best = Problem.of(HOSTS, GROUPS, "time"), best_of_halves()
-    found = annealed(problem, best * (1 + 1e-4), halved(start))
-    assert problem.goal.value(found.best) <= best * (1 + 2e-4)
-    assert problem.goal.value(halved(start)) > 1.01 * best
 
 
 # Pipelines behind thin uplinks, against all runs of stages laid alike.

@@ -10,10 +10,9 @@ from placer.cost.communicators import CollectiveCost
 from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
 from placer.solve.bounds.network.ideal import IdealNetwork
-from placer.solve.bounds.network.messages import exchange_latency
 from tests.marks import slow
 from tests.solve.random_cases import random_machine
-from tests.solve.test_workloads import machine_of
+from tests.solve.test_workloads import three_levels
 
 Call = Callable[[IdealNetwork | PlacedNetwork], CollectiveCost]
 
@@ -47,8 +46,8 @@ def test_no_placement_is_faster(kind, seed):
     """On GPUs at random, half of the time near one another."""
     rng = random.Random(f"{kind} {seed}")
     if rng.random() < 0.5:
-        racks = [rng.randint(1, 6) for _ in range(rng.randint(2, 4))]
-        machine = machine_of(racks, rng.choice((2, 3, 4, 8)), "900GB/s")
+        sizes = [rng.randint(1, 6) for _ in range(rng.randint(2, 4))]
+        machine = three_levels(sizes, rng.choice((2, 3, 4, 8)), nvlink=900e9)
     else:
         machine = random_machine(rng, rng.randint(2, 14), 6, (1, 2, 3, 4))
     gpus = machine.num_gpus
@@ -65,12 +64,3 @@ def test_no_placement_is_faster(kind, seed):
             placed = np.arange(world) + draw.integers(gpus - world + 1)
         cost = call(PlacedNetwork(fabric, placed)).seconds.max()
         assert least <= cost * (1 + 1e-12)
-
-
-def test_peers_beyond_a_node_take_two_microseconds():
-    """Of 35 peers a node has three; another rack has none that a rack can hold."""
-    latency, most = np.array([1e-6, 2e-6, 5e-6]), np.array([4, 72, 36])
-    assert exchange_latency(latency, most) == pytest.approx(3e-6 + 32 * 2e-6)
-    assert exchange_latency(latency, np.array([4, 18, 36])) == pytest.approx(
-        3e-6 + 14 * 2e-6 + 18 * 5e-6
-    )

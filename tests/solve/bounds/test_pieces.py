@@ -1,31 +1,20 @@
 """Parts of the bounds of large machines: of all ways that there are none is less."""
 
 import random
-from dataclasses import replace
 from itertools import combinations, pairwise, product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-import placer
-from placer.cost.step import StepModel
-from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job
-from placer.job.models import Model
-from placer.solve.bounds.case import Case
 from placer.solve.bounds.hops import isoperimetric
 from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
 from placer.solve.bounds.hops.tier_cut import cheapest_sizes
 from placer.solve.bounds.network.fewest import most_in_runs
-from placer.solve.bounds.network.limit import slow_pipelines_s
-from placer.solve.bounds.nics import fewest_runs, lane_seconds
-from placer.solve.bounds.transfers import Transfers
+from placer.solve.bounds.nics import fewest_runs
 from placer.solve.bounds.uplinks import least_time
 from placer.solve.problem.axes import Axis
-from placer.solve.problem.colocation import colocation_of
 from tests.marks import slow
-from tests.solve.bounds.test_transfers import directions_of, network_of, random_flows
 
 SIZES = [sizes for sizes in product((1, 2, 3, 4, 5), repeat=4) if np.prod(sizes) <= 12]
 
@@ -105,44 +94,6 @@ def test_no_cuts_of_a_ring_leave_fewer_runs(seed):
     assert fewest_runs(np.array(ranks), room) == min(numbers)
 
 
-def pipelines(chunks):
-    """Four stages of a job on nodes of two, of so many chunks each."""
-    axes = Parallelism(pp=4, dp=2, vp=chunks)
-    job = Job("p", axes, Model("m", 8, 1024, 4096, 16, 16, 32000), sequence=512)
-    job = replace(job, micro_batches=4, compute=Compute(micro_batch_time=1e-2))
-    model = StepModel(placer.read_topology("node:4 gpu:2"), job)
-    return Case.of(model, colocation_of(model.topology, job, 1)).step
-
-
-@pytest.mark.parametrize("chunks", [1, 2])
-def test_no_set_of_cuts_of_a_lane_is_faster(chunks):
-    """Each is timed; a chain ends a run at its last stage, a ring has no single one."""
-    step, best = pipelines(chunks), np.full(6, np.inf)
-    hops, axes = step.stage_times["pp"], tuple(step.stage_times)
-    for cuts in product((False, True), repeat=4):
-        if chunks > 1 or cuts[-1] or not any(cuts):
-            pays = np.array(cuts) & (np.arange(4) < 3 + (chunks > 1))
-            slow = replace(hops, forward=np.maximum(hops.forward, 3e-3 * pays))
-            times = {**step.stage_times, "pp": slow}
-            seconds = replace(step, stage_times=times).pipeline_s(axes)
-            best[: sum(cuts) + 1] = best[: sum(cuts) + 1].clip(max=seconds)
-    some = np.arange(6) != 1
-    assert lane_seconds(step, 3e-3)[some] == pytest.approx(best[some])
-
-
-def test_no_place_of_a_slow_stage_is_faster():
-    """Each stage in turn takes longer; a case counts the least."""
-    step = pipelines(1)
-    hops, axes, alone = step.stage_times["pp"], tuple(step.stage_times), []
-    slow = replace(hops, forward=hops.forward + 0.1, backward=hops.backward + 0.2)
-    for stage in np.eye(4):
-        forward, backward = hops.forward + 0.1 * stage, hops.backward + 0.2 * stage
-        times = {"pp": replace(hops, forward=forward, backward=backward)}
-        times = {**step.stage_times, **times}
-        alone.append(replace(step, stage_times=times).pipeline_s(axes))
-    assert slow_pipelines_s(step, "pp", slow).tolist() == pytest.approx(alone)
-
-
 @pytest.mark.parametrize("seed", [*range(30), *slow(range(30, 200))])
 def test_uplinks_carry_no_less(seed):
     """All ways to deal a few groups to three domains, each behind its uplink."""
@@ -178,41 +129,3 @@ def test_no_run_of_ranks_has_more_members(seed):
         ((within >= 0) & (within < length)).sum(axis=1).max()
         for length in range(world + 1)
     ]
-
-
-def held_in_time(label, flows, latency, seconds):
-    """What a domain may hold, every rank in time: all sets of sets, tried."""
-    bytes_to = np.zeros((2, len(label), len(label)))
-    for (one, other), size in flows.items():
-        bytes_to[0, one, other] = bytes_to[1, other, one] = size
-    for chosen in product((False, True), repeat=label.max() + 1):
-        inside = np.array(chosen)[label]
-        far = bytes_to[:, :, ~inside]
-        waits = (bytes_to > 0).sum(2) + 2 * (far > 0).sum(2)
-        took = (far.sum(2) + waits * latency)[:, inside]
-        if took.max(initial=0.0) <= seconds * (1 + 1e-9) + 1e-9:
-            yield inside
-
-
-@pytest.mark.parametrize("seed", [*range(25), *slow(range(25, 160))])
-def test_no_domain_holds_more_members_in_time(seed):
-    """One domain by itself, what others hold being anything: every subset of sets."""
-    rng = random.Random(seed)
-    label = np.repeat(np.arange(7), [rng.choice((1, 1, 1, 2)) for _ in range(7)])
-    flows, latency = random_flows(rng, label), rng.choice((0.0, 0.1))
-    room = np.array([rng.randrange(1, len(label) + 1) for _ in range(3)])
-    if not flows:
-        return
-    network = network_of(label, np.full(9, room.max()), latency)
-    directions = directions_of(network, flows)
-    levels = np.unique([time for one in directions for time in one.levels]).tolist()
-    rows = [np.array(rng.sample(range(len(label)), k)) for k in (2, 4, 6)]
-    rows += [np.unique([ends[way] for ends in flows]) for way in (0, 1)]
-    for seconds in rng.sample(levels, min(2, len(levels))):
-        crowd = Transfers(directions, []).crowd(seconds)
-        held = list(held_in_time(label, flows, latency, seconds))
-        for groups in (*(row[None] for row in rows), np.stack(([0, 1], rows[0]))):
-            most = crowd(groups, room)
-            for one, bound in zip(room, most, strict=True):
-                found = [h[groups].sum(axis=1).max() for h in held if h.sum() <= one]
-                assert max(found, default=0) <= bound

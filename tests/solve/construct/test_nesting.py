@@ -1,12 +1,11 @@
 """Digits of the rank number, and the nestings made of them."""
 
 import random
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
 
-from benchmarks.instances import RAW_WEIGHTS, load
 from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
@@ -17,7 +16,6 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.tree.fill import fill
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of, random_axes
-from tests.solve.solving import solve
 
 
 def regular(fanouts, distances):
@@ -35,42 +33,11 @@ def regular(fanouts, distances):
     return machine_of([gpus] * nodes, rows, tiers)
 
 
-def machine_and_job(rng):
-    """A regular machine of rising distances that the job fills."""
-    fanouts = [rng.choice((2, 4)), rng.choice((2, 3)), rng.choice((1, 2, 4))]
-    distances = sorted(rng.sample(range(1, 30), 3))
-    topology = regular(fanouts, distances)
-    weights = {
-        axis: float(rng.choice((0, 1, 3, 20)))
-        for axis in ("tp", "cp", "pp", "dp", "ep", "edp")
-    }
-    axes = random_axes(rng, topology.num_gpus)
-    return topology, Job("j", axes, weights=weights, launcher="free")
-
-
 def cost_by_boxes(topology, job, sequence):
     """Hop cost when GPU g gets the g-th rank of the sequence."""
     gpu_of_rank = np.empty(job.world_size, dtype=np.int64)
     gpu_of_rank[sequence] = np.arange(job.world_size)
     return HopCost(topology, job).cost(gpu_of_rank)
-
-
-@pytest.mark.parametrize("seed", range(33))
-def test_nestings_come_best_first_on_regular_machines(seed):
-    """Nestings whose units fill the domains come in the order of their real cost."""
-    topology, job = machine_and_job(random.Random(seed))
-    problem = Problem.of(topology, job, "hop-cost")
-    found = nestings(problem, problem.colocation)
-    sizes = [
-        int(np.bincount(topology.domain_of_gpu[t]).max())
-        for t in range(len(topology.tiers) - 1)
-    ]
-    costs = [
-        cost_by_boxes(topology, job, nesting.sequence)
-        for nesting in found
-        if list(nesting.units[:-1]) == sizes
-    ]
-    assert all(a <= b * (1 + 1e-9) for a, b in pairwise(costs))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -102,22 +69,3 @@ def test_best_nesting_is_the_cheapest_of_all_boxes(seed):
             placement = Placement.on_nodes(topology, nodes)
             realised.append(HopCost(topology, job).cost(placement.gpu_of_rank))
     assert min(realised) <= best * (1 + 1e-9)
-
-
-def test_an_axis_is_split_between_tiers_where_that_pays():
-    """8,192 ranks, raw weights: tp4 x dp16 in a leaf, cp2 x dp4 of those in a block.
-
-    Per ring of 128 data-parallel ranks 8 hops leave a leaf and 2 of them a block; the
-    two context-parallel ranks meet in the block, and pipelines always leave it.
-    """
-    topology, job = load("Araw")
-    inner, block, cluster = (tier.distance for tier in topology.tiers)
-    edges = job.world_size
-    expected = (
-        RAW_WEIGHTS["tp"] * edges * inner
-        + RAW_WEIGHTS["cp"] * edges / 2 * block
-        + RAW_WEIGHTS["pp"] * edges * 7 / 8 * cluster
-        + RAW_WEIGHTS["dp"] * edges * (120 * inner + 6 * block + 2 * cluster) / 128
-    )
-    found = solve(topology, job, objective="hop-cost", time_limit=20.0)
-    assert found.value <= expected

@@ -21,7 +21,7 @@ from placer.solve.problem.flows import Flows, bundled
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.topology.read import decode_topology
-from tests.solve.test_communicators import job_of
+from tests.solve.solving import own_job as job_of
 
 
 def grid(*shape):

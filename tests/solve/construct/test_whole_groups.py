@@ -11,7 +11,6 @@ from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.solve import search
 from placer.solve.construct.fills.fills import fullest_fills
-from placer.solve.construct.fills.runs import along, run_fills
 from placer.solve.construct.units.whole_groups import whole_group_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -87,43 +86,6 @@ def test_six_nodes_hold_six_groups_and_the_last_two_lie_in_two_nodes_of_a_leaf(
     assert (leaves == leaves[:, :1]).all()
 
 
-def test_groups_that_no_node_holds_are_whole_in_leaves_of_odd_nodes():
-    """Nodes of 7 and 8 hold one run of ranks each, and groups of 16 lie in one leaf."""
-    topology = machine([7, 7, 7, 8, 7, 7] * 4, [0] * 6 + [1] * 6 + [2] * 6 + [3] * 6)
-    groups = replace(job(tp=1, ep=16, pp=2, dp=48), launcher="node-contiguous")
-    problem = Problem.of(topology, groups, "hop-cost")
-    fills = [gpu_of_rank for _, gpu_of_rank in whole_group_fills(problem)]
-    best = min(filter(problem.allows, fills), key=problem.goal.value)
-    leaf = topology.domain_of_gpu[1][best[groups.parallelism.ranks_of_group["ep"]]]
-    assert (leaf == leaf[:, :1]).all()
-
-
-def test_a_rest_lies_in_one_node_of_the_same_leaf():
-    """Of two nodes with room for a rest of 3 the near one."""
-    near = machine([5, 3, 5, 2, 1, 3], [0, 0, 1, 1, 1, 2])
-    groups = job(tp=1, ep=8, pp=1, dp=16)
-    problem = Problem.of(near, groups, "hop-cost")
-    rows = groups.parallelism.ranks_of_group["ep"]
-    found = [gpus for _, gpus in whole_group_fills(problem)]
-    assert found
-    for gpus in found:
-        leaf = near.domain_of_gpu[1][gpus[rows]]
-        is_near = (leaf == leaf[:, :1]).all(axis=1).tolist()
-        assert ([3, 5], True) in zip(parts_of(near, rows, gpus), is_near, strict=True)
-
-
-def test_whole_replicas_come_before_whole_stages_in_the_outer_domains():
-    """Leaves of odd sizes hold a pipeline each, and one is made of what is left."""
-    gpus = [8] * 15
-    leaves = machine(gpus, [0] * 5 + [1] * 5 + [2] * 5)
-    pipelines = replace(job(tp=8, pp=4, dp=3), weights={"tp": 4000, "pp": 40, "dp": 4})
-    problem = Problem.of(leaves, pipelines, "hop-cost")
-    best = min((gpus for _, gpus in whole_group_fills(problem)), key=problem.goal.value)
-    stages = pipelines.parallelism.ranks_of_group["pp"]
-    leaf = leaves.domain_of_gpu[1][best[stages]]
-    assert (leaf == leaf[:, :1]).all()
-
-
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("seed", range(20))
 def test_no_gpu_is_taken_twice_and_no_group_parted_without_need(seed, objective):
@@ -153,48 +115,8 @@ def test_no_gpu_is_taken_twice_and_no_group_parted_without_need(seed, objective)
         assert whole >= min(held, sparse.world_size // unit)
 
 
-def test_halves_are_found_from_there():
-    """On the step time two groups in halves are better than in 7 and 1."""
-    problem = Problem.of(SEVENS, EIGHT_GROUPS, "time").with_params(listed_sample=0)
-    found = search.solve(problem, Budget(60))
-    groups = EIGHT_GROUPS.parallelism.ranks_of_group["ep"]
-    parts = parts_of(SEVENS, groups, found.placement.gpu_of_rank)
-    assert min(min(sizes) for sizes in parts) >= 4
-
-
 def solved(problem):
     return search.solve(problem.with_params(listed_sample=0), Budget(60))
-
-
-def test_runs_end_with_groups():
-    """All groups of 32 but one end where a rack of odd size ends, or before."""
-    room = np.array([66, 65, 69, 62])
-    found = along(room, np.zeros(4, dtype=np.int64), 32, 256)
-    assert sum(take for _, take in found) >= 256
-    assert all(take <= room[domain] for domain, take in found)
-    ends = np.cumsum([take for _, take in found])
-    assert sum(end % 32 != 0 for end in ends[:-1]) <= 1
-
-
-def test_launch_in_order_on_odd_nodes_keeps_groups_whole():
-    """Racks of 18 trays some of which lost a GPU: groups are shifted along, few cut."""
-    rng = np.random.default_rng(3)
-    trays = 4 - (rng.random(36) < 0.3)
-    near = machine(trays.tolist(), [0] * 18 + [1] * 18)
-    tiers = (near.tiers[0], replace(near.tiers[1], distance=1.0), near.tiers[2])
-    racks = replace(near, tiers=tiers)
-    placed = replace(job(tp=1, ep=32, pp=2, dp=64, vp=2), launcher="node-contiguous")
-    problem = Problem.of(racks, placed, "hop-cost")
-    groups = placed.parallelism.ranks_of_group["ep"]
-    fills = [gpus for _, gpus in run_fills(problem) if problem.allows(gpus)]
-    assert fills
-    cut = [
-        sum(len(np.unique(racks.domain_of_gpu[1][g[row]])) > 1 for row in groups)
-        for g in fills
-    ]
-    assert min(cut) <= 1
-    best = min(problem.goal.value(gpus) for gpus in fills)
-    assert solved(problem).value <= best
 
 
 def racks_of_chains(racks, stages):

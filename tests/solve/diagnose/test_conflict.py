@@ -2,18 +2,14 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from placer import place, testing
 from placer.base.errors import InfeasibleError
 from placer.documents import document_of
-from placer.job.axes import Parallelism
-from placer.job.model import Job
-from placer.job.rules import Pin, Rules
+from placer.job.rules import Rules
 from placer.solve.diagnose.conflict import _least
-from placer.solve.diagnose.counts import broken_counts
-from placer.topology.read import decode_topology, read_topology
+from placer.topology.read import decode_topology
 from tests.solve.rules.rules_oracle import allowed_placements, ruled_case
 from tests.solve.solving import solve
 from tests.texts import table
@@ -79,12 +75,3 @@ def test_rules_in_conflict_are_told_by_number(machine, job, told):
     with pytest.raises(InfeasibleError) as caught:
         place(machine, testing.job("ring", weights={"dp": 1}, **job))
     assert all(words in str(caught.value) for words in told), str(caught.value)
-
-
-def test_pins_to_hosts_that_a_part_of_a_machine_lacks():
-    """The line names the ranks, and ties them to nobody."""
-    machine = read_topology("node:2 gpu:4")
-    rules = Rules(pin=(Pin((1,), machine.node_names[1:]),))
-    job = Job("ring", Parallelism(dp=4), weights={"dp": 1.0}, rules=rules)
-    found = list(broken_counts(machine.by_island.select(np.array([0])), job))
-    assert found == ["ranks 1 are pinned to hosts that are not there: 1 ranks, 0 GPUs"]

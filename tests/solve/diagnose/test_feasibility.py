@@ -12,7 +12,6 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.traffic import Group
 from placer.solve.diagnose.conflict import smallest_relaxation
-from placer.solve.problem.launch import forced_block
 from tests.solve.oracle import free_placements
 from tests.solve.random_cases import machine_of, random_case, random_tiers
 from tests.solve.solving import solve
@@ -101,12 +100,3 @@ def test_nodes_of_several_sizes_hold_ranks_in_order():
     last = machine.tiers[-1].name
     assert f"it fits with tp={last} instead of tp=node" in message_of(machine, job)
     assert solve(machine, replace(job, require={"tp": last})).value > 0
-
-
-def test_a_block_is_forced_only_without_spare_gpus():
-    """Nodes must hold equal blocks when the job fills equal nodes, and only then."""
-    full = Job("j", Parallelism(dp=16))
-    assert forced_block(racks((4, 4), (4, 4)), full) == 4
-    assert forced_block(racks((4, 4), (4, 4)), replace(full, launcher="free")) == 1
-    assert forced_block(racks((4, 4), (4, 4, 4)), full) == 0
-    assert forced_block(racks((4, 4), (5, 3)), full) == 0

@@ -13,33 +13,32 @@ from placer.solve.programs.contents import Contents, Costs, fillings
 from placer.solve.programs.prices import Choices, Packing, dearest
 
 ROOT = Limits(1, engine="highs")
+LARGEST, PAYS = {3: 2}, Costs([0, 1, 1, 1], [0, 1, 2, 3], [0, 0, 0, 0])
+BUNDLES = Costs([0, 1, 1], [0, 0, 0], [0, 0, 0, 0, 0], bundle=2, alone=5)
 
 
 @pytest.mark.parametrize(
-    ("parts", "price"),
+    ("rooms", "costs", "parts", "price"),
     [
-        ({2: 2, 1: 2}, 2 * 2 + 4),  # 2 + 1 twice
-        ({1: 6}, 2 * 1 + 6),  # 1 + 1 + 1 twice
-        ({3: 1, 1: 3}, 3 + 1 + 4),
-        ({3: 1}, 3 + 1),  # a room may stay empty
+        (LARGEST, PAYS, {2: 2, 1: 2}, 2 * 2 + 4),  # 2 + 1 twice
+        (LARGEST, PAYS, {1: 6}, 2 * 1 + 6),  # 1 + 1 + 1 twice
+        (LARGEST, PAYS, {3: 1, 1: 3}, 3 + 1 + 4),
+        (LARGEST, PAYS, {3: 1}, 3 + 1),  # a room may stay empty
+        ({4: 1}, BUNDLES, {2: 2}, 2),
+        ({4: 1}, BUNDLES, {2: 1, 1: 1}, 2 + 10),
+        ({4: 1}, BUNDLES, {1: 3}, 3 + 5),
     ],
 )
-def test_the_largest_part_of_each_room_pays(parts, price):
-    """Two rooms of three: as much as the largest part of each, and 1 for every part."""
+def test_the_largest_part_of_each_room_pays_and_each_part_alone(
+    rooms, costs, parts, price
+):
+    """As much as the largest of each, 1 for every part, 5 where none is like it."""
     program = Program()
-    found = fillings(program, {3: 2}, Costs([0, 1, 1, 1], [0, 1, 2, 3], [0, 0, 0, 0]))
-    for size in (1, 2, 3):
+    found = fillings(program, rooms, costs)
+    for size in found:
         number = parts.get(size, 0)
         program.row(found[size], number, number)
     assert solve(program, ROOT).bound == pytest.approx(price)
-
-
-def test_parts_that_fit_no_room():
-    """Three parts of two in two rooms of three."""
-    program = Program()
-    found = fillings(program, {3: 2}, Costs([0, 0, 0], [0, 0, 0], [0, 0, 0, 0]))
-    program.row(found[2], 3, 3)
-    assert solve(program, ROOT).counts is None
 
 
 def test_both_programs_end_within_the_limit(monkeypatch):
@@ -84,20 +83,6 @@ def test_shares_of_outer_domains_by_hand():
     assert contents.least(ROOT) == pytest.approx(3 + 3 + 3, rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("parts", "price"), [({2: 2}, 2), ({2: 1, 1: 1}, 2 + 10), ({1: 3}, 3 + 5)]
-)
-def test_parts_that_come_in_no_bundle_pay(parts, price):
-    """A room of four: two parts alike are a bundle, and each other part pays 5 more."""
-    program = Program()
-    costs = Costs([0, 1, 1], [0, 0, 0], [0, 0, 0, 0, 0], bundle=2, alone=5)
-    found = fillings(program, {4: 1}, costs)
-    for size in (1, 2):
-        number = parts.get(size, 0)
-        program.row(found[size], number, number)
-    assert solve(program, ROOT).bound == pytest.approx(price)
-
-
 def partitions(total, least, most):
     """All ways to add up to a total, the smallest part first."""
     if not total:
@@ -120,16 +105,6 @@ def cheapest(packing, prices, low):
     """What the cheapest group costs that has parts of ``low`` or more."""
     ways = partitions(packing.size, low, packing.largest)
     return min((sum(prices[n] for n in way) for way in ways), default=np.inf)
-
-
-def test_worth_and_cost_by_hand():
-    """Two groups of 4 on rooms of 3, 3 and 2: parts of 2 are 3, and 4 are needed."""
-    packing = Packing(4, {3: 2, 2: 1})
-    prices = np.array([0.0, 0.0, 1.0, 1.0])
-    assert packing.worth(prices) == 3
-    halves = packing.cheapest(prices, 2)
-    assert (halves.price, halves.parts.tolist()) == (2, [0, 0, 2, 0])
-    assert packing.cheapest(prices, 4).price > 1e6
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -159,13 +134,3 @@ def test_plain_loops_find_the_same_bound_at_its_prices(seed):
     for levels, found in zip(rows.tolist(), value(rows).tolist(), strict=True):
         if found < bound * (1 - 1e-9):
             assert sum(paid[level] for level in levels) > share
-
-
-def test_the_least_part_sets_the_bound_by_hand():
-    """Two groups of four on rooms of three, three and two: one has a single member."""
-    packing = Packing(4, {3: 2, 2: 1})
-    choices = Choices(1, 2, lambda levels: 2.0 - levels[:, 0], 100)
-    assert dearest(packing, [1, 2], choices, 2, 20).value == 2
-    roomy = Packing(4, {3: 2, 2: 2})
-    choices = Choices(1, 2, lambda levels: 2.0 - levels[:, 0], 100)
-    assert dearest(roomy, [1, 2], choices, 2, 20).value == 1

@@ -18,7 +18,6 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import objective_of
 from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.failure import Failure
-from placer.solve.rearrange.mended import mended
 from placer.solve.run.budget import Budget
 from placer.testing import strategies
 from tests.solve.oracle import symmetries
@@ -135,15 +134,6 @@ def test_a_failed_node_moves_only_its_ranks(failed):
     assert dict(zip(found.nodes, found.domains["rack"], strict=True))[new_host] == rack
 
 
-def test_hosts_in_another_order():
-    """A shuffled allocation does not move ranks on equal domains."""
-    topology, job = racks_of(4, 3), job_of(tp=2, pp=3, dp=3)
-    plan = plan_of(topology, job)
-    hosts = random.Random(3).sample(topology.node_names, topology.num_nodes)
-    found = placer.place(topology, job, hosts=hosts, previous=plan).plan
-    assert seats(found) == seats(plan)
-
-
 def test_a_smaller_job_keeps_its_replicas():
     """Replicas that stay in the job stay where they were."""
     topology = racks_of(4, 2)
@@ -176,31 +166,3 @@ def test_no_worse_than_without():
             alone.placement.gpu_of_rank
         )
         assert violations(found.placement, topology, job) == []
-
-
-def test_nearest_spare_first():
-    """A lost node's ranks go to the same rack, else the same block, else anywhere."""
-    job = Job("j", Parallelism(tp=2, dp=2, etp=2), weights={"dp": 1})
-    for racks, nodes, expected in (
-        ([("b0", [2, 2]), ("b0", [2]), ("b1", [2, 2])], [3, 0], 1),
-        ([("b0", [2]), ("b0", [2]), ("b1", [2, 2])], [2, 0], 1),
-        ([("b0", [2]), ("b1", [2, 2])], [1, 0], 2),
-    ):
-        topology = machine(racks)
-        gpus = np.repeat(topology.first_gpu_of_node[nodes], 2) + np.tile([0, 1], 2)
-        plan = build_plan(topology, job, Placement(gpus))
-        left = topology.select(np.arange(1, topology.num_nodes))
-        found = mended(failure(plan, left, job))
-        assert found is not None
-        names = [left.node_names[n] for n in left.node_of_gpu[found]]
-        assert names[2:] == [topology.node_names[expected]] * 2
-        assert names[:2] == [topology.node_names[nodes[0]]] * 2
-
-
-def test_no_spare_no_repair():
-    """Without an unused node that is large enough nothing can be mended."""
-    job = Job("j", Parallelism(tp=2, dp=2, etp=2), weights={"dp": 1})
-    topology = machine([("b0", [2, 2, 1])])
-    plan = build_plan(topology, job, Placement(np.arange(4)))
-    left = topology.select(np.array([1, 2]))
-    assert mended(failure(plan, left, job)) is None

@@ -48,15 +48,3 @@ def test_the_value_stays_and_first_ranks_ascend(machine, seed, tmp_path):
         for gpus in np.unique(machine.gpus_of_node):
             inside = first[(rack == own) & (machine.gpus_of_node == gpus)]
             assert (np.diff(inside) >= 0).all()
-
-
-def test_workers_of_a_workload_lie_in_order(tmp_path):
-    """Worker 0 is on the first nodes of the first rack, its partner behind it."""
-    file = tmp_path / "serving.yaml"
-    file.write_text(WORKLOAD.replace("launcher: {ranks: free}\n", ""))
-    machine = racks([3, 3, 3], gpus=2)
-    plan = placer.place(machine, file, effort="normal").plan
-    assert plan.bound["status"] == "optimal"
-    hosts = plan.host_of_rank
-    starts = (0, 2, 12, 4, 6, 14, 8, 10, 16)  # two nodes of prefill, one of decode
-    assert [hosts[rank] for rank in starts] == list(machine.node_names)

@@ -1,6 +1,7 @@
 """Of equal placements the one that leaves the most useful rest."""
 
 import random
+from dataclasses import replace
 from itertools import combinations, permutations
 
 import numpy as np
@@ -13,24 +14,16 @@ from placer.job.rules import Pin, Rules
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.leftover import with_best_rest
 from placer.solve.run.rest import Rest
-from placer.topology.model import Tier
-from tests.solve.random_cases import machine_of
-
-STEPS = (1.0, 2.0, 4.0, 8.0)
+from tests.solve.rearrange.test_align import machine
 
 
 def racks(blocks, factors=None):
     """Blocks of racks of nodes, each given by its GPUs."""
-    names = ("node", "rack", "block", "cluster")
-    tiers = [
-        Tier(name, 1e9, 0.0, False, 1.0, 1.0, distance)
-        for name, distance in zip(names, STEPS, strict=True)
-    ]
-    listed = [rack for block in blocks for rack in block]
-    row = [r for r, rack in enumerate(listed) for _ in rack]
-    outer = [b for b, block in enumerate(blocks) for rack in block for _ in rack]
-    gpus = [gpus for rack in listed for gpus in rack]
-    return machine_of(gpus, [row, outer, [0] * len(gpus)], tiers, factors)
+    found = machine(
+        [(f"b{b}", rack) for b, block in enumerate(blocks) for rack in block]
+    )
+    given = np.ones(found.num_nodes) if factors is None else np.array(factors)
+    return replace(found, bandwidth_factor=given)
 
 
 def left(topology, gpu_of_rank):
@@ -123,8 +116,8 @@ def test_what_is_broken_goes_first(blocks, ranks, nodes):
 def test_the_rest_keeps_rules():
     """A pinned rank stays, and hosts to avoid are not used for the rest's sake."""
     topology = racks([[[1] * 4, [1] * 4, [1] * 3, [1] * 4]])
-    pin = Rules(pin=(Pin((0,), ("n0",)),))
-    assert placed(topology, 3, pin) == ["n0", "n1", "n2"]
-    avoided = placed(topology, 3, Rules(avoid=("n8",)))
-    assert "n8" not in avoided
+    pin = Rules(pin=(Pin((0,), ("n000",)),))
+    assert placed(topology, 3, pin) == ["n000", "n001", "n002"]
+    avoided = placed(topology, 3, Rules(avoid=("n008",)))
+    assert "n008" not in avoided
     assert len({topology.node_names.index(host) // 4 for host in avoided}) == 1

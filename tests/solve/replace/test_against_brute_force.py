@@ -27,33 +27,23 @@ if TYPE_CHECKING:
 
 
 MOST_PLACEMENTS = 30_000
+COSTS = {"time": oracle.step_time, "hop-cost": oracle.hop_cost}
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A plan, and the machine after some of its nodes have failed.
-
-    Attributes
-    ----------
-    topology, left : Topology
-        Before and after.
-    old : tuple of int
-        Node of every rank before.
-    legal : list of tuple of int
-        All placements that are left, by the nodes of ``topology``.
-    """
+    """A plan, and the machine before and after some of its nodes have failed."""
 
     topology: Topology
     left: Topology
     job: Job
     plan: Plan
-    old: tuple[int, ...]
-    legal: list[tuple[int, ...]]
+    old: tuple[int, ...]  # node of every rank before
+    legal: list[tuple[int, ...]]  # all that are left, by the nodes of ``topology``
 
     def front(self, objective):
         """Least cost of the placements that move a number of ranks to other nodes."""
-        cost = oracle.step_time if objective == "time" else oracle.hop_cost
-        least = {}
+        cost, least = COSTS[objective], {}
         for nodes in self.legal:
             moves = sum(a != b for a, b in zip(nodes, self.old, strict=True))
             value = cost(self.topology, self.job, nodes)
@@ -74,7 +64,7 @@ def random_failure(seed, objective):
     legal = oracle.legal_placements(topology, job)
     if not legal:
         return None
-    cost = oracle.step_time if objective == "time" else oracle.hop_cost
+    cost = COSTS[objective]
     tried = rng.sample(legal, min(len(legal), 8))
     old = min(tried, key=lambda nodes: cost(topology, job, nodes))
     used = sorted(set(old))

@@ -1,32 +1,18 @@
 """Failures on the fragmented instances of the placement benchmark."""
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 import placer
 from benchmarks.replace import failures, trays
 from placer.placement.check import violations
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
-
 pytestmark = pytest.mark.slow
 
-Case = tuple["Topology", "Job", "Plan"]
 
-
-@pytest.fixture(scope="module")
-def fragmented():
-    topology, job = trays("B")
-    return topology, job, placer.place(topology, job).plan
-
-
-def test_eight_failed_trays(fragmented):
+def test_eight_failed_trays():
     """Within 0.1 % of the cheapest placement at most twice as many move as are lost."""
-    topology, job, plan = fragmented
+    topology, job = trays("B")
+    plan = placer.place(topology, job).plan
     failed = failures(plan, "B", 8, 0)
     found = placer.replace(plan, topology, job, failed=failed)
     about = found.plan.previous

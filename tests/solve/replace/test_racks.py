@@ -12,20 +12,8 @@ from placer.job.model import Compute, Job
 from placer.job.parallel import Overlap
 from placer.placement.build import placement_of_plan
 from placer.solve.problem.objective import objective_of
-from placer.topology.model import Tier
+from placer.testing import racks
 from tests.solve.machines import MODEL
-from tests.solve.random_cases import machine_of
-
-
-def racks(count, nodes, gpus):
-    """Racks of so many nodes that NVLink joins."""
-    tiers = [
-        Tier("node", 900e9, 1e-6, True, 1.0, 1.0, 1.0),
-        Tier("rack", 900e9, 1e-6, True, 1.0, 1.0, 1.0),
-        Tier("cluster", 50e9, 8e-6, False, 1.0, 1.0, 18.0),
-    ]
-    rack = [r for r in range(count) for _ in range(nodes)]
-    return machine_of([gpus] * len(rack), [rack, [0] * len(rack)], tiers)
 
 
 def job(launch="node-contiguous", **sizes):
@@ -49,7 +37,7 @@ def test_full_racks_that_lost_a_tray_move_whole_at_most(seed):
     A gradient group is as slow as in the rack with the fewest of it, so what a rack has
     of one goes together or stays.
     """
-    topology, work = racks(32, 16, 4), job(tp=4, cp=2, pp=8, dp=24)
+    topology, work = racks([16] * 32), job(tp=4, cp=2, pp=8, dp=24)
     plan = placer.place(topology, work).plan
     failed = random.Random(seed).sample(list(plan.nodes), 5)
     found = placer.replace(plan, topology, work, failed=failed)
@@ -65,7 +53,7 @@ SMALL = ({"pp": 2, "dp": 3}, {"pp": 3, "dp": 2}, {"cp": 2, "dp": 3}, {"dp": 6})
 def test_against_every_way_to_fill_three_racks(seed):
     """No placement within the tolerance moves fewer ranks."""
     rng = random.Random(seed)
-    topology = racks(3, 3, 1)
+    topology = racks([3] * 3, gpus=1)
     work = job(rng.choice(("node-contiguous", "free")), **SMALL[seed % len(SMALL)])
     plan = placer.place(topology, work).plan
     failed = rng.sample(list(plan.nodes), rng.choice((1, 2)))
@@ -73,13 +61,7 @@ def test_against_every_way_to_fill_three_racks(seed):
     assert found["moved"] == fewest(topology, work, plan, failed, found)
 
 
-def fewest(
-    topology,
-    work,
-    plan,
-    failed,
-    about,
-):
+def fewest(topology, work, plan, failed, about):
     """Fewest moves within the budget, of every number of ranks that racks can hold."""
     goal = objective_of(topology, work, "time")
     before = placement_of_plan(plan, topology).gpu_of_rank

@@ -12,10 +12,7 @@ from placer.job.axes import REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.solve.exact.seats import FEW_CHOICES
-from placer.solve.problem.compiled import Problem
-from placer.solve.rules.search import Tools, fits_under_rules
 from placer.solve.run import budget
-from placer.solve.run.budget import Budget
 from placer.testing import racks
 from tests.solve.solving import solve
 from tests.texts import table
@@ -93,42 +90,6 @@ def test_rules_that_cannot_be_kept_are_counted_on_a_slow_machine(seconds, monkey
         "cp groups tie ranks 0 and 4 together in one rack"
     )
     assert "no placement was found" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("takes_all", "told"), [(False, False), (True, None)])
-def test_what_is_not_found_in_a_share_of_the_time_may_fit(takes_all, told, monkeypatch):
-    """A search that finds nothing says so only where it had time enough."""
-    clock = count()
-    monkeypatch.setattr(budget, "monotonic", lambda: 0.01 * next(clock))
-
-    def nothing(_, within, *_others):
-        while takes_all and not within.is_past():
-            pass
-
-    job = replace(JOB, rules=Rules((Pin((0,), ("b5-r3-n11",)),)), require={})
-    time = Budget(0.0, grace_s=100.0)
-    tools = Tools(nothing, time, wants_any=True)
-    assert fits_under_rules(Problem.of(MACHINE, job), tools) is told
-    assert not time.is_past()
-
-
-def test_what_is_proved_does_not_fit_however_long_the_search_took(
-    monkeypatch,
-):
-    """Rank 1 lies between two of another host: the search takes all of its time."""
-    clock = count()
-    monkeypatch.setattr(budget, "monotonic", lambda: 0.01 * next(clock))
-
-    def nothing(_, within, *_others):
-        while not within.is_past():
-            pass
-
-    machine = read_topology("node:4 gpu:4")
-    here, there, *_ = machine.node_names
-    rules = Rules((Pin((0, 2), (here,)), Pin((1,), (there,))))
-    job = Job("ring", Parallelism(dp=12), weights={"dp": 1.0}, rules=rules)
-    tools = Tools(nothing, Budget(0.0, grace_s=100.0), wants_any=True)
-    assert fits_under_rules(Problem.of(machine, job), tools) is False
 
 
 def test_blames_no_rule_that_could_stay():

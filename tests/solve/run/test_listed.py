@@ -1,7 +1,6 @@
 """The order in which hosts are listed does not change what is found."""
 
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +10,10 @@ from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.solve.problem.submachine import Submachine
-from placer.testing import strategies
 from placer.topology.model import Tier
 from tests.marks import slow
 from tests.solve.random_cases import machine_of, random_case
+from tests.solve.rearrange.test_align import machine
 
 
 def shuffled(rng, hosts):
@@ -47,13 +46,6 @@ def test_listed_in_any_order(seed):
 
 
 RACKS = [("b0", [4, 4, 3]), ("b0", [4, 4]), ("b1", [4, 4, 4]), ("b1", [2, 4])]
-STEPS = (1.0, 1.0, 3.0, 9.0)
-
-
-def uneven():
-    machine = strategies.machine(RACKS)
-    tiers = zip(machine.tiers, STEPS, strict=True)
-    return replace(machine, tiers=tuple(replace(t, distance=d) for t, d in tiers))
 
 
 def piped(**more):
@@ -73,7 +65,7 @@ def piped(**more):
 )
 def test_rules_in_any_order(rules):
     """Nodes to avoid, spares and pins are found in the same places."""
-    topology, rng = uneven(), random.Random(1)
+    topology, rng = machine(RACKS), random.Random(1)
     orders = [shuffled(rng, topology.node_names) for _ in range(2)]
     found = [
         seats(

@@ -7,21 +7,6 @@ import pytest
 from placer.solve.run.workers import in_order
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3, 9])
-def test_answers_come_in_the_order_of_the_items(workers):
-    squares = [number * number for number in range(7)]
-    assert in_order(lambda number: number * number, range(7), workers) == squares
-
-
-def test_nothing_to_do_is_nothing_answered():
-    assert in_order(lambda item: item, [], 4) == []
-
-
-def test_so_many_pieces_are_worked_on_at_the_same_time():
-    together = Barrier(3, timeout=10.0)
-    in_order(lambda _item: together.wait(), range(3), 3)
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_never_more_pieces_than_workers_at_a_time(workers):
     lock, now, most = Lock(), 0, 0
