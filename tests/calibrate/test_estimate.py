@@ -17,29 +17,6 @@ def relative(slopes, measured):
     return np.stack((slopes, np.ones_like(slopes)), axis=1) / measured[:, None]
 
 
-def fitted(slopes, measured, variance=0.0):
-    count = len(slopes)
-    variances = np.full(count, variance)
-    return estimate(relative(slopes, measured), np.ones(count), variances, 0)
-
-
-def test_without_scatter_it_is_the_textbook():
-    """Least squares on relative errors, s^2 over n - p, and Student's t."""
-    slopes = np.array([8.0, 16.0, 24.0, 72.0, 144.0])
-    measured = np.array([1.11, 1.88, 2.71, 7.46, 14.8])
-    found = fitted(slopes, measured)
-    rows = relative(slopes, measured)
-    expected, squares, _, _ = np.linalg.lstsq(rows, np.ones(5), rcond=None)
-    variance = squares.item() / 3
-    covariance = variance * np.linalg.inv(rows.T @ rows)
-    assert found.values == pytest.approx(expected, rel=1e-12)
-    assert found.lack == pytest.approx(variance, rel=1e-12)
-    assert found.covariance == pytest.approx(covariance, rel=1e-9)
-    assert found.half_width(np.array([1.0, 0.0])) == pytest.approx(
-        quantile(CONFIDENCE, 3) * np.sqrt(covariance[0, 0]), rel=1e-9
-    )
-
-
 def test_points_that_scatter_more_count_less():
     """Of two that disagree the steadier one wins."""
     rows = np.ones((2, 1))
@@ -47,19 +24,6 @@ def test_points_that_scatter_more_count_less():
     assert found.values == pytest.approx([1.25])
     assert found.covariance.item() == pytest.approx(0.75)
     assert found.degrees == 1 + 4  # scatter alone explains that they disagree
-
-
-def test_no_constant_is_negative():
-    """A line that would meet zero late goes through it; the other one is refitted."""
-    slopes = np.array([8.0, 16.0, 32.0])
-    measured = TIME * slopes - 0.2
-    found = fitted(slopes, measured)
-    through_zero = np.linalg.lstsq(
-        (slopes / measured)[:, None], np.ones(3), rcond=None
-    )[0]
-    assert found.values == pytest.approx([through_zero.item(), 0.0])
-    assert found.degrees == 2
-    assert found.covariance[1].tolist() == [0.0, 0.0]
 
 
 @pytest.mark.slow
@@ -141,15 +105,6 @@ def test_one_constant_by_hand():
     assert found.left_out[0] == pytest.approx(1.0)
 
 
-def test_where_nothing_is_believed_steps_alone_tell():
-    """Two constants of two steps are met; neither is known without its step."""
-    found = most_likely(
-        lines([[1.0, 0.0], [0.0, 4.0]]), MEASURED[:2], 0.05, np.array([inf, inf])
-    )
-    assert found.values == pytest.approx([1.0, 0.5])
-    assert np.isnan(found.left_out).all()
-
-
 def test_left_out_is_what_the_others_say():
     """On lines, the same as leaving the step out and asking again."""
     rows = [[1.0, 0.3], [2.0, -0.4], [3.0, 1.1]]
@@ -162,21 +117,3 @@ def test_left_out_is_what_the_others_say():
         )
         step = lines(rows)(again.values)[index]
         assert found.left_out[index] == pytest.approx(step, rel=1e-5)
-
-
-def test_steps_far_off_widen_the_intervals():
-    """Steps that agree leave the deviation as stated; these do not."""
-    rows = [[1.0], [1.0], [1.0]]
-    alike = most_likely(lines(rows), np.full(3, 2.0), 0.05, np.array([inf]))
-    apart = most_likely(lines(rows), np.array([1.5, 2.0, 2.5]), 0.05, np.array([inf]))
-    assert alike.covariance[0, 0] == pytest.approx(0.1**2 / 3, rel=1e-6)
-    assert apart.covariance[0, 0] > 4 * alike.covariance[0, 0]
-
-
-def test_a_wall_does_not_stop_the_way_down():
-    """As an efficiency of 1: upwards nothing changes, downwards the step grows."""
-    found = most_likely(
-        lambda at: 1.0 + np.exp(-np.minimum(at, 0.0)), np.array([9.0]), 0.05,
-        np.array([10.0]),
-    )  # fmt: skip
-    assert found.steps[0] == pytest.approx(9.0, rel=1e-3)

@@ -54,12 +54,6 @@ def test_efficiency_of_a_ring():
     assert "0.9 of nccl-tests: all_gather on 32 GPUs" in fit.topology.sources[-2]
 
 
-def test_efficiency_of_an_exchange():
-    """Of 31 others 24 are beyond the host: that share of the bytes takes the NIC."""
-    _, tiers = fitted(table("alltoall", 4, NIC * 31 / 24, 0.7, 90e-6))
-    assert tiers["rack"].efficiency == pytest.approx(0.7)
-
-
 def test_what_beats_a_ring_tells_nothing():
     """An all-reduce in the switch is left out; an exchange counts before a ring."""
     fit, tiers = fitted(table("all_reduce", 2, EIGHT * NIC, 1.1, 50e-6))

@@ -96,13 +96,6 @@ def test_links_that_no_traffic_takes_stay():
     assert [one.tier for one in found.tiers] == ["node"]
 
 
-def test_layouts_have_names():
-    """Their degrees, as tables have them."""
-    names = [point.name for point in read(file_of([1.0] * len(LAYOUTS))).points]
-    assert names[1] == "tp 2, pp 2, dp 8, b 1"
-    assert names[4] == "tp 4, pp 2, dp 4, b 2, full"
-
-
 def test_what_layouts_cannot_be():
     """One rate alone does not fit layouts; a machine and a model are needed."""
     layouts = read(file_of([1.0] * len(LAYOUTS)))

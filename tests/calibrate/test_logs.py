@@ -67,14 +67,6 @@ def test_the_job_may_be_a_script(folder):
     assert result.stdout.startswith("compute: {micro_batch_time:")
 
 
-def test_a_log_of_another_batch_is_refused(folder):
-    """With both numbers."""
-    (folder / "run.out").write_text(log(batch=16))
-    words = (folder / "run.out", "-j", folder / "job.yaml", *MACHINE)
-    told = refusal("calibrate", *words)
-    assert "the log has 16 sequences of a step, the job 8" in told
-
-
 def test_logs_need_what_ran(folder):
     """The machine and the job, by their options."""
     told = refusal("calibrate", folder / "run.out")

@@ -52,13 +52,6 @@ def test_a_full_file():
     assert rate.topology.num_nodes == 8
 
 
-def test_a_rate_is_a_step():
-    """Half the rate is twice the step."""
-    fast = decoded(FULL)
-    slow = decoded(FULL.replace("tflops_per_gpu: 400", "tflops_per_gpu: 200"))
-    assert slow.points[2].step_s == pytest.approx(2 * fast.points[2].step_s)
-
-
 def test_files_are_named_from_the_folder_of_the_file(tmp_path, monkeypatch):
     """A job beside the measurements is found from any working folder."""
     job = (Path("jobs") / "quickstart.yaml").read_text()
@@ -83,18 +76,6 @@ def test_problems(old, new, key, message):
         problems
     )
     assert all(problem.line and problem.source == "m.yaml" for problem in problems)
-
-
-def test_all_problems_at_once():
-    """Two bad points and an unknown key give three problems."""
-    text = FULL.replace("120ms", "soon")
-    text = text.replace("step_time: 0.25", "step_time: -1").replace(
-        "name: ex", "nam: ex"
-    )
-    keys = [problem.key for problem in problems_of(text)]
-    assert "points[0].step_time" in keys
-    assert "points[1].step_time" in keys
-    assert "" in keys
 
 
 @pytest.mark.parametrize(

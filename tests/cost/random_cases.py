@@ -1,7 +1,5 @@
 """Random machines, jobs and placements, small enough for plain loops."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
@@ -145,7 +143,7 @@ def random_job(draw, *, has_model):
         ),
         stages=_random_ends(draw, model.layers, chunks) if model else EndStages(),
         memory=_random_memory(_aside(draw)),
-        host_time=_random_host_time(_aside(draw)),
+        host_time=(None, 0.0, 1e-5, 1e-3)[int(_aside(draw).integers(4))],
     )
 
 
@@ -177,12 +175,6 @@ def _random_compute(draw, by_rate):
         peak_tflops=float(beside.choice([0.0, 1e3, 1e5])),
         output_tflops=float(beside.choice([0.0, 1e2, 1e3])),
     )
-
-
-def _random_host_time(draw):
-    """What hosts take for a layer, where anything says it."""
-    times = (None, 0.0, 1e-5, 1e-3)
-    return times[int(draw.integers(len(times)))]
 
 
 def _aside(draw):

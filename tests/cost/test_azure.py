@@ -10,10 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from placer.cost.data_parallel import Windows, exposed_gather, exposed_reduce
-from placer.cost.network import PlacedNetwork
 from placer.cost.step import StepModel
-from placer.cost.volumes import volumes
 from placer.explain.score import score
 from placer.job.read import read_job
 from placer.placement.placement import Placement
@@ -106,46 +103,6 @@ def test_a_mistake_costs_what_arithmetic_says(mistake):
     assert least <= wrong().step_time_s / run().step_time_s - 1 < most
 
 
-def test_a_split_pair_halves_its_gradient_group():
-    """One CP partner moved to a spare GPU of another rack: its group loses a NIC.
-
-    The ring of that gradient group has one NIC left in the first rack, so its transfer
-    takes twice as long, and the pair itself talks over the fabric.
-    """
-    topology, job = azure()
-    moved = as_run()
-    rack = topology.domain_of_gpu[topology.tier_index("rack")]
-    spare = np.setdiff1d(np.flatnonzero(rack == 1), moved)
-    moved[4] = spare[0]  # rank 4 is the cp partner of rank 0
-    groups = job.parallelism.ranks_of_group
-    gradients = groups["dp_cp"][(groups["dp_cp"] == 4).any(axis=1)]
-    pair = groups["cp"][(groups["cp"] == 4).any(axis=1)]
-    fabric = run().model.fabric
-    before, after = PlacedNetwork(fabric, as_run()), PlacedNetwork(fabric, moved)
-    one_nic = after.gather(gradients, 1e9).bandwidth_seconds
-    assert one_nic == pytest.approx(2 * before.gather(gradients, 1e9).bandwidth_seconds)
-    over_fabric = after.send(pair, pair[:, ::-1], 1e9).seconds
-    nvlink_over_nic = 900 * 0.8 / (100 * 0.98)
-    over_nvlink = before.send(pair, pair[:, ::-1], 1e9).seconds
-    assert over_fabric == pytest.approx(nvlink_over_nic * over_nvlink, rel=1e-2)
-
-
-def test_bytes_of_its_operations():
-    """One TP operation sends 100.7 MB, a message 33.6 MB, keys and values 4.2 MB.
-
-    A chunk of two layers is 3.19 GB of gradients; the ends hold one and V h / t.
-    """
-    sizes = volumes(azure()[1])
-    assert sizes.tp_slab * 3 / 4 == pytest.approx(100.7e6, rel=1e-3)
-    assert sizes.pp_message == pytest.approx(33.6e6, rel=2e-3)
-    assert sizes.cp_block == pytest.approx(4.2e6, rel=2e-3)
-    held = sizes.dense_parameters(8, 8) * 2
-    end = 3.19e9 / 2 + 128_256 * 16_384 / 4 * 2
-    assert held[1:-1].min() == held.max() == pytest.approx(3.19e9, rel=1e-3)
-    assert held[0, 0] == held[-1, -1] == pytest.approx(end, rel=1e-3)
-    assert held[0, 1:].min() == held[-1, :-1].min() == held.max()
-
-
 def test_bytes_a_gpu_and_step():
     """TP 101.5 GB and 25.4 GB of repeated gathers, PP 4.3 GB, CP 1.6 GB.
 
@@ -160,17 +117,3 @@ def test_bytes_a_gpu_and_step():
     assert each["cp"] == pytest.approx(1.6e9, rel=0.01)
     parameters = 126 * 3.1877e9 + 2 * 128_256 * 16_384
     assert each["dp"] == pytest.approx(2 * 255 / 256 * parameters / 8 / 4 * 2, rel=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("efficiency", "tail_ms", "head_ms"),
-    [(1.0, 7.0, 11.4), (0.9, 8.7, 13.2), (0.8, 11.0, 15.4)],
-)
-def test_what_is_seen_of_its_gradients(efficiency, tail_ms, head_ms):
-    """A chunk of 3.19 GB on two NICs leaves 18.4, 22.0 or 26.4 ms, latency aside."""
-    chunk = 3.19e9 / (200e9 * efficiency)
-    seconds, hidden = np.full((8, 8), chunk), Windows(4.9e-3, 9.8e-3, 8, 8, 12.0)
-    tail = exposed_reduce(seconds, hidden, True)
-    head = exposed_gather(seconds, chunk / 12, hidden, True)
-    assert tail == pytest.approx(tail_ms * 1e-3, abs=0.06e-3)
-    assert head == pytest.approx(head_ms * 1e-3, abs=0.06e-3)

@@ -6,7 +6,6 @@ import pytest
 from placer.cost.communicators import Communicators
 from placer.cost.exchange import all_to_all_cost
 from placer.cost.fabric import Fabric
-from placer.cost.fair_share import Crossings, fair_pace
 from placer.cost.rings import build_rings
 from tests.cost.machines import machine, racks, tier
 
@@ -34,16 +33,6 @@ def exchange(thinner, copies=0):
 # 4 chunks in and out, and reduces at 74 % of NVLink; trees over four racks have two
 # levels; two NICs carry what two members of each rack send.
 COSTS = {
-    "ring in a rack": (
-        lambda: all_reduce(racks(), ONE, "ring"),
-        2 * (3 / 4 * S / NVLINK + 3 * IN),
-        (4 * 2 * 3 / 4 * S, 0),
-    ),
-    "tree in a rack": (
-        lambda: all_reduce(racks(), ONE, "tree"),
-        2 * S / NVLINK + 2 * 3 * IN,
-        (3 * 2 * S, 0),
-    ),
     "switch of a rack": (
         lambda: all_reduce(racks(), ONE, "nvls"),
         (S + 2 * 16 * 4 * 131072) / (0.74 * NVLINK) + 25 / 3.4 * IN,
@@ -67,11 +56,6 @@ COSTS = {
     "all-to-all": (
         lambda: exchange(1.0),
         2 * 2e9 / 200e9 + IN + 2 * OUT,
-        (4 * 1e9, 4 * 2e9),
-    ),
-    "all-to-all behind thin uplinks": (
-        lambda: exchange(4.0),
-        2 * 2e9 / 50e9 + IN + 2 * OUT,
         (4 * 1e9, 4 * 2e9),
     ),
     # Of four copies of a token 15/8 / 4 cross; the neighbour gets 175/256 once.
@@ -117,33 +101,6 @@ def test_rings_that_share_uplinks(members, oversubscription, rule, event):
     assert seconds == pytest.approx(event * 1e-6, rel=0.05)
 
 
-def test_one_nic_beside_three():
-    """Four flows at 1:2: bytes over capacity is 1 s, the group of one NIC takes 4/3.
-
-    Each flow has half its NIC until the three, of a third of a byte, are done after
-    2/3 s; the fourth sends its other two thirds alone.
-    """
-    both, one = np.arange(2), np.zeros(2, dtype=np.int64)
-    crossings = [Crossings(both, one, np.array([2.0]))]
-    found = fair_pace(crossings, np.array([3, 1]), np.ones(2), one)
-    assert found == pytest.approx([2 / 3, 4 / 3])
-
-
-@pytest.mark.parametrize(("oversubscription", "buffers"), [(1, 1.5), (2, 3.5)])
-def test_uplinks_as_wide_as_their_nics_hold_no_tree_back(oversubscription, buffers):
-    """A tree of three racks and one of four meet in a rack of two GPUs.
-
-    There the one has three edges and the other four. Its own NIC sends 3/2 S for the
-    first. Through half of two NICs, all seven halves go as fast as each other.
-    """
-    topology = racks(6, oversubscription, gpus=2)
-    both = groups(topology, np.array([[2, 0, 1, 4], [6, 3, 8, 10]]))
-    seconds = both.all_reduce(S, "tree").bandwidth_seconds
-    assert seconds[0] == pytest.approx(buffers * S / NIC)
-    alone = groups(topology, np.array([[2, 0, 1, 4]])).all_reduce(S, "tree")
-    assert alone.bandwidth_seconds[0] == pytest.approx(1.5 * S / NIC)
-
-
 @pytest.mark.parametrize(
     ("domains", "members", "size", "name"),
     [
@@ -167,19 +124,6 @@ def test_the_algorithm_that_nccl_takes(domains, members, size, name):
     assert found.algorithm == name
     alone = all_reduce(domains, members, name, size).seconds
     assert found.seconds == pytest.approx(alone, rel=1e-3)
-
-
-def test_every_group_takes_its_own():
-    """Two groups of a call, one in a rack and one over two: bytes are those of both."""
-    both = np.array([[0, 1, 2, 3], [4, 8, 9, 5]])
-    found = groups(racks(4), both).all_reduce(1e10, "auto")
-    alone = [groups(racks(4), both[i : i + 1]).all_reduce(1e10, "auto") for i in (0, 1)]
-    assert found.algorithm == "auto"
-    assert [cost.algorithm for cost in alone] == ["nvls", "tree"]
-    assert found.seconds.tolist() == [cost.seconds.item() for cost in alone]
-    sent = sum(cost.bytes_by_tier for cost in alone)
-    assert found.bytes_by_tier == pytest.approx(sent)
-    assert found.load.up[1] == pytest.approx(sum(cost.load.up[1] for cost in alone))
 
 
 GB200 = [tier("rack", 720e9, 1e-6, scale_up=True), tier("cluster", 49.7e9, 8e-6)]

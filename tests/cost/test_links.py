@@ -59,15 +59,6 @@ def test_what_takes_the_slowest_link_it_uses(call, seconds):
     assert call().seconds.tolist() == pytest.approx(seconds)
 
 
-def test_flows_and_their_loads_are_on_the_link():
-    """Flows of a job's own wait for links and their latency as messages do."""
-    sizes = np.array([3 * GB, 1 * GB])
-    cost = network(0, 1).flows(np.array([0, 1]), np.array([1, 0]), sizes)
-    assert cost.seconds.tolist() == pytest.approx([1.505, 0.505])
-    assert cost.load.between[1].tolist() == [3 * GB, 0.0, 1 * GB, 0.0]
-    assert cost.load.reversed().between[1].tolist() == [1 * GB, 0.0, 3 * GB, 0.0]
-
-
 TWO = """
 format: placer/topology
 version: 1

@@ -8,8 +8,6 @@ import pytest
 
 from placer.api.place import place
 from placer.base.errors import InputError
-from placer.cost.exchange import send_cost
-from placer.cost.fabric import Fabric
 from placer.cost.step import StepModel
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
@@ -37,17 +35,6 @@ def machine(text=MACHINE):
     return parse_topology(text, "m.yaml")
 
 
-def test_a_message_to_another_rail_takes_a_detour():
-    """A hop of NVLink more at the tier of the rails; none inside a node or above."""
-    fabric = Fabric.of(machine())
-    here = np.zeros(4, dtype=np.int64)
-    there = np.array([4, 5, 1, 17])  # its rail, another rail, its node, another leaf
-    seconds = send_cost(fabric, here, there, 0.0).seconds
-    assert seconds == pytest.approx([5e-6, 6e-6, 1e-6, 8e-6])
-    plain = Fabric.of(machine(PLAIN))
-    assert not plain.has_rails
-
-
 def small_job(**degrees):
     """A job with gradients that nothing hides."""
     return Job(
@@ -66,24 +53,6 @@ def shuffled(seed):
     draw = np.random.default_rng(seed)
     nodes = [4 * node + draw.permutation(4) for node in range(8)]
     return np.arange(32), np.concatenate(nodes)
-
-
-def test_a_launch_that_breaks_rails_is_slower():
-    """Groups whose members have different rails pay; those on one pay nothing."""
-    job = small_job(tp=4, dp=8)
-    railed, plain = (StepModel(one, job) for one in (machine(), machine(PLAIN)))
-    straight, mixed = shuffled(0)
-    assert railed.step(mixed).step_time_s > railed.step(straight).step_time_s
-    assert railed.step(straight).step_time_s == plain.step(straight).step_time_s
-
-
-def test_groups_of_whole_nodes_keep_to_rails():
-    """A ring through all GPUs of its nodes leaves each by the rail it came in on."""
-    topology, job = machine(), small_job(tp=1, dp=32)
-    without = StepModel(machine(PLAIN), job)
-    for gpus in shuffled(0):
-        time = StepModel(topology, job).step(gpus).step_time_s
-        assert time == without.step(gpus).step_time_s
 
 
 @pytest.mark.slow

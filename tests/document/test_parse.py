@@ -43,17 +43,6 @@ def test_yaml_keeps_scalars_as_written():
     }
 
 
-@pytest.mark.parametrize("source", ["x.yaml", "x.json", "<stdin>"])
-def test_json_reads_alike_by_every_route(source):
-    """A JSON text gives one tree, whatever the file is called."""
-    text = '{"a": [1, -2.5e3, true, null, "x"],\n "b": {"c": "no"}}'
-    assert read(text, source) == {
-        "a": [("number", t) for t in ("1", "-2.5e3")]
-        + [("boolean", "true"), ("null", ""), ("text", "x")],
-        "b": {"c": ("text", "no")},
-    }
-
-
 def test_a_flow_mapping_with_quoted_keys_may_still_be_yaml():
     """Text that opens like JSON but is not falls to YAML, except in a .json file."""
     text = '{"a": plain}'

@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -10,9 +9,7 @@ import pytest
 from placer.cost.footprint.activations import most_held
 from placer.cost.footprint.layer import LayerActivations
 from placer.cost.footprint.stages import PARTS, footprint, footprints, memory_score
-from placer.job.models import layer_parameters, total_parameters
 from tests.footprint.cases import EXPERTS, SMALL, job_of, played
-from tests.texts import table
 from validation.memory_page import FIGURES, figure_values
 
 GPT = SMALL | {"kv_heads": 16, "gated": False}
@@ -43,69 +40,6 @@ def test_figure_1_of_korthikanti(figure):
     states, kept = figure_values(figure)
     assert kept == pytest.approx(figure.bars, rel=1e-12)
     assert states == pytest.approx(figure.states, rel=2e-3)
-
-
-@pytest.mark.parametrize(
-    ("shape", "expected"),
-    [
-        ({"hidden": 4096, "ffn": 14336, "heads": 32}, 34.0),
-        ({"hidden": 8192, "ffn": 28672, "heads": 64}, 33.5),
-        ({"hidden": 16384, "ffn": 53248, "heads": 128}, 31.75),
-    ],
-)
-def test_llama_layers(shape, expected):
-    """A gate keeps both halves, few key-value heads keep less."""
-    job = job_of(SMALL | shape | {"kv_heads": 8})
-    rows = 4 * shape["heads"] * 2048
-    found = (layer_of(job).whole - rows) / (2048 * shape["hidden"])
-    assert found == pytest.approx(expected)
-
-
-def test_products_in_fp8_keep_their_inputs_in_fp8():
-    """405B: 27.5 instead of 31.75 bytes a token and width."""
-    shape = {"hidden": 16384, "ffn": 53248, "heads": 128, "kv_heads": 8}
-    job = job_of(SMALL | shape)
-    rows = 4 * 128 * 2048
-    found = (layer_of(job, gemm="fp8").whole - rows) / (2048 * 16384)
-    assert found == pytest.approx(27.5)
-
-
-@pytest.mark.parametrize(*table("footprint.yaml", "bytes_of_a_parameter"))
-def test_bytes_of_a_parameter(sharding, keys, kept, shared):
-    """FP32 gradients; D counts context ranks. Gathered units are left out."""
-    job = job_of(
-        parallelism={"dp": 4, "cp": 2},
-        data_parallel={"sharding": sharding},
-        memory={"gradient_bytes": 4, **keys},
-    )
-    found = only(job)
-    model = job.model
-    assert model is not None
-    count = total_parameters(model)
-    if sharding == "zero3":
-        unit = layer_parameters(model)
-        gathered = 2 * (2 * unit + 2 * 32768 * 1024 + 1024) + 6 * unit
-    else:
-        gathered = 0
-    states = found.parameters + found.gradients + found.optimizer - gathered
-    assert states / count == pytest.approx(kept + shared / 8, rel=1e-9)
-
-
-def test_copies_of_the_optimizer_share_out_less():
-    """Two instances, or two shard groups, hold twice as much a GPU."""
-    one = only(job_of(parallelism={"dp": 8}))
-    two = only(job_of(parallelism={"dp": 8}, data_parallel={"optimizer_instances": 2}))
-    assert two.optimizer == 2 * one.optimizer
-    shards = [
-        only(
-            job_of(
-                parallelism={"dp": 8},
-                data_parallel={"sharding": "hsdp", "shard_size": size},
-            )
-        ).optimizer
-        for size in (8, 4)
-    ]
-    assert shards[1] == 2 * shards[0]
 
 
 @pytest.mark.parametrize(
@@ -252,17 +186,3 @@ SMALL_AND_DEEP = {
     "kv_heads": 4,
     "vocab": 1024,
 }
-
-
-@pytest.mark.parametrize(("pp", "vp"), [*product((2, 4, 8), (2, 3))])
-def test_overlapped_expert_traffic_holds_one_chunk_more(pp, vp):
-    """One forward more is scheduled ahead, so that its traffic has work beside it."""
-    model = SMALL_AND_DEEP | {"experts": 8, "top_k": 2, "moe_layers": 64}
-    axes = {"pp": pp, "vp": vp, "dp": 2, "ep": 2}
-    weights = np.ones(vp)
-    plain = job_of(model, parallelism=axes, micro_batches=64)
-    hidden = job_of(model, parallelism=axes, micro_batches=64, overlap={"ep": True})
-    for stage in range(pp):
-        expected = played(list(weights), stage, pp, 64, pp, extra=1)
-        assert most_held(hidden, stage, weights) == expected
-        assert expected == most_held(plain, stage, weights) + 1

@@ -12,7 +12,6 @@ from placer.job.least_pipeline import ChunkTimes, least_pipeline, least_with_slo
 from placer.job.memory import Memory
 from placer.job.model import Compute, Job
 from placer.job.models import Model
-from placer.job.paces import paces, rounds
 from placer.job.parallel import EndStages
 from placer.topology.gpu_kinds import Gpu
 from tests.marks import slow
@@ -20,10 +19,6 @@ from tests.marks import slow
 MODEL = Model(
     "m", layers=12, hidden=64, ffn=3456, heads=1, kv_heads=1, vocab=73728, gated=False
 )
-
-
-# Of its output layer, in layers: 10.28.
-HEAD = 73728 / (64 * 4 + 2 * 3456 + 2 / 0.83)
 
 
 def job(pp, vp=1, layers=12, ends=(0, 0)):
@@ -61,13 +56,6 @@ def drawn(draw, p):
         full = full * draw.uniform(0.9, 1.1, p)
     first, last = full[:, 0] * draw.uniform(0, 3), full[:, -1] * draw.uniform(0, 3)
     return ChunkTimes(full, *((first, last) if draw.random() < 0.7 else full[:, :2].T))
-
-
-def test_the_last_stage_has_the_output_layer():
-    """Two stages of 6 layers: the second takes 6 and 10.3, the first waits for it."""
-    found = paces(job(2))
-    assert found.stage.tolist() == pytest.approx([6 / (6 + HEAD), 1.0], rel=1e-3)
-    assert rounds(job(2)) == pytest.approx(4 + 6 / (6 + HEAD), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -126,11 +114,3 @@ def test_pipelines_that_are_run(p, v, counted):
             times = ChunkTimes(full, *ends)
             found = least_pipeline(times, groups * p, v)
             assert found == pytest.approx(walked(times, groups * p, v), rel=1e-9)
-
-
-def test_what_counts_for_layers_takes_their_time():
-    """Four stages of which embedding and loss count for a layer and for 12."""
-    found = paces(job(4, layers=35, ends=(1, 12)))
-    assert found.stage.tolist() == pytest.approx([1.0, 1.0, 1.0, 1.0])
-    slower = paces(job(4, layers=35, ends=(1, 5)))
-    assert slower.stage[0] == pytest.approx(11 / (5 + HEAD), rel=0.01)

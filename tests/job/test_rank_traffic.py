@@ -7,9 +7,7 @@ import pytest
 
 import placer
 from placer.base.errors import InputError
-from placer.documents import parse_document
-from placer.job.read import decode_job, read_job
-from placer.job.write import to_document
+from placer.job.read import read_job
 from tests.texts import table
 
 JOB = """\
@@ -111,23 +109,6 @@ def test_keys_that_are_wrong(tmp_path, lines, said):
     (tmp_path / "job.yaml").write_text(f"{JOB}{lines}\n")
     with pytest.raises(InputError, match=said):
         read_job(str(tmp_path / "job.yaml"))
-
-
-def test_the_digest_is_of_what_was_read(job):
-    """A file of another name or layout is the same job; other bytes are another."""
-    first = job(LINES)
-    assert job("from,to,bytes\n" + LINES, "other.csv").sha256 == first.sha256
-    assert job({"m": MATRIX}, "t.npz").sha256 == first.sha256
-    assert job(LINES.replace("2500", "2501")).sha256 != first.sha256
-
-
-def test_a_written_job_names_no_other_file(job):
-    """Read back, it is the same, whatever became of the file."""
-    first = job(LINES)
-    text = json.dumps(to_document(first))
-    again = decode_job(parse_document(text, "again.json"))
-    assert flows(again) == flows(first)
-    assert again.sha256 == first.sha256
 
 
 def test_a_plan_stands_without_the_files(tmp_path):

@@ -14,16 +14,7 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.documents import parse_document
-from placer.job.axes import Parallelism
-from placer.job.model import Compute
-from placer.job.models import Model
-from placer.job.parallel import (
-    DataParallel,
-    Overlap,
-)
 from placer.job.read import decode_job, read_job
-from placer.job.read_axes import pipeline_groups_agree
-from placer.job.traffic import Group
 from placer.job.write import to_document
 from tests.texts import table
 
@@ -64,58 +55,7 @@ def changed(old, new):
     return FULL.replace(old, new, 1)
 
 
-def test_a_full_file_becomes_a_job():
-    """Every field of the file arrives in the job, with units resolved."""
-    job = job_of(FULL)
-    order = ("tp", "cp", "ep", "pp", "dp")
-    assert job.parallelism == Parallelism(4, 2, 1, 8, 16, 8, 4, order)
-    assert job.model is not None
-    assert job.model.layers == 126
-    assert (job.sequence, job.micro_batch, job.micro_batches) == (8192, 2, 8)
-    assert (job.bytes.activation, job.bytes.gradient) == (2.0, 4.0)
-    assert job.bytes.parameter_gather == 1.0
-    assert job.data_parallel == DataParallel("zero1", 1000, overlap_reduce=False)
-    assert job.overlap == Overlap(tp=True, cp=False)
-    assert job.compute == Compute(0.12, 0.0, 0.2)
-    assert job.require == {"tp": "rack", "embedding": "block"}
-    assert job.launcher == "free"
-    assert job.groups == (
-        Group("embedding", "all_to_all", 64e6, 1.0, False, ((0, 1), (5, 4))),
-    )
-    assert job.weights == {"tp": 4000.0, "edp": 0.5}
-    assert job.sources == ("made up",)
-
-
 HEAD = "format: placer/job\nversion: 1\nname: small\n"
-
-
-@pytest.mark.parametrize(
-    "rest",
-    [
-        "parallelism: {dp: 4}\nweights: {dp: 1}\n",
-        "parallelism: {dp: 4}\n"
-        "groups: [{name: a, collective: all_reduce, bytes: 1, ranks: all}]\n",
-    ],
-)
-def test_weights_or_groups_make_a_job_without_a_model(rest):
-    """A job that says what it sends needs no model."""
-    job = job_of(HEAD + rest)
-    assert job.model is None
-    assert job.world_size == 4
-    assert [group.ranks for group in job.groups] == [((0, 1, 2, 3),)] * len(job.groups)
-
-
-def test_a_model_can_be_written_out():
-    """A mapping of fields is a model of its own."""
-    job = job_of(
-        HEAD + "parallelism: {tp: 2, dp: 2, ep: 2}\nsequence: 16\n"
-        "compute: {tflops_per_gpu: 1}\n"
-        "model: {layers: 2, hidden: 8, ffn: 16, heads: 4, vocab: 10, experts: 4,"
-        " top_k: 2}\n"
-    )
-    assert job.model == Model(
-        "custom", 2, 8, 16, 4, 4, 10, experts=4, top_k=2, expert_ffn=16, moe_layers=2
-    )
 
 
 def parallelism_of(text):
@@ -128,15 +68,6 @@ def parallelism_of(text):
 def test_order_may_leave_out_axes_of_size_one(text, order):
     """Without an order it is Megatron's; axes of size 1 find their usual place."""
     assert "-".join(parallelism_of(text).order) == order
-
-
-@pytest.mark.parametrize(
-    *table("job/read_job.yaml", "pipeline_groups_of_dense_and_expert_layers")
-)
-def test_pipeline_groups_of_dense_and_expert_layers(fields, order, agree):
-    """Groups agree when ranks before pp make equal blocks on both sides, by hand."""
-    parallelism = Parallelism(**fields, order=tuple(order.split("-")))
-    assert pipeline_groups_agree(parallelism) is agree
 
 
 @pytest.mark.parametrize(*table("job/read_job.yaml", "degrees_of_torchtitan"))
@@ -154,14 +85,6 @@ def test_what_is_said_arrives(text, found):
     """Every optional section of a file, and the usual where nothing is said."""
     job = job_of(FULL.replace("data_parallel:", "# ") + text)
     assert {key: attrgetter(key)(job) for key in found} == found
-
-
-def test_a_model_with_experts_may_have_no_layer_of_them():
-    """That it has none is written out, where all layers would be the default."""
-    shape = "{layers: 80, hidden: 8, ffn: 9, heads: 8, vocab: 1, experts: 4, top_k: 2"
-    job = job_of(changed("llama3.1-405b", shape + ", moe_layers: 0}"))
-    assert job.model.moe_layers == 0
-    assert job_of(json.dumps(to_document(job))).sha256 == job.sha256
 
 
 COLUMNS, BAD = table(
@@ -221,18 +144,6 @@ def test_the_digest_depends_on_content_not_on_layout():
     assert job_of(changed("120ms", "121ms")).sha256 != job.sha256
 
 
-def test_the_digest_covers_the_content_of_a_model_preset():
-    """A preset and the same model written out differ in nothing but the name."""
-    inline = (
-        "{name: llama3.1-405b, layers: 126, hidden: 16384, ffn: 53248, heads: 128,"
-        " kv_heads: 8, vocab: 128256}"
-    )
-    written_out = changed("model: llama3.1-405b", f"model: {inline}")
-    assert job_of(written_out).sha256 == job_of(FULL).sha256
-    other = written_out.replace("layers: 126", "layers: 127")
-    assert job_of(other).sha256 != job_of(FULL).sha256
-
-
 def test_read_job_takes_a_path_a_name_and_stdin(tmp_path, monkeypatch):
     """A file by text or path and standard input give the same job.
 
@@ -247,31 +158,6 @@ def test_read_job_takes_a_path_a_name_and_stdin(tmp_path, monkeypatch):
     assert read_job("-").sha256 == digest
     with pytest.raises(InputError, match="placer job list"):
         read_job("there-is-no-such-job")
-
-
-MEMORY = """\
-memory:
-  recompute: full
-  recompute_method: block
-  recompute_layers: 2
-  gemm: fp8
-  optimizer_bytes: 8
-  micro_batch_group: 8
-  activations: 40GB
-  reserve: 0
-"""
-
-
-def test_memory_is_read_written_and_counts_for_the_digest():
-    """Sizes have units, 0 is not nothing, and what is left out has its default."""
-    job = job_of(FULL + MEMORY)
-    memory = job.memory
-    assert (memory.recompute, memory.recompute_method) == ("full", "block")
-    assert (memory.activations, memory.reserve) == (40e9, 0.0)
-    assert (memory.optimizer_bytes, memory.gradient_bytes) == (8.0, None)
-    again = job_of(json.dumps(to_document(job)))
-    assert again.memory == memory
-    assert again.sha256 == job.sha256 != job_of(FULL).sha256
 
 
 def test_digests_outlive_keys_that_say_nothing_new():
@@ -304,14 +190,3 @@ def test_a_wrong_value_is_told_once(rest):
     (problem,) = problems_of(HEAD + rest.replace("^", ""))
     place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
     assert (problem.line, problem.column) == place
-
-
-def test_an_empty_interval_is_none():
-    """A plan that was made from it is read again."""
-    entry = {"key": "links", "value": "GB200", "why": "no rate", "option": "--gpu"}
-    content = {"format": "placer/job", "version": 1, "name": "one"}
-    content |= {"weights": {"dp": 1}}
-    content |= {"parallelism": {"dp": 2}, "assumed": [entry | {"interval": []}]}
-    job = decode_job(parse_document(json.dumps(content), "job.json"))
-    assert job.assumed[0].interval is None
-    assert "interval" not in to_document(job)["assumed"][0]

@@ -1,4 +1,4 @@
-"""The rules of a job file: pins, hosts to avoid, replicas a domain, spares."""
+"""The rules of a job file: what is wrong with them, and two of them together."""
 
 import pytest
 from hypothesis import given
@@ -27,30 +27,6 @@ def problems_of(rules):
     with pytest.raises(InputError) as caught:
         job_of(rules)
     return [str(problem) for problem in caught.value.problems]
-
-
-def test_reads_every_rule():
-    """Host lists and rank lists are expanded, numbers are kept by tier."""
-    job = job_of(
-        "rules:\n"
-        "  pin: [{ranks: 0, nodes: n1}, {ranks: '4-6,9', nodes: ['n[2-3]', n7]}]\n"
-        "  avoid: n[5-6]\n"
-        "  at_most: {rack: 2}\n"
-        "  spares: {rack: 1, row: 3}\n"
-    )
-    assert job.rules == Rules(
-        pin=(Pin((0,), ("n1",)), Pin((4, 5, 6, 9), ("n2", "n3", "n7"))),
-        avoid=("n5", "n6"),
-        at_most={"rack": 2},
-        spares={"rack": 1, "row": 3},
-    )
-
-
-def test_rules_are_part_of_the_digest():
-    """Other rules make another job; no rules leave the digest as it was."""
-    plain = job_of("")
-    assert job_of("rules: {}\n").sha256 == plain.sha256
-    assert job_of("rules: {spares: {rack: 1}}\n").sha256 != plain.sha256
 
 
 @pytest.mark.parametrize(*table("job/job.yaml", "rules"))

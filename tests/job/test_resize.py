@@ -34,19 +34,6 @@ def test_defaults_and_groups_follow():
     assert resized(job_of(100), dp=4).sha256 == job_of(4).sha256
 
 
-def test_a_bucket_that_was_given_stays():
-    """A preset's own bucket does not follow dp."""
-    job = read_job("llama3.1-405b-mlperf-v6")
-    assert resized(job, dp=512).data_parallel == job.data_parallel
-    assert resized(job, micro_batches=9).micro_batches == 9
-
-
-def test_a_size_the_job_cannot_have():
-    """Experts that no longer divide the ranks are a problem of the job."""
-    with pytest.raises(InputError, match="does not divide"):
-        resized(read_job("deepseek-v3-mlperf-v6"), dp=3)
-
-
 def test_groups_that_name_ranks_are_refused_at_once():
     """However many there are, no size is tried for long."""
     group = Group("some", "all_reduce", 1e6, 1.0, False, ((0, 1), (2, 3)))

@@ -282,38 +282,6 @@ def test_what_does_not_go_with_traces(tmp_path, read):
         read([], ", steps: 2", file="t.csv")
 
 
-def test_names_of_the_jobs_own_groups_stay_theirs(read):
-    """And both are scored, hidden where the job says so."""
-    own = (
-        "groups: [{name: default_pg.all_reduce, collective: relay, bytes: 1, "
-        "ranks: all}]\n"
-    )
-    job = read(everywhere(REDUCE, send(1, 1)), ", overlap: true", own)
-    assert [(group.name, group.overlap) for group in job.groups] == [
-        ("default_pg.all_reduce", False),
-        ("default_pg.all_reduce-2", True),
-    ]
-    assert job.traffic.overlap
-
-
-def test_a_published_trace_sends_its_models_gradients_once_a_step(read):
-    """ResNet-50 has 25,557,032 parameters.
-
-    The calls are those of ``tests/data/nccl_parser_config/nccl_data.json.gz`` of
-    facebookresearch/HolisticTraceAnalysis: DDP on two ranks, three steps.
-    """
-    buckets = [2049000, 7875584, 6563840, 6637568, 2431040]
-    wait = {"Group size": 1, "Process Group Ranks": "[]", "dtype": "Byte"}
-    calls = [
-        *(call("allreduce", taken=elements) for elements in buckets),
-        *(call("broadcast", taken=53120), call("broadcast", taken=53, dtype="Long")),
-        *[call("wait", [], **wait)] * 2,
-    ]
-    (group,) = read(everywhere(*calls * 3, steps=3), ", without: [broadcast]").groups
-    assert group.size_bytes * group.per_step == pytest.approx(4 * 25_557_032)
-    assert group.per_step == 5.0
-
-
 def test_files_by_pattern_compressed_or_not(tmp_path, read):
     """A folder, a pattern and .gz are the same job; a plan needs none of them."""
     first = read(everywhere(REDUCE, call("all_to_all", taken=8)))

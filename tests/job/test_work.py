@@ -44,19 +44,6 @@ def line(flops):
     return 0.60 + 0.30 * log(flops / 1e9) / log(16)
 
 
-def test_rates_hold_at_the_sizes_of_the_job():
-    """Other sizes change a rate and a time; the job's own, and back again, do not."""
-    job = read_job("gpt3-175b-mlperf-v3.1")
-    compute = replace(job.compute, micro_batch_time=0.0, tflops_per_gpu=500.0)
-    by_rate = replace(job, compute=compute)
-    for given in (job, by_rate):
-        assert resized(given, tp=given.parallelism.tp).compute == given.compute
-        wider = resized(given, tp=8)
-        assert micro_batch_time(wider) > micro_batch_time(given) / 2
-        back = resized(wider, tp=4)
-        assert micro_batch_time(back) == pytest.approx(micro_batch_time(given))
-
-
 def cut(stages, chunks, embedding, loss):
     """Llama 405B, all FLOPs at one rate, in so many stages."""
     job = llama(attention_rate=1.0)

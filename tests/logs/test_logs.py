@@ -1,6 +1,5 @@
 """Steps of logs: which count, what they must agree with, and no crash on any text."""
 
-import json
 import random
 from contextlib import suppress
 from dataclasses import replace
@@ -23,21 +22,7 @@ from placer.logs.training import (
 from tests.readers.test_fuzz import mutated
 from tests.texts import data
 
-
-def iteration(number, ms, batch=64, skipped=0, prefix=" "):
-    return (
-        f"{prefix}iteration {number:8d}/ 100 | consumed samples: 1 | elapsed time per "
-        f"iteration (ms): {ms} | throughput per GPU (TFLOP/s/GPU): 490.0 | "
-        f"global batch size: {batch:5d} | number of skipped iterations: {skipped:3d} |"
-    )
-
-
 MEGATRON = data("logs/megatron.log")
-
-
-def event(key, value, **metadata):
-    body = {"key": key, "value": value, "metadata": metadata}
-    return f"0: :::MLLOG {json.dumps(body)}"
 
 
 MLPERF = data("logs/mlperf.log")
@@ -52,26 +37,6 @@ def test_steps_that_count():
     assert steps.seconds == (1.0, 1.01, 1.02, 0.99, 1.0)
     assert (steps.batch, steps.left_out) == (64, 4)
     assert median(steps.tflops) == 490.0
-
-
-def test_steps_of_the_last_batch():
-    """While the batch grows, steps are of other sizes than the job's."""
-    text = "\n".join(
-        iteration(n, 1000.0 * n, batch=32 if n < 4 else 64) for n in range(1, 7)
-    )
-    steps = read_megatron(text, "run.out")
-    assert (steps.batch, steps.seconds) == (64, (4.0, 5.0, 6.0))
-
-
-def test_labels_of_other_versions():
-    """Megatron-DeepSpeed says TFLOPs; Primus prints now and mean: now counts."""
-    text = "\n".join(
-        f" iteration {n}/ 9 | elapsed time per iteration (ms): 13372.8/13364.7 | "
-        "global batch size: 8 | TFLOPs: 150.60 |"
-        for n in (1, 2)
-    )
-    steps = read_megatron(text, "run.out")
-    assert (steps.seconds, steps.tflops) == ((13.3728,), (150.6,))
 
 
 def test_mlperf():

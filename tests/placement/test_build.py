@@ -14,14 +14,6 @@ from placer.testing.strategies import placed, tiny, tiny_plan
 
 
 @given(placed())
-def test_there_and_back(case):
-    """A plan gives back the placement it was built from."""
-    topology, job, placement = case
-    plan = build_plan(topology, job, placement)
-    assert placement_of_plan(plan, topology).same_as(placement)
-
-
-@given(placed())
 def test_names_of_every_rank(case):
     """Host, GPU and domains of each rank are those that a loop over nodes finds."""
     topology, job, placement = case
@@ -39,28 +31,6 @@ def test_names_of_every_rank(case):
             assert plan.domains[tier][entry] == topology.domain_names[t][domain]
     lowest = [plan.node_of_rank.tolist().index(i) for i in range(len(plan.nodes))]
     assert lowest == sorted(lowest)
-
-
-def test_sections():
-    """A plan repeats what reports need of its topology and job."""
-    topology, job = tiny()
-    plan = tiny_plan(score={"step_time_s": 1.0}, solver={"seed": 3})
-    assert plan.topology == {
-        "name": "machine",
-        "sha256": topology.sha256,
-        "tiers": ["node", "rack", "block", "cluster"],
-        "scale_up": 1,
-    }
-    assert plan.job == {
-        "name": "tiny",
-        "sha256": job.sha256,
-        "order": "tp-cp-ep-pp-dp",
-        "parallelism": {"tp": 2, "cp": 1, "ep": 1, "pp": 2, "vp": 1, "dp": 4, "etp": 2},
-        "launcher": "node-contiguous",
-    }
-    assert list(plan.domains) == ["rack", "block"]
-    assert (plan.score, plan.solver) == ({"step_time_s": 1.0}, {"seed": 3})
-    assert (plan.baselines, plan.bound) == ({}, {})
 
 
 def test_unknown_nodes():

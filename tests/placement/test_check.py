@@ -14,17 +14,14 @@ from placer.api.check import check
 from placer.base.errors import CheckError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.job.rules import Pin, Rules
+from placer.job.rules import Rules
 from placer.job.traffic import Group
 from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.testing.strategies import placed, tiny, tiny_plan
-from placer.topology.model import Topology
 from tests.solve.oracle import groups_of
 from tests.texts import table
-
-Case = tuple[Topology, Job, Placement]
 
 
 def naive(topology, job, placement):
@@ -147,6 +144,17 @@ def test_unavailable_nodes_are_refused():
     assert wanted in violations(tiny_plan(), gone, job)
 
 
+# Two racks of three nodes of two GPUs; four replicas of two ranks, one a node.
+MACHINE = read_topology("rack:2 node:3 gpu:2")
+JOB = Job(
+    "job",
+    Parallelism(tp=2, dp=4, order=("tp", "cp", "ep", "pp", "dp")),
+    weights={"tp": 1.0},
+)
+NODES = np.array([0, 0, 1, 1, 3, 3, 4, 4])  # racks 1 1 2 2, nodes 3 and 6 are free
+PLACEMENT = Placement.on_nodes(MACHINE, NODES)
+
+
 @pytest.mark.parametrize("gpu", [-1, 16])
 def test_gpus_must_exist(gpu):
     """A placement on a GPU that the topology lacks is refused."""
@@ -159,34 +167,8 @@ def test_gpus_must_exist(gpu):
     ]
 
 
-# Two racks of three nodes of two GPUs; four replicas of two ranks, one a node.
-MACHINE = read_topology("rack:2 node:3 gpu:2")
-JOB = Job(
-    "job",
-    Parallelism(tp=2, dp=4, order=("tp", "cp", "ep", "pp", "dp")),
-    weights={"tp": 1.0},
-)
-NODES = np.array([0, 0, 1, 1, 3, 3, 4, 4])  # racks 1 1 2 2, nodes 3 and 6 are free
-PLACEMENT = Placement.on_nodes(MACHINE, NODES)
-
-
 def under(rules):
     return replace(JOB, rules=rules)
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        Rules((Pin((0, 1), ("r1-n1",)), Pin((7,), ("r2-n2", "r2-n3")))),
-        Rules(at_most={"rack": 2, "node": 1, "cluster": 4}),
-        Rules(spares={"rack": 1, "cluster": 2}),
-    ],
-)
-def test_kept_rules(rules):
-    """A placement that keeps its rules passes, bare and as a plan."""
-    job = under(rules)
-    assert violations(PLACEMENT, MACHINE, job) == []
-    assert violations(build_plan(MACHINE, job, PLACEMENT), MACHINE, job) == []
 
 
 @pytest.mark.parametrize(*table("placement/rules.yaml", "broken_rules"))
@@ -196,17 +178,6 @@ def test_broken_rules(rules, expected):
     found = violations(PLACEMENT, MACHINE, ruled)
     assert len(found) == 1
     assert expected in found[0]
-
-
-def test_replicas_follow_the_rank_order():
-    """With dp innermost the ranks of a replica lie apart, and are found apart."""
-    order = ("dp", "tp", "cp", "ep", "pp")
-    axes = Parallelism(tp=2, dp=4, order=order)
-    job = replace(JOB, parallelism=axes, rules=Rules(at_most={"node": 1}))
-    found = violations(PLACEMENT, MACHINE, job)
-    assert found == [
-        "4 of 4 nodes hold ranks of more than 1 replicas: the first is r1-n1, with 2"
-    ]
 
 
 def test_a_plan_keeps_the_rules_it_was_made_under():

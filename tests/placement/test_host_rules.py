@@ -46,10 +46,3 @@ def test_names_the_reason_of_an_unavailable_host():
     machine = machine.select(np.array([0, 2, 3, 4, 5]))
     with pytest.raises(InputError, match="unavailable: xid 79"):
         with_rules(JOB, machine, machine, Rules((Pin((0,), ("r1-n2",)),)))
-
-
-def test_hosts_to_avoid_may_be_out_of_the_allocation():
-    """A host to avoid that is not allocated anyway is no error."""
-    ruled = with_rules(JOB, MACHINE, WHOLE, Rules(avoid=("r2-n3",)))
-    assert ruled.rules.avoid == ("r2-n3",)
-    assert ruled.sha256 == JOB.sha256

@@ -1,10 +1,8 @@
 """What a plan keeps of its inputs, and reads back."""
 
 import json
-from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -25,10 +23,6 @@ from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
 from placer.topology.write import to_document as topology_document
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
-
-Write = Callable[["Topology"], dict[str, Any]]
 ROOT = Path(__file__).resolve().parents[2]
 FIGURES = placer.read_topology("rack:2 node:2 gpu:2").tiers
 

@@ -84,16 +84,3 @@ def test_emitted_files_give_the_placement(topology, data):
             continue
         found = placement_of_hostfile(text, topology, ranks)
         assert found.gpu_of_rank.tolist() == gpu_of_rank.tolist(), format
-
-
-@given(machines(), st.data())
-def test_lines_are_ranks(topology, data):
-    """Line r is the node of rank r; a node's ranks take its GPUs in order."""
-    nodes = data.draw(st.permutations(topology.node_of_gpu.tolist()))
-    text = "".join(f"{topology.node_names[node]}\n" for node in nodes)
-    placement = placement_of_hostfile(text, topology, len(nodes))
-    used = [0] * topology.num_nodes
-    for rank, node in enumerate(nodes):
-        first = topology.gpus_of_node[:node].sum()
-        assert placement.gpu_of_rank[rank] == first + used[node]
-        used[node] += 1

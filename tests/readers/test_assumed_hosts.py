@@ -7,7 +7,7 @@ import pytest
 import placer
 from placer.base.errors import InputError
 from placer.topology.compact import compact_document
-from placer.topology.gpu_kinds import HOSTS, kind_of_gpu
+from placer.topology.gpu_kinds import kind_of_gpu
 from tests.readers import cases
 from tests.readers.cases import tier_names
 from tests.texts import table
@@ -35,14 +35,6 @@ def test_names_of_gpus(name, kind):
     assert kind_of_gpu(name) == kind
 
 
-def test_every_known_gpu_has_hosts():
-    """The preset of each has that GPU, and its peak."""
-    for name, preset in HOSTS.items():
-        gpu = placer.read_topology(preset).gpu
-        assert gpu.name == name
-        assert gpu.peak["bf16"] > 0
-
-
 def test_a_gpu_that_is_given_is_not_assumed(read):
     """Neither are uplinks that are given; an unknown GPU names the nearest."""
     machine = read(cases.TREE, gpu="h200", oversubscription={"spine": 2})
@@ -53,14 +45,6 @@ def test_a_gpu_that_is_given_is_not_assumed(read):
     assert 'did you mean "H200"?' in caught.value.problems[0].hint
     with pytest.raises(InputError, match="gpu: the hardware says"):
         read(cases.TREE, gpu="h100", hardware="nvl72")
-
-
-def test_hardware_that_says_its_uplinks_leaves_nothing_open(read):
-    """Of one that says them they are known, of one without any they are not."""
-    assert told(read(cases.TREE, hardware="azure-ndh100-v5")) == {}
-    assert list(told(read(cases.TREE, hardware="dgx-h100-32x8"))) == [
-        "oversubscription"
-    ]
 
 
 def test_a_text_of_trays_in_racks_is_of_nvlink_racks():

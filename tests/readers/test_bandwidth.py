@@ -20,17 +20,6 @@ def matrix(unit, names, speed):
     return "\n".join([",".join([unit, *names]), *rows]) + "\n"
 
 
-def test_bits_and_noise():
-    """Noise below the gap of 1.3 makes no tier; bits are bytes times eight."""
-    noise = np.random.default_rng(0).uniform(0.9, 1.0, (6, 6))
-    names = list("abcdef")
-    text = matrix("Gb/s per GPU", names, lambda a, b: 400 * noise[a, b])
-    findings = read("bandwidth", text, "source")
-    (level,) = findings.levels
-    assert 45e9 <= level.bandwidth <= 50e9
-    assert level.scale_up is False
-
-
 def test_slow_pair_is_reported():
     """One slow pair in a fast group is a bad link, not a tier."""
     speed = {(0, 1): 10, (1, 0): 10}

@@ -1,6 +1,5 @@
 """How nodes are divided: switches that are no tree, trees apart, holes in levels."""
 
-import json
 import random
 
 import numpy as np
@@ -14,8 +13,6 @@ from placer.formats.machines.findings import Findings, Level, NodeFacts
 from placer.formats.machines.registry import read
 from placer.report.machine_text import draw
 from placer.topology.allocation import allocate
-from placer.topology.read import parse_topology
-from placer.topology.write import to_document
 from tests.readers import cases
 from tests.readers.cases import machine_of, tier_names
 
@@ -104,19 +101,6 @@ def test_trees_that_no_switch_joins(tmp_path):
     assert allocate(machine, exclude="n[1-4]").num_nodes == 4
 
 
-def test_trees_stay_apart_in_a_topology_file(tmp_path):
-    """What was read and written is read again as such; the digest tells the two."""
-    machine, _ = machine_of(tmp_path, APART, hardware=cases.H100)
-    again = parse_topology(json.dumps(to_document(machine)), "again.json")
-    assert [tier.apart for tier in again.tiers] == [False, False, True, False]
-    assert again.sha256 == machine.sha256
-    joined, _ = machine_of(
-        tmp_path, APART + "SwitchName=root Switches=a,b\n", hardware=cases.H100
-    )
-    assert joined.sha256 != machine.sha256
-    allocate(joined)
-
-
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_trees_of_one_leaf_each_stay_apart(tmp_path, nodes):
     """Where a spine repeats its leaf, or its only node, the trees are still two."""
@@ -136,19 +120,6 @@ def found(source, levels, **nodes):
     return Findings(source, tuple(levels), facts)
 
 
-def test_unknown_domain_follows_the_inner_one():
-    """A node without a leaf lies where the nodes of its NVLink domain lie."""
-    levels = [Level("clique", True), Level("leaf")]
-    one = found("f", levels, a="c l1", b="c -", d="e l1", f="g -")
-    tree = combine([one], multi_node_nvlink=True)
-    leaf = tree.levels[1]
-    assert [leaf.names[d] for d in leaf.domain_of_node] == ["l1", "l1", "l1", "g"]
-    assert any(
-        "leaf" in note and "take" in note and ": b" in note for note in tree.notes
-    )
-    assert any("leaf" in note and "apart: f" in note for note in tree.notes)
-
-
 def test_holes_that_hide_a_disagreement():
     """Domains that only touch through filled holes still must not be torn.
 
@@ -159,14 +130,6 @@ def test_holes_that_hide_a_disagreement():
     one = found("f", levels, x="r - s2", y="r l -", z="q l s1")
     with pytest.raises(InputError, match="cut across"):
         combine([one], multi_node_nvlink=True)
-
-
-def test_order_of_sources_does_not_matter(tmp_path):
-    """Tree first or blocks first gives the same tiers and sizes."""
-    one, _ = machine_of(tmp_path, cases.TREE, cases.BLOCKS)
-    other, _ = machine_of(tmp_path, cases.BLOCKS, cases.TREE)
-    assert one.tiers == other.tiers
-    assert one.sha256 == other.sha256
 
 
 @given(st.data())

@@ -12,7 +12,6 @@ from tests.readers.cases import (
     nodes_of_domains,
     problem_of,
     rail_fabric,
-    sizes,
     tier_names,
 )
 
@@ -122,15 +121,3 @@ def test_large_fabric(tmp_path):
     found, _ = machine(tmp_path, rail_fabric(512, 32, 4, 16))
     assert found.num_nodes == 16_384
     assert len(found.domain_names[1]) == 512
-
-
-def test_infiniband_leaves_without_spines(tmp_path):
-    """Leaves cabled to each other are one fabric."""
-    fabric = cases.InfiniBand()
-    leaves = [fabric.add(f"S-{i:016x}", f"MF0;leaf{i}:Q/U1") for i in (0, 1)]
-    fabric.link(*leaves)
-    for number in range(4):
-        guid = fabric.add(f"H-{0x100 + number:016x}", f"h{number} mlx5_0")
-        fabric.link(leaves[number // 2], guid)
-    machine, _ = machine_of(tmp_path, fabric.text(), hardware=cases.H100)
-    assert sizes(machine, "leaf") == {2: 2}

@@ -1,16 +1,10 @@
 """Machines whose nodes hold islands: tiers, figures, and what GPUs are near to."""
 
-import json
-
 import pytest
 
-from placer.formats.machines.machine import read_topology
 from placer.formats.machines.pcie import between_islands
-from placer.formats.machines.registry import read
 from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
-from placer.topology.compact import compact_document
-from placer.topology.read import parse_topology
 from tests.readers.cases import (
     H100,
     HOSTS,
@@ -63,50 +57,6 @@ def test_islands_become_a_tier(tmp_path):
     assert "island: GPU[0,2-3,5]; GPU[1,4,6-7]" in draw(machine)
 
 
-def test_machine_is_written_and_read_back(tmp_path):
-    """With its islands, also where a cloud calls a level of its network island."""
-    where = {"n1": ("a", "x"), "n2": ("b", "x"), "n3": ("c", "y"), "n4": ("c", "y")}
-    metadata = "".join(
-        f'{host}: {{"customerLocalBlock": "{block}", "customerHPCIslandId": "{far}"}}\n'
-        for host, (block, far) in where.items()
-    )
-    xml = two_sockets(TORN, "")
-    machine, _ = machine_of(tmp_path, metadata, xml, hardware=H100)
-    assert [tier.name for tier in machine.by_island.tiers] == [
-        "island",
-        "node",
-        "local-block",
-        "island-2",
-        "cluster",
-    ]
-    again = parse_topology(json.dumps(compact_document(machine)), "again")
-    assert again.sha256 == machine.sha256
-    assert again.affinity == machine.affinity
-    assert members(again) == MEMBERS
-
-
-def test_level_that_is_called_node(tmp_path):
-    """The tier of that name is the host: a level of hosts gets another."""
-    kind = tmp_path / "host.yaml"
-    kind.write_text(
-        "{format: placer/topology, version: 1, name: kind, layout: 'cluster:1 host:2',"
-        " tiers: [{name: host, size: 4, bandwidth: 450GB/s, scale_up: true},"
-        " {name: cluster, bandwidth: 50GB/s}]}"
-    )
-    labels = {f"n{n}": {"x": f"b{n // 2}"} for n in range(4)}
-    items = [{"metadata": {"name": n, "labels": own}} for n, own in labels.items()]
-    (tmp_path / "nodes.json").write_text(json.dumps({"items": items}))
-    machine = read_topology(
-        f"kubernetes:{tmp_path / 'nodes.json'}",
-        hardware=str(kind),
-        labels={"x": "node"},
-        note=[].append,
-    )
-    assert [tier.name for tier in machine.tiers] == ["node", "node-2", "cluster"]
-    again = parse_topology(json.dumps(compact_document(machine)), "again")
-    assert again.sha256 == machine.sha256
-
-
 def test_pcie_between_islands(tmp_path):
     """What the file tells of PCIe are the node's figures, with their source."""
     pci = 'link_speed="8.0 GT/s PCIe" link_width="16"'
@@ -148,25 +98,3 @@ def test_generations_of_pcie(speed, gigabytes, counted):
     assert found.bandwidth / 1e9 == pytest.approx(gigabytes, rel=1e-4)
     assert found.bandwidth * found.efficiency / 1e9 == pytest.approx(counted)
     assert found.oversubscription == 1
-
-
-def test_links_with_nics_below_are_not_shared():
-    """Traffic of other nodes does not take them: the island's way out stays wide."""
-    paths = [(0, 10, 1), (0, 10, 2), (0, 20, 3), (0, 20, 4)]
-    lanes = dict.fromkeys((1, 2, 3, 4, 10, 20), (16.0, 16))
-    islands = [(0, 1), (2, 3)]
-    shared = between_islands(paths, [], lanes, islands)
-    apart = between_islands(paths, [(0, 10, 5), (0, 20, 6)], lanes, islands)
-    assert shared
-    assert apart
-    assert (shared.oversubscription, apart.oversubscription) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    "pci",
-    ["", 'link_speed="" link_width=""', 'link_speed="Unknown" link_width="0"'],
-)
-def test_lanes_that_are_not_told(pci):
-    """Then the file tells nothing of PCIe."""
-    text = node_xml(TORN).replace("<pci ", f"<pci {pci} ")
-    assert read("nccl", text, "f").pcie is None

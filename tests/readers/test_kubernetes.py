@@ -5,7 +5,6 @@ import json
 import pytest
 
 from placer.base.errors import InputError
-from placer.formats.machines.node_labels import is_like_topology
 from placer.formats.machines.registry import read
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
@@ -44,14 +43,6 @@ def test_counts_in_labels(labels, count):
     gpus = {name: facts.gpus for name, facts in found.nodes.items()}
     assert gpus == {"n0": count, "cpu": None if count is None else 0}
     assert any("counted by labels" in n for n in found.notes) == (count is not None)
-
-
-@pytest.mark.parametrize(
-    *table("readers/kubernetes.yaml", "keys_that_look_like_topology")
-)
-def test_keys_that_look_like_topology(key, is_like):
-    """Racks, switches and NVLink do; zones, hosts and products do not."""
-    assert is_like_topology(key) is is_like
 
 
 def test_label_on_the_command_line(tmp_path):
@@ -104,15 +95,6 @@ def test_what_pods_must_say_is_kept(tmp_path):
         again = parse_topology(json.dumps(document), "t.json")
         assert again.kubernetes == machine.kubernetes
         assert again.sha256 == machine.sha256
-
-
-def test_a_level_that_another_source_has_keeps_its_label(tmp_path):
-    """Leaves of Slurm that a label gives too can be asked for by the label."""
-    key = "fabric.topograph.run/tier-0"
-    items = [node(f"n{i}", {key: f"l{(i - 1) // 4}"}) for i in range(1, 9)]
-    machine, _ = machine_of(tmp_path, cases.TREE, nodes(*items), hardware=cases.H100)
-    (tier,) = (tier for tier, own in machine.kubernetes.labels.items() if own == key)
-    assert len(nodes_of_domains(machine, tier)) == 2
 
 
 def test_the_resource_of_most_gpus_is_kept(tmp_path):

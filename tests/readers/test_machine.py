@@ -8,7 +8,7 @@ import pytest
 import placer
 from placer.base.errors import InputError
 from placer.documents.recognise import recognise
-from placer.formats.machines.registry import FORMATS, read
+from placer.formats.machines.registry import FORMATS
 from placer.topology.compact import compact_document
 from tests.commands import data, run
 from tests.readers import cases
@@ -68,15 +68,6 @@ def test_hardware_by_place_in_the_tree(tmp_path):
     two_levels, _ = machine_of(tmp_path, cases.TREE, hardware="meta-llama3-24k")
     assert two_levels.tiers[1].latency == kind.tiers[1].latency
     assert two_levels.tiers[2].oversubscription == 7
-
-
-def test_uplinks_of_the_user(tmp_path):
-    """A ratio replaces the hardware's at one tier, and the sources say so."""
-    given = {"hardware": "dgx-h100-32x8", "oversubscription": {"spine": 3}}
-    machine, _ = machine_of(tmp_path, cases.TREE, **given)
-    assert {t.name: t.oversubscription for t in machine.tiers}["spine"] == 3
-    assert {t.oversubscription for t in machine.tiers if t.name != "spine"} == {1}
-    assert "tier spine: oversubscription 3, as given" in machine.sources
 
 
 @pytest.mark.parametrize(*table("readers/machine.yaml", "sources_that_are_refused"))
@@ -164,23 +155,6 @@ def test_standard_input():
         words = ("topo", "convert", source, "--hardware", cases.H100)
         result = run(*words, input=cases.TREE)
         assert json.loads(result.stdout)["name"] == "stdin"
-
-
-@pytest.mark.parametrize("prefix", ["{}: ", "  {}: ", "gpu-{}.rack.local: "])
-def test_labels_of_hosts(prefix):
-    """Lines behind pdsh's or srun's labels, in any order, are put together by host."""
-    lines = [
-        prefix.format(host) + line
-        for line in cases.MATRIX.split("\n")
-        for host in (1, 2)
-    ]
-    findings = read("topo-m", "\n".join(lines), "source")
-    names = [prefix.format(host).strip(": ") for host in (1, 2)]
-    assert {
-        name: facts.gpus for name, facts in findings.nodes.items()
-    } == dict.fromkeys(names, 2)
-    assert findings.nvlink is True
-    assert findings.numbers == names[0].isdecimal()
 
 
 def test_one_file_a_host(tmp_path):

@@ -28,12 +28,6 @@ def test_inferred_block_sizes(count, sizes):
     assert block_sizes(8, count) == sizes
 
 
-@pytest.mark.parametrize("sizes", [[30, 120], [2], [18, 36, 72]])
-def test_good_block_sizes(sizes):
-    """Powers of two times the first; 30 is a planning size of blocks of 32."""
-    assert sizes_problem(sizes) == ""
-
-
 @pytest.mark.parametrize("sizes", [[2, 6], [0, 0], [4, 2], [3, 7]])
 def test_bad_block_sizes(sizes):
     """What slurmctld refuses is refused."""

@@ -1,7 +1,5 @@
 """One line for every source says what was read of it."""
 
-import warnings
-
 import pytest
 
 from placer.base.errors import InputError
@@ -25,15 +23,6 @@ def test_every_format_has_a_line(name, tmp_path):
     read_topology(sources, hardware=hardware, note=notes.append)
     (line,) = [note for note in notes if note.startswith(f"{name}:{path}: ")]
     assert any(word in line for word in (" nodes, ", " names", " labels in order"))
-
-
-def test_no_warning_of_a_good_file(tmp_path):
-    """In the library what was read is no warning; only notes are."""
-    path = tmp_path / "topology.conf"
-    path.write_text(cases.TREE)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read_topology(path, hardware=cases.H100)
 
 
 @pytest.mark.parametrize(
@@ -75,15 +64,3 @@ def test_reasons_are_told_where_no_node_is_left(tmp_path):
         read_topology(tmp_path / "nodes.json", hardware=cases.H100, note=notes.append)
     assert "nodes left out, unschedulable: 1 (n1)" in notes
     assert "nodes left out, no GPUs: 1 (n2)" in notes
-
-
-def test_notes_of_a_fabric_are_told_where_its_parts_are_not_joined(tmp_path):
-    """Hosts that cannot be told may be why nothing joins two fabrics."""
-    text = cases.netq(
-        ("h0", "l0"), ("h1", "l1"), ("h2", "l1"), h0=-1, h1=-1, h2=-1, l0=1, l1=1
-    )
-    (tmp_path / "graph.json").write_text(text)
-    notes = []
-    with pytest.raises(InputError, match="2 fabrics that no switch joins"):
-        read_topology(tmp_path / "graph.json", hardware=cases.H100, note=notes.append)
-    assert any("every host of the fabric is taken for one" in note for note in notes)

@@ -77,18 +77,6 @@ def test_the_job_file_is_the_job(config, tmp_path):
     assert "# derived: 4 GPUs" in text
 
 
-def test_an_option_counts_more_than_a_file():
-    """--set and --gpus win over what a file says; a file over what is derived."""
-    first, second, given = findings(sequence=1), findings(sequence=2), findings()
-    given.facts["sequence"] = first.facts["sequence"].__class__(
-        3, "given", "--set", Place("--set")
-    )
-    assert join([first, given, second]).integer("sequence") == 3
-    derived = Findings("y.sh")
-    derived.derive("sequence", 5, "a rule")
-    assert join([derived, first]).integer("sequence") == 1
-
-
 def test_a_contradiction_names_both_places():
     """Two sources that say different things are refused, with both places."""
     other = Findings("y.yaml")
@@ -98,17 +86,6 @@ def test_a_contradiction_names_both_places():
     (problem,) = caught.value.problems
     assert (problem.source, problem.line) == ("y.yaml", 7)
     assert "x.sh:1" in problem.message
-
-
-def test_data_parallel_size_and_micro_batches_follow():
-    """dp is GPUs over tp x cp x pp, micro-batches the batch over micro_batch x dp."""
-    found = findings(
-        parallelism__tp=8, parallelism__pp=2, micro_batch=2, gpus=1024, global_batch=256
-    )
-    settle(found)
-    assert found.integer("parallelism.dp") == 64
-    assert found.integer("micro_batches") == 2
-    assert found.facts["parallelism.dp"].origin == "1,024 GPUs / (tp 8 x pp 2)"
 
 
 @pytest.mark.parametrize(
@@ -175,19 +152,6 @@ def test_what_is_too_long_for_a_job(tmp_path, name, text):
     path.write_text(text)
     with pytest.raises(InputError, match="characters are too many for a job"):
         placer.read_job(f"{name}:{path}")
-
-
-def test_a_long_log_is_read(tmp_path):
-    """A log may be long: its block of arguments counts."""
-    bar = "-" * 8
-    block = (
-        f"{bar} arguments {bar}\n  num_layers ...... 7\n{bar} end of arguments {bar}\n"
-    )
-    path = tmp_path / "run.log"
-    path.write_text(block + "iteration 1\n" * 200_000)
-    with pytest.raises(InputError) as caught:
-        placer.read_job(path)
-    assert "model.layers" not in {problem.key for problem in caught.value.problems}
 
 
 def test_a_long_chain_of_interpolations(tmp_path):

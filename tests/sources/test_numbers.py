@@ -29,10 +29,3 @@ def test_it_is_told_in_words(tmp_path, number):
     told = refusal("jobs", "show", path)
     assert "micro_batches: expected an integer" in told
     assert "literal" not in told
-
-
-def test_digits_may_be_grouped(tmp_path):
-    """1_024 is a number everywhere."""
-    path = tmp_path / "source"
-    path.write_text(FILES["megatron"].format("1_024"))
-    assert "num-layers" not in refusal("jobs", "show", f"megatron:{path}")

@@ -59,20 +59,6 @@ def test_a_variable_of_the_environment_can_be_set(job_of):
         assert job.parallelism.tp == 8
 
 
-def test_nothing_of_an_imported_configuration_is_a_default(job_of):
-    """What a function changes of it is known, and every other key is asked for."""
-    text = (
-        "from other import llama3_base\n"
-        "def llama3_run() -> Trainer.Config:\n"
-        "    c = llama3_base()\n"
-        "    c.parallelism.tensor_parallel_degree = 2\n"
-        "    return c\n"
-    )
-    asked = {p.key for p in problems_of(job_of, "torchtitan", text, gpus=16)}
-    assert {"parallelism.pp", "parallelism.cp", "sequence", "micro_batch"} <= asked
-    assert "parallelism.tp" not in asked
-
-
 def test_a_part_that_only_one_way_makes_has_defaults_in_the_other(job_of):
     """One key is in doubt, and not all that stand beside it."""
     text = registry("c.parallelism = None\nif own.wide:\n  c.compile.enable = True")

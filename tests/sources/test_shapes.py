@@ -54,14 +54,6 @@ def test_a_model_of_torchtitan_is_not_another(tmp_path, folder, module, name, la
         assert "the shape of 4B is not in the file" in str(problems[0])
 
 
-def test_a_wrong_value_is_told_with_its_place(job_of):
-    """All of them at once, each with line, column and key."""
-    text = texts.NANOTRON.replace("dp: 4", "dp: four").replace("pp: 2", "pp: 0")
-    problems = problems_of(job_of, "nanotron", text)
-    found = {(p.line, p.column, p.key) for p in problems}
-    assert {(2, 7, "parallelism.dp"), (3, 7, "parallelism.pp")} <= found
-
-
 def test_python_is_never_run(job_of, tmp_path):
     """Code of a registry has no effect."""
     touched = tmp_path / "touched"

@@ -1,4 +1,4 @@
-"""The launcher of a script is read with its line, and kept in the job and the plan."""
+"""The launcher of a script is read with its line, and kept in the job."""
 
 import shlex
 
@@ -65,17 +65,15 @@ def test_frameworks_that_start_themselves(tmp_path, text, name, line):
     assert order_in_use(job) == ("sorted-hosts" if name == "verl" else "given-order")
 
 
-def test_a_plan_keeps_it_and_the_digest_does_not_depend_on_it(tmp_path):
-    """A line more above the launcher is no other job."""
+def test_a_line_more_above_the_launcher_is_no_other_job(tmp_path):
+    """The digest does not depend on it."""
     digests = set()
     for lines in (1, 5):
-        script = tmp_path / "train.sh"
-        script.write_text("\n" * lines + f"srun torchrun {AGENT} {JOB}")
-        job = read_job(f"megatron:{script}", gpus=8, tflops=400, note=lambda _: None)
-        plan = placer.place("node:4 gpu:2", job, time_limit=5).plan
-        kept = plan.inputs["job"]["launcher"]
-        assert (kept["name"], kept["line"]) == ("torchrun-static", lines + 1)
-        digests.add(plan.job["sha256"])
+        path = tmp_path / "train.sh"
+        path.write_text("\n" * lines + f"srun torchrun {AGENT} {JOB}")
+        job = read_job(f"megatron:{path}", gpus=8, tflops=400, note=lambda _: None)
+        assert (job.started.name, job.started.line) == ("torchrun-static", lines + 1)
+        digests.add(job.sha256)
     assert len(digests) == 1
 
 

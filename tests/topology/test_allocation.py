@@ -1,14 +1,10 @@
 """Allocations: hosts in launch order, exclusions, and the files that list them."""
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from placer.base.errors import InputError
 from placer.topology.allocation import allocate, parse_hosts
 from placer.topology.read import parse_topology, read_topology
-from placer.topology.suggest import Suggester
 from tests.texts import table
 
 MACHINE = read_topology("rack:3 node:3 gpu:2")
@@ -44,17 +40,12 @@ def test_hosts_are_in_launch_order():
     assert len(machine.unavailable) == 7
 
 
-def test_hosts_left_out():
-    """No hosts means all of them, less the excluded; some may be out of use already."""
-    assert allocate(MACHINE, None, []).node_names == MACHINE.node_names
-    machine = allocate(MACHINE, None, ["r1-n1", "r3-n3"])
-    assert machine.node_names == MACHINE.node_names[1:-1]
-    assert allocate(WITH_BROKEN, None, ["n2"]).num_nodes == 3
-    assert allocate(WITH_BROKEN, ["n1", "n2"], ["n2"]).node_names == ("n1",)
-
-
 def test_unknown_hosts_are_all_named():
-    """Every unknown host is reported with the nearest host there is."""
+    """Every unknown host is reported with the nearest host there is.
+
+    What differs in leading zeros alone is nearest. Names of another kind are told once
+    how hosts are called, and a long list is cut.
+    """
     problems = problems_of(allocate, MACHINE, ["r1-n1", "r1n2", "zz"], ["r9-n1"])
     assert [p.message for p in problems] == [
         'the topology has no host "r9-n1"',
@@ -64,21 +55,16 @@ def test_unknown_hosts_are_all_named():
     assert [p.key for p in problems] == ["exclude", "hosts", "hosts"]
     assert 'did you mean "r1-n2"?' in problems[1].hint
     assert problems[2].hint == ""
-
-
-def test_a_host_is_found_by_its_number():
-    """What differs in leading zeros alone is nearest, whatever else looks like it."""
-    there = Suggester([f"a{number:02d}" for number in range(1, 40)])
-    assert there.hint("a1") == 'did you mean "a01"?'
-    assert there.hint("a018") == 'did you mean "a18"?'
-    assert Suggester(["a1", "a10", "a100"]).hint("a0010") == 'did you mean "a10"?'
-
-
-def test_hosts_of_another_kind_are_told_how_hosts_are_called():
-    """Once: the names of the machine help with all of a list."""
-    machine = Suggester(["n1", "n2", "n10"])
-    assert machine.hint("worker7") == 'hosts are called like "n1" and "n10"'
-    assert machine.hint("worker8") == ""
+    padded = read_topology("node:20 gpu:2")
+    found = problems_of(allocate, padded, ["worker7", "worker8", "n1", "n010"], [])
+    assert [p.hint for p in found] == [
+        'hosts are called like "n01" and "n20"',
+        "",
+        'did you mean "n01"?',
+        'did you mean "n10"?',
+    ]
+    many = problems_of(allocate, MACHINE, [f"q{i}" for i in range(5000)], [])
+    assert (len(many), "4980 more" in many[-1].message) == (21, True)
 
 
 def test_repeated_and_unavailable_hosts_are_refused():
@@ -88,6 +74,7 @@ def test_repeated_and_unavailable_hosts_are_refused():
         'host "n2" is unavailable: xid 79',
         'host "n1" is given twice',
     ]
+    assert allocate(WITH_BROKEN, None, ["n2"]).num_nodes == 3
 
 
 def test_an_empty_allocation_is_refused():
@@ -98,32 +85,6 @@ def test_an_empty_allocation_is_refused():
     assert "every host is excluded" in excluded.message
     (all_of_it,) = problems_of(allocate, MACHINE, None, MACHINE.node_names)
     assert "every host is excluded" in all_of_it.message
-
-
-def test_a_long_wrong_list_is_cut():
-    """Thousands of unknown hosts give some problems and the count of the others."""
-    problems = problems_of(allocate, MACHINE, [f"q{i}" for i in range(5000)], [])
-    assert len(problems) == 21
-    assert "4980 more" in problems[-1].message
-
-
-@given(st.data())
-def test_selection_agrees_with_a_loop(data):
-    """Domains of any allocation are those of its hosts, renumbered as they appear."""
-    order = data.draw(st.permutations(range(MACHINE.num_nodes)))
-    order = order[: data.draw(st.integers(1, MACHINE.num_nodes))]
-    machine = MACHINE.select(np.array(order))
-    for t in range(len(MACHINE.tiers)):
-        names = [
-            MACHINE.domain_names[t][MACHINE.domain_of_node[t, node]] for node in order
-        ]
-        index = {}
-        for name in names:
-            index.setdefault(name, len(index))
-        assert machine.domain_of_node[t].tolist() == [index[name] for name in names]
-        assert machine.domain_names[t] == tuple(index)
-    assert machine.node_names == tuple(MACHINE.node_names[node] for node in order)
-    assert machine.num_gpus == 2 * len(order)
 
 
 def test_hosts_from_a_file(tmp_path):

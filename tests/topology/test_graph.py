@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import networkx as nx
-import numpy as np
 
 from placer.testing.strategies import machine
 
@@ -39,15 +38,6 @@ def test_domains_and_uplinks():
         ("node", "n001"),
         ("node", "n002"),
     }
-
-
-def test_nodes_left_out_keep_their_uplinks():
-    """A rack loses the size of a node left out; its uplink stays as it was built."""
-    whole = machine([("b0", [2, 4]), ("b1", [8])])
-    tree = whole.select(np.array([2, 1])).to_networkx()
-    assert tree.nodes["rack", "r0"]["size"] == 4
-    assert tree["block", "b0"]["rack", "r0"]["bandwidth"] == 6e9
-    assert ("node", "n000") not in tree
 
 
 def test_gpus():

@@ -51,20 +51,6 @@ def test_the_view_by_island_has_islands_for_nodes():
     assert seen.node_tier == 1
 
 
-def test_without_islands_the_view_has_hosts_for_nodes():
-    """Nothing changes where the node is the innermost tier."""
-    text = MACHINE.replace("  - {name: island, size: 4", "  - {name: node, size: 4")
-    text = text.replace(
-        "  - {name: node, size: 2, bandwidth: 25GB/s, latency: 3us}\n", ""
-    )
-    plain = machine(text)
-    assert plain.islands is None
-    seen = plain.by_island
-    assert seen.host_names == plain.node_names == seen.domain_names[0]
-    assert seen.domain_of_gpu.tolist() == plain.domain_of_gpu.tolist()
-    assert (seen.tiers, seen.node_tier) == (plain.tiers, 0)
-
-
 def test_missing_gpus_are_counted_by_island():
     """An island without GPUs is no leaf; what is left keeps its launcher's order."""
     found = machine(WOUNDED)
@@ -79,11 +65,6 @@ def test_missing_gpus_are_counted_by_island():
     chosen = found.select(np.array([3, 0]))
     assert chosen.by_island.domain_names[0] == ("c/1", "a1/0", "a1/1")
     assert chosen.index_of_gpu.tolist() == [0, 1, 0, 2, 3, 5, 1, 4, 6, 7]
-
-
-def test_islands_are_part_of_the_digest():
-    """Machines that differ inside their nodes only are different machines."""
-    assert len({machine(text).sha256 for text in (MACHINE, MIXED, WOUNDED)}) == 3
 
 
 @pytest.mark.parametrize("text", [MACHINE, MIXED])

@@ -10,22 +10,8 @@ from placer.base.errors import InputError
 from placer.base.hostlist import name_problem
 from placer.topology.layout import Level, lay_out, parse_levels
 from placer.topology.read import read_topology
-from placer.topology.synthetic import ASSUMED, is_synthetic, read_synthetic
+from placer.topology.synthetic import ASSUMED, read_synthetic
 from tests.texts import table
-
-
-def test_names_of_a_small_machine():
-    """Names spell the path from the outside in, padded to the width of each count."""
-    domains, names = lay_out(parse_levels("cluster:1 block:2 rack:1 node:10"))
-    assert names[3] == ("cluster",)
-    assert names[2] == ("b1", "b2")
-    assert names[1] == ("b1-r1", "b2-r1")
-    assert names[0][:2] == ("b1-r1-n01", "b1-r1-n02")
-    assert names[0][9:11] == ("b1-r1-n10", "b2-r1-n01")
-    assert domains.shape == (4, 20)
-    assert domains[0].tolist() == list(range(20))
-    assert domains[1].tolist() == domains[2].tolist() == [0] * 10 + [1] * 10
-    assert domains[3].tolist() == [0] * 20
 
 
 @pytest.mark.parametrize(*table("topology/layout.yaml", "starts_of_names_differ"))
@@ -69,12 +55,6 @@ def test_synthetic_machine_gets_a_cluster_tier():
     assert {(t.bandwidth, t.latency, t.distance) for t in outer} == {(50e9, 5e-6, 9.0)}
 
 
-@pytest.mark.parametrize(*table("topology/layout.yaml", "synthetic_tiers"))
-def test_synthetic_tiers(text, tiers):
-    """An outermost count of 1 is the cluster; any other machine gets one on top."""
-    assert [tier.name for tier in read_synthetic(text).tiers] == tiers.split()
-
-
 @pytest.mark.parametrize(*table("topology/layout.yaml", "synthetic_mistakes"))
 def test_synthetic_mistakes(text, message):
     """A malformed string is refused with the reason and an example."""
@@ -83,11 +63,3 @@ def test_synthetic_mistakes(text, message):
     (problem,) = caught.value.problems
     assert message in problem.message
     assert "block:16 rack:8 node:18 gpu:4" in problem.hint
-
-
-@pytest.mark.parametrize(
-    *table("topology/layout.yaml", "synthetic_strings_are_told_from_names")
-)
-def test_synthetic_strings_are_told_from_names(text, answer):
-    """Only tier:count opens a synthetic string."""
-    assert is_synthetic(text) is answer

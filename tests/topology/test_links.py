@@ -1,15 +1,12 @@
 """Links between named domains and compute factors: what is read, kept and refused."""
 
-import json
-
 import numpy as np
 import pytest
 
 from placer.base.errors import InputError
 from placer.report.machine_text import draw
 from placer.topology.compact import compact_document
-from placer.topology.links import Link
-from placer.topology.read import parse_topology, read_topology
+from placer.topology.read import parse_topology
 from tests.texts import data, table
 
 BASE = data("topology/regions.yaml")
@@ -19,24 +16,6 @@ LAST = "  - {between: [us, asia], bandwidth: 1Gb/s}\n"
 def read(text=BASE):
     """The machine in a text."""
     return parse_topology(text, "regions.yaml")
-
-
-def test_links_and_factors_are_read():
-    """A link without a latency has that of the tier in which its domains meet."""
-    machine = read()
-    assert machine.links == (
-        Link("region", ("us", "eu"), 5e7, 0.03),
-        Link("region", ("us", "asia"), 1.25e8, 1e-3),
-    )
-    assert machine.speed_of_node.tolist() == [1, 1, 0.5, 0.5, 1, 1]
-
-
-def test_a_layout_keeps_its_links_in_a_plan():
-    """Generated names can be linked, and the document stays short."""
-    machine = read_topology("geo-3-regions")
-    document = compact_document(machine)
-    assert "layout" in document
-    assert read(json.dumps(document)).links == machine.links != ()
 
 
 def test_another_link_is_another_machine():
@@ -55,18 +34,6 @@ def test_an_allocation_keeps_the_links_between_its_domains():
     assert [link.between for link in some.links] == [("us", "eu")]
     assert some.speed_of_node.tolist() == [1, 0.5]
     assert len(compact_document(some)["links"]) == 2
-
-
-def test_islands_keep_speeds_and_links():
-    """The view by island has the factor of its host, and links of tiers above it."""
-    text = BASE.replace(
-        "  - {name: node, size: 2,",
-        "  - {name: island, size: 1, bandwidth: 200GB/s, scale_up: true}\n"
-        "  - {name: node, size: 2,",
-    )
-    seen = read(text).by_island
-    assert seen.speed_of_node.tolist() == [1] * 4 + [0.5] * 4 + [1] * 4
-    assert len(seen.links) == 2
 
 
 def test_the_drawing_names_links_the_slowest_first():

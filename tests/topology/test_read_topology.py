@@ -12,7 +12,6 @@ from placer.documents.presets import preset_names, preset_path
 from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
 from placer.topology.compact import compact_document
-from placer.topology.gpu_kinds import Gpu
 from placer.topology.read import parse_topology, read_topology
 from placer.topology.write import to_document
 from tests.texts import data, table
@@ -41,67 +40,6 @@ def test_explicit_machine_worked_by_hand():
     assert machine.domain_names[1:] == (("r1", "r2", "r3"), ("b1", "b2"), ("cluster",))
     assert (machine.num_nodes, machine.num_gpus) == (6, 22)
     assert machine.first_gpu_of_node.tolist() == [0, 4, 8, 10, 14, 18, 22]
-
-
-def test_figures_of_the_tiers():
-    """Units, defaults and the default distance follow the format."""
-    node, rack, block, cluster = parse_topology(UNEVEN, "small.yaml").tiers
-    assert (node.bandwidth, node.latency, node.distance) == (9e11, 1e-6, 1.0)
-    assert (rack.scale_up, block.scale_up) == (True, False)
-    assert (block.bandwidth, block.distance) == (50e9, 18.0)
-    assert block.latency == pytest.approx(5e-6)
-    assert (block.oversubscription, block.efficiency) == (1.0, 1.0)
-    assert (cluster.latency, cluster.oversubscription) == (0.0, 2.0)
-    assert (cluster.efficiency, cluster.distance) == (0.8, 70.0)
-    assert parse_topology(UNEVEN, "small.yaml").scale_up_tier == 1
-
-
-def test_unavailable_nodes_are_left_out():
-    """Unavailable nodes and nodes without GPUs vanish, and so do empty domains."""
-    text = UNEVEN.replace("gpus: 2", "gpus: 0")
-    text += 'unavailable: {z1: "xid 79", "x[1-2]": "maintenance"}\n'
-    machine = parse_topology(text, "small.yaml")
-    assert machine.node_names == ("y2", "y3")
-    assert machine.domain_names == (("y2", "y3"), ("r2",), ("b2",), ("cluster",))
-    assert machine.domain_of_node.tolist() == [[0, 1], [0, 0], [0, 0], [0, 0]]
-    assert machine.unavailable == {
-        "z1": "xid 79",
-        "x1": "maintenance",
-        "x2": "maintenance",
-        "y1": "no GPUs",
-    }
-
-
-def test_layout_machine():
-    """A layout gives the nodes, and unavailable names them by their generated names."""
-    text = HEAD + 'layout: "cluster:1 block:2 rack:2 node:3"\n'
-    machine = parse_topology(text, "small.yaml")
-    assert (machine.num_nodes, machine.num_gpus) == (12, 48)
-    assert machine.domain_of_node[1].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
-    fewer = parse_topology(text + "unavailable: {b2-r1-n2: broken}\n", "small.yaml")
-    assert set(machine.node_names) - set(fewer.node_names) == {"b2-r1-n2"}
-
-
-@pytest.mark.parametrize("inner", [0, 1, 6, 9])
-def test_any_number_of_tiers(inner):
-    """A machine has as many tiers as its file, under the user's names."""
-    names = ["host", *(f"level{i}" for i in range(inner)), "everything"]
-    tiers = [{"name": name, "bandwidth": 1e9, "latency": 0} for name in names]
-    tiers[0]["size"] = 8
-    node = {"names": "n[1-3]"} | dict.fromkeys(names[1:-1], "d")
-    text = json.dumps(
-        {
-            "format": "placer/topology",
-            "version": 1,
-            "name": "deep",
-            "tiers": tiers,
-            "nodes": [node],
-        }
-    )
-    machine = parse_topology(text, "deep.json")
-    assert [tier.name for tier in machine.tiers] == names
-    assert machine.domain_of_node[1:].tolist() == [[0, 0, 0]] * (inner + 1)
-    assert machine.domain_names[-1] == ("everything",)
 
 
 def test_digest_is_of_the_content():
@@ -188,20 +126,6 @@ def test_files_paths_and_standard_input(tmp_path, monkeypatch):
 GPU = "gpu: {name: H100, memory: 80GB, peak: {bf16: 9.89e14, fp8: 1.979e15}}\n"
 
 
-def test_gpu_of_a_machine():
-    """What a GPU holds and can do is read, kept and written; the digest is the same."""
-    machine = parse_topology(UNEVEN + GPU, "small.yaml")
-    assert (machine.gpu.name, machine.gpu.memory) == ("H100", 80e9)
-    assert machine.gpu.peak == {"bf16": 9.89e14, "fp8": 1.979e15}
-    bare = parse_topology(UNEVEN, "small.yaml")
-    assert bare.gpu == Gpu()
-    assert "gpu" not in to_document(bare)
-    assert machine.sha256 == bare.sha256
-    for written in (to_document(machine), compact_document(machine)):
-        assert parse_topology(json.dumps(written), "again.json").gpu == machine.gpu
-    assert machine.select(np.arange(2)).gpu == machine.gpu
-
-
 def test_presets_say_what_a_gpu_holds():
     """Each within a tenth of what it is sold as."""
     sold = {"H100": 80e9, "H200": 141e9, "B200": 180e9, "B300": 288e9}
@@ -225,15 +149,6 @@ def test_affinity_is_shown_and_of_no_other_effect():
     lines = draw(machine).splitlines()
     assert "NUMA 0: GPU[0-1]; NUMA 1: GPU[2-3]" in lines
     assert "NIC a b: GPU[0-1]; NIC c: GPU2; no NIC: GPU3" in lines
-
-
-def test_nodes_with_fewer_gpus_lose_their_affinity():
-    """Where no node has all GPUs, what is written has no list for them."""
-    few = "nodes: [{names: a, gpus: 3, rack: r, block: b}]\n"
-    machine = parse_topology(HEAD + few + NEAR, "small.yaml")
-    again = parse_topology(json.dumps(compact_document(machine)), "again.json")
-    assert again.sha256 == machine.sha256
-    assert again.affinity == Affinity()
 
 
 def budget_of(entry):

@@ -1,40 +1,27 @@
 """What a layer takes beside its products: memory, launches, the host."""
 
-from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.job.models import Model
-
-
-def host_of(job: Job) -> float:
+def host_of(job):
     """What the host takes for a layer of a micro-batch."""
-    assert job.model
     usual = 2.5e-3 if job.model.moe_layers else 0.0
     time = usual if job.host_time is None else job.host_time
     return time * (3 + layers_twice(job)) / 3
 
 
-def of_layer(job: Job) -> tuple[float, float, float]:
+def of_layer(job):
     """Of the mean layer: experts' launches and memory, and the wait for the host."""
     model, axes, memory = job.model, job.parallelism, job.memory
-    assert model
     experts = model.moe_layers * model.experts / model.layers / axes.ep
-    twice = layers_twice(job)
-    if memory.recompute == "selective" and "moe" in memory.recompute_modules:
-        twice = 1.0
+    twice = 1.0 if "moe" in again_in_backward(job) else layers_twice(job)
     one = (3 if model.gated else 2) * model.hidden * model.expert_ffn / axes.etp
     width = {"bf16": 2.0, "fp8": 1.0, "mxfp8": 33 / 32, "nvfp4": 9 / 16}[memory.gemm]
-    moved = width + width + width * twice
+    moved = width * (2 + twice)
     mode = job.data_parallel
     sharded = mode.sharding in ("zero3", "hsdp")
     if job.adapters is None:
         usual = 4.0 if sharded else max(2.0, job.bytes.gradient)
-        moved += (
-            2 * usual if memory.gradient_bytes is None else 2 * memory.gradient_bytes
-        )
+        given = memory.gradient_bytes
+        moved += 2 * (usual if given is None else given)
     if sharded and not mode.keep_parameters:
         moved += 2 * job.bytes.parameter_gather
     rate = job.compute.memory_bandwidth
@@ -46,13 +33,13 @@ def of_layer(job: Job) -> tuple[float, float, float]:
     )
 
 
-def _elementwise(job: Job, model: Model) -> float:
+def _elementwise(job, model):
     """Bytes of the mean layer's norms, residuals, activation functions and softmax."""
     axes, w = job.parallelism, job.bytes.activation
     memory, share = job.memory, model.moe_layers / model.layers
     tokens = job.sequence * job.micro_batch / axes.cp
     whole = 1.0 if memory.recompute == "op" else layers_twice(job)
-    modules = set(memory.recompute_modules if memory.recompute == "selective" else ())
+    modules = again_in_backward(job)
     if "moe" in modules:
         modules |= {"moe_act", "shared_experts"}
     norm = 4 * w if memory.norm == "fused" else 8 * w + 56
@@ -78,7 +65,7 @@ def _elementwise(job: Job, model: Model) -> float:
     return total + _merged(job, model, again) * w * tokens / axes.tp
 
 
-def _merged(job: Job, model: Model, forwards: float) -> float:
+def _merged(job, model, forwards):
     """Numbers of a token that the last rank of a ring of attention merges."""
     ranks = job.parallelism.cp
     if ranks == 1 or job.context_parallel.communication != "p2p":
@@ -86,15 +73,21 @@ def _merged(job: Job, model: Model, forwards: float) -> float:
     value = model.heads * (model.head_dim or model.hidden / model.heads)
     query, kept = value, model.kv_heads / model.heads
     if model.kv_lora_rank:
-        query = model.heads * float(model.qk_head_dim + model.rope_head_dim)
-        value, kept = model.heads * float(model.v_head_dim), 1.0
+        query = model.heads * (model.qk_head_dim + model.rope_head_dim)
+        value, kept = model.heads * model.v_head_dim, 1.0
     # One is copied (2), each further one is read, added to and written (3).
     pieces = 2 + 3 * (ranks - 1)
     halves = 1.5 * (ranks + 1) * kept * (query + value)
     return forwards * pieces * value + pieces * query + halves
 
 
-def layers_twice(job: Job) -> float:
+def again_in_backward(job):
+    """Modules that backward computes again; none where it is all or nothing."""
+    memory = job.memory
+    return set(memory.recompute_modules if memory.recompute == "selective" else ())
+
+
+def layers_twice(job):
     """Share of the layers that run their forward pass twice."""
     if job.model is None or job.memory.recompute != "full":
         return 0.0

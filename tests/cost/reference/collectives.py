@@ -1,36 +1,15 @@
 """Seconds of rings, all-to-alls and messages, one hop after the other."""
 
-from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from tests.cost.reference.machine import Machine
-
-
-@dataclass(frozen=True)
-class RingTime:
-    """Seconds of a collective: the bytes' share and the latency."""
-
-    transfer: float
-    latency: float
-
-    @property
-    def total(self) -> float:
-        """Both together."""
-        return self.transfer + self.latency
-
-
-def rings(machine: Machine, groups: list[list[int]], size: float) -> list[RingTime]:
-    """Times of one pass in each group of GPUs, all groups at once.
+def gathers(machine, groups, size):
+    """Seconds of a reduce-scatter or all-gather in each group of GPUs, all at once.
 
     Domains follow each other in the order in which members first appear in them. An
     edge carries ``(n-1)/n size``; between domains it uses as many NICs as the domain
     with the fewest members has, and a fair part of every uplink.
     """
     if not groups or len(groups[0]) == 1:
-        return [RingTime(0.0, 0.0) for _ in groups]
+        return [0.0] * len(groups)
     chains = [by_island(machine, group) for group in groups]
     orders = [[gpu for part in parts for gpu in part] for parts in chains]
     share = {len(order): (len(order) - 1) / len(order) * size for order in orders}
@@ -49,8 +28,8 @@ def rings(machine: Machine, groups: list[list[int]], size: float) -> list[RingTi
     for parts, order, pace in zip(chains, orders, paces, strict=True):
         slow = min(machine.factor[gpu] for gpu in order)
         transfer = share[len(order)] * pace
-        inside: list[float] = []
-        outside: list[float] = []
+        inside = []
+        outside = []
         for one, other in edges(order):
             t = machine.tier(one, other)
             leaves = t >= machine.nvlink_tiers
@@ -63,13 +42,11 @@ def rings(machine: Machine, groups: list[list[int]], size: float) -> list[RingTi
         steps_out = len(parts) - 1
         latency = steps_out * mean(outside)
         latency += (len(order) - 1 - steps_out) * mean(inside)
-        found.append(RingTime(transfer, latency))
+        found.append(transfer + latency)
     return found
 
 
-def all_to_alls(
-    machine: Machine, groups: list[list[int]], size: float, copies: int = 0
-) -> list[float]:
+def all_to_alls(machine, groups, size, copies=0):
     """Seconds of one exchange in each group of GPUs, all groups at once.
 
     Every member sends ``size/n`` to each other member, over NVLink and over its NIC
@@ -116,21 +93,19 @@ def all_to_alls(
     return times
 
 
-def _crossing(machine: Machine, group: list[int], copies: int) -> float:
+def _crossing(machine, group, copies):
     """Share of a buffer's bytes for other islands that really crosses."""
     if not copies:
         return 1.0
     return _drawn(len(by_island(machine, group)), copies)
 
 
-def _drawn(places: int, copies: int) -> float:
+def _drawn(places, copies):
     """Share of a token's copies that is left when each place gets one."""
     return places * (1 - (1 - 1 / places) ** copies) / max(copies, 1)
 
 
-def messages(
-    machine: Machine, pairs: list[tuple[int, int]], size: float
-) -> list[float]:
+def messages(machine, pairs, size):
     """Seconds of each message between two GPUs, all at once."""
     busy = machine.busy([(one, other, size) for one, other in pairs])
     times = []
@@ -144,17 +119,15 @@ def messages(
     return times
 
 
-def flows(
-    machine: Machine, sizes: dict[tuple[int, int], float], share: float
-) -> list[float]:
+def flows(machine, sizes, share):
     """Seconds of flows of so many bytes between two GPUs, all at once.
 
     A GPU works through its messages one by one, in and out, over NVLink and over its
     NIC at the same time. One message reaches a share of the NIC alone.
     """
     busy = machine.busy([(*pair, size) for pair, size in sizes.items()])
-    port: dict[tuple[int, str, bool], float] = {}
-    waits: dict[tuple[int, str], float] = {}
+    port = {}
+    waits = {}
     for pair, size in sizes.items():
         t = machine.tier(*pair)
         for gpu, way in zip(pair, ("out", "in"), strict=True):
@@ -175,9 +148,7 @@ def flows(
     return times
 
 
-def ring_latency(
-    machine: Machine, parts: list[list[int]], one: int, other: int
-) -> float:
+def ring_latency(machine, parts, one, other):
     """Seconds of a ring's hop; one island's rails may all be among the other's."""
     t = machine.tier(one, other)
     (here,) = [{machine.rail[g] for g in part} for part in parts if one in part]
@@ -186,19 +157,19 @@ def ring_latency(
     return machine.wire_latency(one, other) + (0.0 if on_rail else machine.detour(t))
 
 
-def by_island(machine: Machine, group: list[int]) -> list[list[int]]:
+def by_island(machine, group):
     """Members by NVLink domain, in the order in which they first appear."""
-    parts: dict[int, list[int]] = {}
+    parts = {}
     for gpu in group:
         parts.setdefault(machine.island(gpu), []).append(gpu)
     return list(parts.values())
 
 
-def edges(order: list[int]) -> list[tuple[int, int]]:
+def edges(order):
     """Hops of a ring."""
     return [(gpu, order[(i + 1) % len(order)]) for i, gpu in enumerate(order)]
 
 
-def mean(values: list[float]) -> float:
+def mean(values):
     """Mean, 0 of nothing."""
     return sum(values) / len(values) if values else 0.0

@@ -1,17 +1,7 @@
 """Coordinates of ranks and the groups they form, by counting."""
 
-from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from placer.job.axes import Parallelism
-
-Coordinates = list[dict[str, int]]
-
-
-def coordinates(axes: Parallelism) -> Coordinates:
+def coordinates(axes):
     """Coordinates of every rank on ``tp cp pp dp`` and on ``etp ep edp``.
 
     Ranks count through the axes with the first of the order fastest; experts count once
@@ -26,36 +16,31 @@ def coordinates(axes: Parallelism) -> Coordinates:
         if axes.ep == 1 and axes.etp == axes.tp:
             at |= {"etp": at["tp"], "ep": 0, "edp": at["dp"] * axes.cp + at["cp"]}
         else:
-            of_expert = _digits(rank, axes.order, expert)
-            at |= {"etp": of_expert["tp"], "ep": of_expert["ep"]}
-            at |= {"edp": of_expert["dp"]}
+            own = _digits(rank, axes.order, expert)
+            at |= {"etp": own["tp"], "ep": own["ep"], "edp": own["dp"]}
         found.append(at)
     return found
 
 
-def groups(axes: Parallelism, axis: str) -> list[list[int]]:
+def groups(axes, axis):
     """Ranks of every group of an axis, each ascending.
 
     ``dp_cp`` is the dense gradient group: all that hold the same dense parameters.
     """
-    fixed: Iterable[str]
     if axis == "dp_cp":
-        fixed = ("tp", "pp")
-    elif axis in ("tp", "cp", "pp", "dp"):
-        fixed = {"tp", "cp", "pp", "dp"} - {axis}
+        fixed = ["tp", "pp"]
     else:
-        fixed = {"etp", "ep", "edp", "pp"} - {axis}
-    found: dict[tuple[int, ...], list[int]] = {}
-    names = sorted(fixed)
+        dense = ["tp", "cp", "pp", "dp"]
+        every = dense if axis in dense else ["etp", "ep", "edp", "pp"]
+        fixed = [name for name in every if name != axis]
+    found = {}
     for rank, at in enumerate(coordinates(axes)):
-        found.setdefault(tuple(at[name] for name in names), []).append(rank)
+        found.setdefault(tuple(at[name] for name in fixed), []).append(rank)
     return list(found.values())
 
 
-def _digits(rank: int, order: Iterable[str], sizes: dict[str, int]) -> dict[str, int]:
+def _digits(rank, order, sizes):
     digits = {}
     for axis in order:
-        size = sizes.get(axis, 1)
-        digits[axis] = rank % size
-        rank //= size
+        rank, digits[axis] = divmod(rank, sizes.get(axis, 1))
     return digits
