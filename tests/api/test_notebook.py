@@ -143,17 +143,6 @@ def test_rows_are_plain(shown):
         assert len(rows) == counts.get(name, len(rows))
 
 
-def test_rows_of_a_plan_say_where_ranks_are(found):
-    """Host, GPU and domain are those of the plan, coordinates those of the order."""
-    plan = found.plan
-    for rank, row in enumerate(plan.rows):
-        assert row["rank"] == rank
-        assert row["host"] == plan.host_of_rank[rank]
-        assert row["gpu"] == plan.gpu_of_rank[rank]
-        assert row["rack"] == ("a" if row["host"] in ("h1", "h3") else "b")
-        assert rank == row["tp"] + 8 * (row["pp"] + 2 * row["dp"])
-
-
 def test_a_score_is_its_json(found):
     """Every key is an attribute of the same value, and every attribute is a key."""
     score = found.score

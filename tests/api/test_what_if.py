@@ -67,10 +67,3 @@ def test_uplinks_are_tried_at_two_ratios():
     assert found[1]["saved_share"] >= found[0]["saved_share"] > 0
     given = placer.read_topology(MACHINE, oversubscription={"cluster": 2})
     assert asked(job, given) == []
-
-
-def test_a_hop_cost_has_none():
-    """What a hop weighs does not depend on uplinks or rates."""
-    plan = placer.place(MACHINE, "quickstart", objective="hop-cost").plan
-    assert plan.what_if == ()
-    assert [entry["key"] for entry in plan.assumed] == ["hardware", OVERSUBSCRIPTION]

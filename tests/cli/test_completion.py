@@ -3,9 +3,8 @@
 import pytest
 
 from placer.cli.completion import _SHELLS
-from placer.cli.main import COMMANDS, COMPLETE
+from placer.cli.main import COMPLETE
 from placer.documents.presets import preset_names
-from placer.emit.registry import FORMATS
 from tests.commands import refusal, run
 from tests.texts import file_text
 
@@ -109,14 +108,6 @@ def test_answers(shell, line, folder, monkeypatch):
         known = max(map(typed.rfind, ":=")) + 1
         wanted = [value[known:] for value in wanted]
     assert offered(line, shell) == wanted
-
-
-def test_everything_is_offered():
-    """Where nothing is typed yet, every command, preset and format is an answer."""
-    assert offered("placer ", "bash") == list(COMMANDS)
-    assert offered("placer emit plan.json ", "bash") == list(FORMATS)
-    assert offered("placer place -t ", "bash") == list(preset_names("topologies"))
-    assert offered("placer place -j ", "bash") == list(preset_names("jobs"))
 
 
 def test_files_are_the_shells():

@@ -151,13 +151,3 @@ def test_what_is_written_is_told(words):
     found = run(*words)
     assert found.stderr.splitlines().count("wrote OUT") == 1
     assert "wrote" not in run(*words, "-q").stderr
-
-
-@pytest.mark.usefixtures("files")
-def test_the_page_of_a_plan_is_beside_another():
-    """--against is any placement; without it the hosts in the given order."""
-    usual = run("report", "plan.json").stdout
-    assert "given-order" in usual
-    other = run("report", "plan.json", "--against", "baseline:random").stdout
-    assert "baseline:random" in other
-    assert other != usual

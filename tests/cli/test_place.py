@@ -37,17 +37,6 @@ def place(job, *args, code=0):
     return run(*words(job), *args, code=code)
 
 
-def test_prints_a_summary(job):
-    """By default stdout is a summary for people, with what was assumed."""
-    found = place(job, "-v")
-    first, _, rest = found.stdout.partition("\n\n")
-    assert first == place(job).stdout.rstrip()
-    assert first.startswith("Keep your order: nothing to win\nyour order: given-order")
-    assert f"\nsmall on {MACHINE}: 8 ranks\n" in rest
-    assert "\nassumed: H100 hosts (--gpu NAME)" in first
-    assert "Traceback" not in found.stderr
-
-
 def test_writes_a_plan_that_holds(job, tmp_path):
     """With -o the plan is written, and passes its check; -q leaves both streams empty.
 
@@ -68,20 +57,6 @@ def test_hosts_and_exclude(job):
     assert used == {"r1-n1", "r2-n1", "r2-n2", "r1-n2"}
     told = refusal(*words(job, RULED), *hosts, "--exclude", "r1-n2", code=3)
     assert "infeasible: " in told
-
-
-def test_added_rule_holds_and_is_recorded(job, tmp_path):
-    """A rule of the command line is kept and stands in the plan's bound.
-
-    When it cannot hold, exit is 3 and no plan appears.
-    """
-    plan = data(*words(job), "--require", "tp=node")
-    assert plan["bound"]["require"] == {"tp": "node"}
-    assert plan["score"]["crossings"]["tp"] == {"node": 4}
-    path = tmp_path / "plan.json"
-    told = refusal(*words(job), "--require", "dp=node", "-o", path, code=3)
-    assert told.splitlines()[-2].startswith("infeasible: ")
-    assert not path.exists()
 
 
 def without_proof(problem, *_options):
@@ -250,13 +225,6 @@ def test_a_time_limit_is_a_ceiling(job, monkeypatch, options, effort):
     monkeypatch.setattr("placer.api.place.place", stop)
     place(job, *options, code=2)
     assert asked == [effort]
-
-
-@pytest.mark.parametrize("text", ["hard", "-1", "1.5", "²"])
-def test_an_effort_there_is_not(job, text):
-    """It is a usage error that names those there are."""
-    told = " ".join(refusal(*words(job), f"--effort={text}").split())
-    assert "quick, measurable, normal, full or a number" in told
 
 
 @pytest.mark.skipif(not is_built(), reason="the compiled part is not built")

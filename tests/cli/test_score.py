@@ -62,15 +62,6 @@ def test_text_is_a_table(job):
     ]
 
 
-def test_text_names_the_busiest_links(timed):
-    """A step time comes with the links that carry most, as the JSON has them."""
-    link = scored(timed, "baseline:sorted-hosts")["hottest_links"][0]
-    told = score(timed, "baseline:sorted-hosts").stdout
-    table = told.partition("busiest links")[2]
-    first = table.splitlines()[1]
-    assert first.startswith(f"  {link['domain']} {link['direction']}, {link['tier']}")
-
-
 def test_broken_rules_are_noted(job, tmp_path):
     """A placement that breaks a hard rule is scored all the same, with a note."""
     hosts = tmp_path / "hosts.txt"
@@ -103,17 +94,6 @@ def test_every_baseline(job, name):
 def test_bad_options(job, args):
     """None or two sources, or one that does not exist, ends with 2 and no output."""
     refusal("score", "-t", MACHINE, "-j", job, *args)
-
-
-def test_explanations_follow_the_score(timed):
-    """With ``--explain`` the words come after the usual tables."""
-    found = score(timed, "--explain", "baseline:given-order").stdout
-    table, _, words = found.partition("\n\ncritical path")
-    assert table.startswith("step time")
-    assert "worst group of each axis" in words
-    assert "free fabric between nodes" in words
-    assert found.endswith("\n")
-    assert not found.endswith("\n\n")
 
 
 def test_json_has_the_facts(timed, tmp_path):

@@ -151,23 +151,6 @@ def test_plot(job, tmp_path, args, lines):
     assert len(legend) == (lines if lines > 1 else 0)
 
 
-def test_a_model_alone_has_the_gpus_of_the_hosts(tmp_path):
-    """Not those of all hosts of the machine."""
-    config = {"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024}
-    config |= {"num_attention_heads": 8, "num_hidden_layers": 4, "vocab_size": 32000}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    given = ["--tflops", "100", "--set", "job.sequence=1024", "--format", "json"]
-    given += ["--set", "job.micro_batches=2", "--set", "job.micro_batch=1"]
-    given += ["--hosts", "n[1-2]"]
-    words = ["--nic-rate", "50GB/s", *given]
-    found = sweep(f"hf:{tmp_path}/config.json", *words, machine="node:4 gpu:2")
-    assert json.loads(found.stdout)["rows"][0]["world_size"] == 4
-    assert "4 GPUs, as the hosts have" in found.stderr
-    gpus = ["--gpus", "2,4", *given]
-    found = sweep(f"hf:{tmp_path}/config.json", *gpus, machine="node:4 gpu:2")
-    assert "2 GPUs, the first of --gpus" in found.stderr
-
-
 # The command, whose second point goes on until it is told to stop.
 SLOW = """\
 import sys, time

@@ -2,7 +2,6 @@
 
 import pytest
 
-import placer
 from tests.commands import refusal
 
 
@@ -25,13 +24,6 @@ def test_usage_errors_are_as_others(words, command):
     first, last = refusal(*words).splitlines()
     assert first.startswith("error: ")
     assert last == f"  hint: {command} --help"
-
-
-@pytest.mark.usefixtures("folder")
-def test_both_inputs_are_asked_for():
-    """Where machine and job are missing, one error names both."""
-    assert "'-t' / '--topology' and '-j' / '--job'" in refusal("place")
-    assert "--job" not in refusal("place", "-j", "quickstart")
 
 
 @pytest.mark.parametrize(
@@ -80,13 +72,6 @@ def test_faults_of_several_jobs_are_told_together(tmp_path):
         told = refusal("allocate", "-t", machine, *jobs)
         for path in paths:
             assert f'{path}:4:1: unknown key "bogus"' in told
-
-
-def test_a_library_call_tells_machine_and_job_together():
-    """So does a call from Python."""
-    with pytest.raises(placer.InputError) as error:
-        placer.place("gone.yaml", "megatron:gone.sh")
-    assert [p.source for p in error.value.problems] == ["gone.yaml", "gone.sh"]
 
 
 def test_bad_values_of_options_are_told_together():

@@ -30,15 +30,6 @@ def test_themes(theme):
     assert (palette.DARK["page"] in style) == (theme != "light")
 
 
-def test_lengths():
-    """Lengths have no needless digits, and cut texts show that they are cut."""
-    shown = [svg.number(x) for x in (1, 0.5, 1 / 3, 100, -0.001)]
-    assert shown == ["1", "0.5", "0.33", "100", "0"]
-    assert svg.shortened("rack", 100, 10) == "rack"
-    assert svg.shortened("a-long-name", 31, 10) == f"a-lo{svg.ELLIPSIS}"
-    assert svg.shortened("a", 0, 10) == svg.ELLIPSIS
-
-
 IDS = [str(UUID(int=(2**127) // (n + 1))) for n in range(3)]
 
 

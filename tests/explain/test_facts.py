@@ -12,7 +12,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.placement.placement import Placement
-from tests.cost.machines import machine, racks, tier
+from tests.cost.machines import machine, tier
 from tests.cost.random_cases import random_case
 
 JOB = Job(
@@ -114,14 +114,3 @@ def test_shares_sum_to_one(seed):
         free["saved_s"], abs=1e-12 * score["step_time_s"]
     )
     json.dumps(found, allow_nan=False)
-
-
-def test_job_of_weights_alone():
-    """Without a model only the hop cost is explained, and it sums to the score's."""
-    job = Job("toy", JOB.parallelism, weights={"tp": 3.0, "dp": 1.0})
-    model = StepModel(racks(), job)
-    placement = Placement(swapped((0, 5)))
-    found = explain(model, placement)
-    assert set(found) == {"hop_cost"}
-    total = sum(sum(row.values()) for row in found["hop_cost"].values())
-    assert total == score_with(model, placement)["hop_cost"]

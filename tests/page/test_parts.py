@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -11,14 +10,12 @@ from placer.api.place import place
 from placer.api.report import report_html
 from placer.base.units import format_beside, format_bytes_beside
 from placer.draw import palette
-from placer.draw.grouping import grouping
 from placer.draw.heat_map import traffic_map
-from placer.draw.machine_view import machine_view
 from placer.draw.placement_map import placement_map
 from placer.job.started import Started
 from placer.placement.inputs import Inputs
 from placer.report.next_text import launch_commands
-from placer.report.page.maps import maps_of, modes
+from placer.report.page.maps import maps_of
 from placer.report.page.side import Side
 from placer.topology.read import read_topology
 from tests.draw.pictures import of_class, parse
@@ -72,16 +69,6 @@ def test_a_plan_stands_beside_the_order_in_use(launcher, order, other):
     assert report_html(plan, other, names=(name, "")) != page
 
 
-def test_the_order_of_a_launcher_that_is_kept_is_told_once():
-    """A plan that is what c10d does anyway says so, and folds its maps."""
-    started = Started("torchrun-c10d", "a.sh", 1)
-    job = replace(DEEP, started=started)
-    plan = place(read_topology("rack:2 node:4 gpu:8"), job).plan
-    assert plan.verdict["ranks_moved"] == 0
-    page = report_html(plan)
-    assert "<h1>Keep your order" in page
-
-
 def test_the_foot_tells_how_to_apply_the_plan():
     """It has the commands that the text of a search has, not what nobody types."""
     plan = two_plans()[1]
@@ -125,37 +112,6 @@ def test_a_column_of_times_has_one_unit(seconds, largest, shown):
 def test_a_column_of_bytes_has_one_unit(size, largest, shown):
     """The same holds for sizes."""
     assert format_bytes_beside(size, largest) == shown
-
-
-def long_names():
-    """A plan on racks that are called by the ids of their NVLink domains."""
-    topology, job = inputs()
-    plan = plan_on(topology, job, np.arange(48))
-    ids = {rack: f"{UUID(int=hash(rack) % 2**127)}.1" for rack in plan.domains["rack"]}
-    racks = tuple(ids[rack] for rack in plan.domains["rack"])
-    return replace(plan, domains={**plan.domains, "rack": racks}), list(racks)
-
-
-def test_long_ids_are_numbered_with_the_whole_on_hover():
-    """A picture writes a number where an id would be cut, and tells the id."""
-    plan, racks = long_names()
-    root = parse(placement_map(plan))
-    written = {e.text for e in root.iter() if e.tag.endswith("}text")}
-    assert {"rack 1", "rack 6"} <= written
-    told = {e.text for e in root.iter() if e.tag.endswith("}title")}
-    assert set(racks) <= told
-
-
-@pytest.mark.parametrize("axis", ["dp", "pp", "tp"])
-def test_a_value_has_one_colour_everywhere(axis):
-    """Cells of the page have the colours of the map that `placer.draw` makes."""
-    plan = two_plans()[1]
-    view = machine_view(plan)
-    (mode,) = (one for one in modes([view], ["tp", "pp", "dp"]) if one["axis"] == axis)
-    value = grouping(view, axis, np.ones(48, dtype=bool), 1).value_of_rank
-    for cell in of_class(parse(placement_map(plan, axis)), "cell"):
-        shade = mode["shades"][value[int(cell.get("data-rank", -1))]]
-        assert mode["palette"][int(shade, 36)] == cell.get("fill")
 
 
 def test_the_page_has_names_of_the_map():

@@ -140,26 +140,6 @@ def test_tier_changes(plans):
         } == Counter(pair for pair in outer if pair[0] != pair[1])
 
 
-@given(two_plans())
-def test_costs(plans):
-    """Costs are listed as both scores state them, absent axes and tiers as zero."""
-    old, new = plans
-    costs = {cost.path: (cost.old, cost.new) for cost in diff(old, new).costs}
-    for path, pair in costs.items():
-        for plan, value in zip((old, new), pair, strict=True):
-            stated = plan.score
-            for key in path:
-                stated = stated.get(key, {})
-            assert value == (stated or 0)
-    stated_twice = "hop_cost" in old.score and "hop_cost" in new.score
-    assert (("hop_cost",) in costs) == stated_twice
-    assert ("step_time_s",) in costs
-    for plan in plans:
-        for measure in ("crossings", "traffic_bytes"):
-            for axis, tiers in plan.score[measure].items():
-                assert all((measure, axis, tier) in costs for tier in tiers)
-
-
 def replicas(dp, order, start=0):
     """Replica d of tp 2 x pp 2 fills rack ``start + d``, whatever the numbering."""
     topology, job = tiny()

@@ -193,19 +193,3 @@ def test_a_path_that_does_not_fit_is_not_broken(plan):
     for path in ("p" * 60, "a\nb"):
         lines = list(next_lines(plan, path, 40))
         assert lines == ["next", "  placer emit --list"]
-
-
-def test_next_names_the_line_of_the_script(plan):
-    """The launcher that the job has, and its patch; nothing where the order is kept."""
-    launcher = {"name": "torchrun-c10d", "source": "jobs/train.sh", "line": 99}
-    job = {**plan.inputs["job"], "launcher": launcher}
-    inputs = {**plan.inputs, "job": job}
-    for moved, said in ((8, "to change"), (0, "nothing to change")):
-        told = {**plan.verdict, "ranks_moved": moved}
-        own = replace(plan, inputs=inputs, verdict=told)
-        for width in (40, 80):
-            lines = list(next_lines(own, "p.json", width))
-            assert max(map(len, lines)) <= width
-        text = "\n".join(lines)
-        assert f"# {said}: torchrun-c10d at train.sh:99" in text
-        assert ("emit p.json patch" in text) == bool(moved)

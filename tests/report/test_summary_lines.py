@@ -39,14 +39,6 @@ def test_savings():
     assert "would lower the hop cost by 1,280" in found
 
 
-def test_the_chosen_order():
-    """A plan that chose its order says which, and what numbers ranks so."""
-    plan = tiny_plan()
-    chosen = replace(plan, job={**plan.job, "auto_order": True})
-    assert list(advice_lines(chosen)) == [f"rank order tp-cp-ep-pp-dp chosen ({FLAG})"]
-    assert list(advice_lines(plan)) == []
-
-
 def test_out_of_time():
     """A plan that a limit left without advice says so, unless its launch is free."""
     plan = tiny_plan(solver={"deterministic": False})
@@ -103,16 +95,6 @@ def test_what_the_verdict_rests_on_has_its_own_line():
     tried = [at(1250, 0.001, RATE["key"]), at(2400, 0.02, RATE["key"])]
     assert "at 1,250 TFLOP/s this plan saves 0.1 %, at 2,400 TFLOP/s 2 %" in line(
         [RATE], tried
-    )
-
-
-def test_whatever_a_plan_says_can_be_told():
-    """Keys that nobody knows, and texts where numbers are usual, are shown as is."""
-    odd = RATE | {"value": "{fast}", "why": "{x}"}
-    assert "{fast} TFLOP/s a GPU, {x}" in line([odd])
-    other = key("z") | {"value": "a"}
-    assert line([other], [at(2, 0.1, "z")]) == (
-        "assumed: z a; at z 2 this plan saves 10 % (--set job.z=VALUE)"
     )
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from placer.report.columns import narrowed
-from placer.report.sweep_table import sweep_text
 from placer.report.tune_table import _SAID_ONCE, _table
 from placer.report.tune_words import tight
 
@@ -68,27 +67,3 @@ def test_rows_near_the_limit_of_memory_are_told(needs, said):
     assert said in told
     assert ("--memory 72GB" in told) == bool(said)
     assert not tight(rows, 0.0)
-
-
-def test_a_sweep_is_narrowed_too():
-    """Swept keys stay, the status that all points have is said below."""
-    rows = [
-        {
-            "dp": dp,
-            "micro_batches": 8,
-            "nic_rate_bytes_per_s": rate,
-            "world_size": 64 * dp,
-            "global_batch": 8 * dp,
-            "step_time_s": 1.3008,
-            "exposed_scale_out_s": 0.05046,
-            "gap": 0.0,
-            "rank": 1,
-            "status": "optimal",
-        }
-        for dp in (16, 32)
-        for rate in (50e9, 100e9)
-    ]
-    text = sweep_text(rows, ["dp", "micro_batches", "nic_rate_bytes_per_s"])
-    assert max(map(len, text.splitlines())) <= 80
-    assert text.startswith("dp ")
-    assert text.endswith("in every row: status optimal")

@@ -1,10 +1,7 @@
 """Words, numbers, lists of hosts and lines in texts."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from placer.base.hostlist import expand
 from placer.base.units import format_bytes, format_seconds
 from placer.report.columns import wrapped
 from placer.report.sweep_table import cell
@@ -38,25 +35,6 @@ def test_text(hosts, text):
     At least one host is shown.
     """
     assert hosts_text(hosts) == text
-
-
-@given(st.lists(st.from_regex(r"\A[ab]{1,2}[0-9]{1,2}(-[rs][0-9]{1,2}){0,2}\Z")))
-def test_nothing_is_lost(hosts):
-    """A list that is shown whole reads back as the hosts, in their order."""
-    shown, _, more = hosts_text(hosts).partition(" and ")
-    names = expand(shown)
-    assert names == hosts[: len(names)]
-    assert more == (f"{len(hosts) - len(names)} more" if more else "")
-
-
-def test_many():
-    """A long list is cut between hosts, and those left out are counted."""
-    hosts = [f"n{i}" for i in range(0, 2_000, 2)]
-    shown, more = hosts_text(hosts).split(" and ")
-    names = expand(shown)
-    assert names == hosts[: len(names)]
-    assert more == f"{len(hosts) - len(names)} more"
-    assert 190 < len(shown) <= 200
 
 
 @pytest.mark.parametrize(
