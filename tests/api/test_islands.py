@@ -95,23 +95,3 @@ def test_pins_that_cannot_hold_name_hosts():
     far = job({"dp": 8}, rules={"pin": [{"ranks": "0,7", "nodes": "h1"}]})
     with pytest.raises(placer.InfeasibleError, match="0-7 to h1: 8 ranks, 4 GPUs"):
         placer.place(topology, far)
-
-
-WIDE = {"hidden": 1024, "ffn": 4096, "heads": 12, "kv_heads": 12, "vocab": 32000}
-TRAINING = {
-    "sequence": 2048,
-    "micro_batches": 10,
-    "compute": {"micro_batch_time": "2ms"},
-    "weights": {"tp": 8, "pp": 2, "dp": 1},
-}
-
-
-def test_tensor_groups_go_inside_islands():
-    """Islands need not be consecutive GPUs: the launch takes them one by one."""
-    own = {"members": [[0, 2, 3, 5], [1, 4, 6, 7]]}
-    topology = machine(*[{}] * 8, size=4, island=own)
-    model = {"layers": 2, **WIDE, "heads": 16, "kv_heads": 16}
-    sizes = {"tp": 4, "dp": 16, "require": {"tp": "island"}}
-    plan = placer.place(topology, testing.job(model=model, **sizes, **TRAINING)).plan
-    assert plan.score["crossings"]["tp"] == {"island": 16}
-    assert plan.gpu_of_rank[:8].tolist() == [0, 2, 3, 5, 1, 4, 6, 7]

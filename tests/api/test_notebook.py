@@ -123,16 +123,6 @@ def test_html_is_safe_and_has_the_colours_of_the_page(shown):
     assert "<b>two & racks</b>" in shown["Picture"].name
 
 
-def test_a_result_shows_verdict_groups_orders_and_map(found):
-    """What a notebook shows of a result is in its plan."""
-    html = found._repr_html_()
-    said = Page(html).said
-    assert found.plan.verdict["text"] in said
-    assert {"tp", "pp", "dp", "given-order"} <= set(said)
-    assert html.count("<img") == 1
-    assert html.endswith(placer.draw(found.plan)._repr_html_())
-
-
 def test_rows_are_plain(shown):
     """Rows are dicts of plain values with the same keys, one a thing."""
     counts = {"Topology": 4, "Plan": 32, "Result": 32, "Allocation": 1, "Sweep": 2}

@@ -70,17 +70,6 @@ def test_nobody_moves_for_less_than_jitter(tmp_path, thin, pp):
     placer.check(plan)
 
 
-def test_both_answers_are_given(tmp_path):
-    """Pipelines over thin uplinks are worth a move, over full ones they are not."""
-    work = job(2, 4)
-    advice = [
-        placer.place(machine(tmp_path, 2, thin), work, hosts=SHUFFLED).plan.verdict
-        for thin in (1.0, 8.0)
-    ]
-    assert [told["advice"] for told in advice] == ["keep", "move"]
-    assert advice[1]["reason"].startswith("dp waits ")
-
-
 def test_full_effort_takes_the_best_all_the_same(tmp_path):
     """The bound is of both plans, and the better one says that it saves nothing."""
     whole, work = machine(tmp_path, 2, 1.0), job(2, 4)

@@ -99,11 +99,3 @@ def test_command(inputs):
     assert json.loads(Path("after.json").read_text())["score"]["hop_cost"] == 28
     run("diff", "before.json", "after.json", code=1)
     run("check", "after.json", *inputs)
-
-
-def test_labels_of_mixed_width_are_warned_about(inputs):
-    """Kueue compares labels as text, so racks 9 and 10 are reported."""
-    assert run("score", "launcher:kueue", *inputs).stderr == (
-        "warning: kueue sorts labels as text and these have numbers of mixed width: "
-        "r10 before r9\n"
-    )

@@ -243,20 +243,6 @@ def test_ray_is_told_of(launch):
     assert "placer emit PLAN ray" in told
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "srun -m arbitrary python a.py -m block",
-        "srun torchrun --rdzv-backend=placer --rdzv-conf=map=m.json a.py",
-        "srun python a.py --rdzv-backend c10d",
-    ],
-)
-def test_harmless_commands_pass(launch, command):
-    """What only looks alike: options of the program, and the plan's own backend."""
-    words = command.split()
-    assert launch("--plan", "p.json", *words).command == tuple(words)
-
-
 _BARE = """\
 import sys
 for name in ("yaml", "ortools", "networkx"):

@@ -76,16 +76,6 @@ def test_old_names_tell_the_new_one(typed, new):
     assert "note:" not in run(*words, "-q").stderr
 
 
-def test_help_has_no_old_names():
-    """Help and completion offer the new names alone."""
-    names = [line.split()[0] for line in run("--help").stdout.splitlines() if line]
-    assert not {"predict", "topo", "jobs"} & set(names)
-    assert {"report", "topology", "job"} <= set(names)
-    for name, old in (("score", "--baseline"), ("place", "--report")):
-        assert old not in run(name, "--help").stdout
-    assert "html" not in run("draw", "--help").stdout
-
-
 def test_machines_and_jobs_have_the_same_verbs():
     """topology and job list, show, convert and validate; their old names do too."""
     for new, old in (("topology", "topo"), ("job", "jobs")):

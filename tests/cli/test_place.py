@@ -20,7 +20,7 @@ from placer.solve.run.solution import Solution
 from placer.solve.score import step_time
 from placer.solve.score.kernel import is_built
 from tests.cli.small_job import MACHINE, WEIGHED
-from tests.commands import data, refusal, run
+from tests.commands import refusal, run
 from tests.solve.annealing import test_added_move
 from tests.texts import file_text
 
@@ -48,15 +48,6 @@ def test_writes_a_plan_that_holds(job, tmp_path):
     for args in (("--format", "json"), ("-o", "-")):
         plan = json.loads(place(job, *args).stdout)
         assert (plan["format"], plan["world_size"]) == ("placer/plan", 8)
-
-
-def test_hosts_and_exclude(job):
-    """Only the hosts of the allocation are used, without the excluded ones."""
-    hosts = ("--hosts", "r1-n1,r2-n[1-2],r1-n2")
-    used = set(data(*words(job, RULED), *hosts)["nodes"])
-    assert used == {"r1-n1", "r2-n1", "r2-n2", "r1-n2"}
-    told = refusal(*words(job, RULED), *hosts, "--exclude", "r1-n2", code=3)
-    assert "infeasible: " in told
 
 
 def without_proof(problem, *_options):
@@ -253,18 +244,6 @@ def test_rules_are_kept_recorded_and_checked(job, tmp_path):
     path.write_text(json.dumps(plan))
     found = run("check", path, "-t", RULED, "-j", job, code=1)
     assert "more than 1 replicas" in found.stdout
-
-
-def test_rules_of_flags_add_to_the_file(tmp_path):
-    """Both hold; one of the file that does not fit is reported with its line."""
-    path = tmp_path / "job.yaml"
-    path.write_text(JOB + "rules: {pin: [{ranks: 0, nodes: r1-n3}]}\n")
-    plan = data(*words(path, RULED), "--pin", "2=r1-n1")
-    hosts = [plan["nodes"][node] for node in plan["node_of_rank"]]
-    assert (hosts[0], hosts[2]) == ("r1-n3", "r1-n1")
-    path.write_text(JOB + "rules:\n  pin:\n    - {ranks: 0, nodes: zz}\n")
-    told = refusal(*words(path, RULED))
-    assert f"{path}:8:7: rules.pin[0]: the topology has no host" in told
 
 
 @pytest.mark.parametrize(

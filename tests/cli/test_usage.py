@@ -49,19 +49,6 @@ def test_faults_of_machine_and_job_are_told_together(tmp_path, words):
     assert gone.count("cannot be read") == 2
 
 
-def test_what_the_machine_may_say_is_not_asked_for(tmp_path):
-    """Beside a bad machine nothing is said of GPUs that the job leaves open."""
-    machine, script = tmp_path / "machine.yaml", tmp_path / "run.sh"
-    machine.write_text("format: placer/topology\nversion: 1\nname: m\n")
-    script.write_text(
-        "torchrun --nnodes $N pretrain_gpt.py --num-layers 4 --hidden-size 1024 "
-        "--num-attention-heads 8 --seq-length 1024 --micro-batch-size 1 "
-        "--global-batch-size 64 --tensor-model-parallel-size 2\n"
-    )
-    told = refusal("place", "-t", machine, "-j", f"megatron:{script}")
-    assert "run.sh" not in told
-
-
 def test_faults_of_several_jobs_are_told_together(tmp_path):
     """One bad job does not hide another, whether the machine is good or not."""
     paths = [tmp_path / name for name in ("one.yaml", "two.yaml")]

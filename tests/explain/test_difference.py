@@ -87,16 +87,6 @@ def test_intervals_hold_the_truth_on_a_hundred_machines():
     assert 0.90 <= inside / told <= 0.97
 
 
-def test_the_interval_is_a_function_of_its_arguments():
-    """Another seed draws others; the way back saves the opposite."""
-    model, before, after = case(2)
-    assert saving(model, before, after) == saving(model, before, after)
-    assert saving(model, before, after) != saving(model, before, after, seed=1)
-    there, back = saving(model, before, after), saving(model, after, before)
-    assert back.low_s == pytest.approx(-there.high_s)
-    assert not (there.is_measurable and back.is_measurable)
-
-
 def test_measurable_is_what_is_above_jitter():
     """By its low end, not by its middle."""
     model, before, after = case(2)

@@ -10,7 +10,6 @@ from placer.cost.step import StepModel
 from placer.explain.group_cost import GroupCosts
 from placer.explain.score import score_with
 from placer.job.model import Job
-from placer.job.traffic import Group
 from placer.placement.placement import Placement
 from tests.cost.random_cases import random_case
 from tests.cost.two_racks import JOB, two_racks
@@ -49,19 +48,6 @@ def test_pipeline_lane():
         "previous": [{"rank": 1, "tier": "rack"}]
     }
     assert found["hop_cost"] == 3.0 * 8.0
-
-
-def test_group_of_the_users_own():
-    """A relay of one message over three ranks takes the sum of its hops."""
-    group = Group("relay", "relay", 1e6, 2.0, False, ((6, 1, 0), (2, 3)))
-    found = costs(replace(JOB, groups=(group,))).facts("relay", 0, 1)
-    assert found["ranks"] == [6, 1, 0]
-    hops = [1e6 / 25e9 + 4e-6, 1e6 / 400e9 + 1e-6]
-    assert found["seconds"] == pytest.approx(sum(hops))
-    assert found["alone_s"] == pytest.approx(2 * (sum(hops) - hops[1]))
-    assert found["bytes_by_tier"] == {"node": 2e6, "cluster": 2e6}
-    assert found["neighbours"]["previous"] == [{"rank": 6, "tier": "cluster"}]
-    assert found["neighbours"]["next"] == [{"rank": 0, "tier": "node"}]
 
 
 def test_job_of_weights_alone():

@@ -13,7 +13,6 @@ from placer.draw import palette
 from placer.draw.heat_map import traffic_map
 from placer.draw.placement_map import placement_map
 from placer.job.started import Started
-from placer.placement.inputs import Inputs
 from placer.report.next_text import launch_commands
 from placer.report.page.maps import maps_of
 from placer.report.page.side import Side
@@ -124,21 +123,6 @@ def test_the_page_has_names_of_the_map():
         e.text for e in parse(placement_map(plan)).iter() if e.tag.endswith("text")
     }
     assert {"block b1", "b1-r1", "n1"} <= set(on_page) <= drawn
-
-
-def test_free_nodes_are_drawn_beside_ranks():
-    """Of a machine that is known, free nodes in domains with ranks are shown."""
-    topology = read_topology("rack:3 node:4 gpu:8")
-    job = small_job(tp=2, pp=2, dp=10)
-    plan = plan_on(topology, job, np.arange(40))
-    maps = maps_of([Side("", plan, Inputs(topology, job))])
-    assert maps.view.names[0] == tuple(
-        f"r{r}-n{n}" for r in (1, 2) for n in (1, 2, 3, 4)
-    )
-    assert (maps.gpus.tolist(), maps.left_out) == ([8] * 8, 4)
-    assert maps.seats(maps.view).tolist() == list(range(40))
-    alone = maps_of([Side("", plan, None)])
-    assert (len(alone.view.names[0]), alone.left_out) == (5, 0)
 
 
 def test_a_host_that_is_in_another_rack_now_is_drawn_once():

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -163,18 +162,6 @@ def test_other_data_parallel_size(order):
     }
     assert [a.axis for a in found.axes if a.changed_domain] == []
     assert not found.is_empty
-
-
-def test_racks_of_one_name_in_two_blocks_are_two():
-    """A domain is known by its name and the names around it."""
-    rows = {"rack": ("r",) * 8, "block": ("a",) * 4 + ("b",) * 4}
-    old = replace(tiny_plan(), domains=rows)
-    at = np.array([0, 1, *range(8, 14), *range(2, 8), 14, 15])
-    new = replace(
-        old, node_of_rank=old.node_of_rank[at], gpu_of_rank=old.gpu_of_rank[at]
-    )
-    changes = {axis.axis: axis.tiers for axis in diff(old, new).axes}
-    assert changes["pp"] == {("rack", "cluster"): 2 * 2, ("rack", "rack"): 2 * 2}
 
 
 def bare(plan):

@@ -14,7 +14,7 @@ from placer.explain.facts import explain
 from placer.explain.score import score_with
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.report.explain_text import explain_text, rank_text
+from placer.report.explain_text import explain_text
 from placer.report.subject_text import subjects_text
 from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import random_case
@@ -69,22 +69,6 @@ def test_width(seed):
     for line in text_of(case.topology, case.job, case.gpu_of_rank).splitlines():
         assert len(line) <= 80
         assert line == line.rstrip()
-
-
-@pytest.mark.parametrize(
-    ("ranks", "text"),
-    [
-        ([7], "7"),
-        ([4, 5, 6, 7], "4-7"),
-        ([0, 4], "0, 4"),
-        ([0, 8, 16, 24, 32, 40], "0, 8, 16, 24, 32, 40"),
-        (list(range(0, 8192, 64)), "0, 64, 128, ... 8128 (128 ranks)"),
-    ],
-    ids=str,
-)
-def test_ranks_in_short(ranks, text):
-    """Runs are given by their ends, long lists by a few and their count."""
-    assert rank_text(ranks) == text
 
 
 SEEDS = [*range(3), *slow(range(3, 12))]

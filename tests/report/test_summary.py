@@ -1,6 +1,5 @@
 """The terminal summary: narrow, complete, and right about what it says."""
 
-import re
 import shlex
 from dataclasses import replace
 
@@ -84,14 +83,6 @@ def test_fits_any_width(machine, job, objective):
             assert max(map(seen, lines)) <= width
             lines = list(next_lines(plan, "plan.json", width))
             assert max(map(len, lines)) <= width
-
-
-def test_colours_add_nothing_to_read(plan):
-    """Without its colours a coloured summary is the plain one, whatever the width."""
-    for width in (40, 80, 120):
-        coloured = told(plan, Look(width, colour=True))
-        assert "\x1b[" in coloured
-        assert re.sub("\x1b\\[[0-9;]*m", "", coloured) == told(plan, Look(width))
 
 
 def test_bars_are_the_shares(plan):

@@ -30,18 +30,6 @@ def shown(*rows):
     return list(narrowed(_table(rows), _SAID_ONCE))
 
 
-def test_what_all_rows_share_is_said_once_where_the_table_is_too_wide():
-    """Long words of recomputation first; a table that fits stays as it is."""
-    lines = shown(row(), row(step_time_s=2.99, sharding="zero1", shard_size=0))
-    assert max(map(len, lines)) <= 80
-    assert "recompute" not in lines[0]
-    assert "sharding" in lines[0]
-    assert lines[-1] == f"in every row: recompute {CHEAP}"
-    narrow = {"ep": 1, "pp": 1, "vp": 1}
-    (head, _) = shown(row(recompute="none", sizes=narrow))
-    assert "recompute" in head
-
-
 def test_different_long_words_have_letters():
     """Each letter is said below the table, and stands in its row."""
     rows = row(), row(recompute="none", step_time_s=3.0, exposed_scale_out_s=0.1)

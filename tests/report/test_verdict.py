@@ -56,9 +56,6 @@ def said_of(
     return sentence(made, facts)
 
 
-RULE = f"your order breaks a rule of the job: {SPLIT}"
-
-
 @pytest.mark.parametrize(*table("report/verdict.yaml", "sentences"))
 def test_sentence(own, other, more, said):
     """Saving, times, nodes, GPU hours: each once, each as the numbers have it."""
@@ -83,14 +80,6 @@ def test_an_order_that_is_kept_has_three_parts():
     )
     left = said_of(plan(2.0, 2.0, OPEN), moved=0)
     assert left.startswith("Keep your order: no better one was found; ")
-
-
-def test_the_reason_is_in_the_sentence():
-    """Which groups cross, and who waits; a rule that is broken is said once."""
-    why = "1 of 32 tp groups crosses racks, and all wait for it"
-    assert f"a step; in your order {why}; no" in said_of(plan(1.0, 2.0), why=why)
-    said = said_of(plan(1.0, 2.0, violates=[SPLIT]), why=RULE)
-    assert said.count(SPLIT) == 1
 
 
 @pytest.mark.parametrize(
@@ -118,16 +107,6 @@ def test_reasons(theirs, mine, said):
     assert (
         reason(replace(plan(1.0, 1.5), score=score), {**before, "exposed_s": {}}) == ""
     )
-
-
-@pytest.mark.parametrize("gone", ["advice", "reason", "saved_share"])
-def test_what_a_verdict_lacks_is_not_said(gone):
-    """Of a plan whose verdict lacks a fact, no comparison is made up."""
-    facts = {"advice": "move", "reason": "", "saved_share": 0.1, "saved_s": 0.1}
-    del facts[gone]
-    made = plan(0.9, 1.0)
-    assert "your order" not in sentence(made, facts)
-    assert "fewest" not in sentence(replace(made, previous={"fewest": 1}), facts)
 
 
 def test_after_a_failure():
