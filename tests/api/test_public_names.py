@@ -77,14 +77,10 @@ before: placer.Plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
 # A line that is wrong -> what the checker must say of it.
 WRONG = {
     'placer.place("t", "j", objective="speed")': '"objective"',
-    'placer.place("t", "j", effort="lazy")': '"effort"',
-    'placer.sweep("t", "j", dp=[1], objective="speed")': '"objective"',
-    'placer.allocate("t", ["j"], objective="speed")': '"objective"',
     'placer.tune("t", "j", framework="horovod")': '"framework"',
     'placer.tune("t", "j", recompute=["some"])': "List item 0",
     'placer.emit(result.plan, "slurm")': "emit",
     'placer.draw(result.plan, "chart")': 'Argument 2 to "draw"',
-    'placer.draw(result.plan, theme="blue")': '"theme"',
     "placer.report_html(result.plan, 1)": "Argument 2",
     'placer.predict("t", "j", "mpi")': "Argument 3",
     "result.score.step_time": 'no attribute "step_time"',

@@ -68,16 +68,25 @@ def test_options_fill_gaps_and_settings_change_variables(script):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("source", "options", "words"),
     [
-        (("--set", "NODES=2"), "no source has a variable NODES"),
-        (("--select", "3"), 'no program "3" of the 1'),
-        (("--gpus", "12"), "= 8 does not divide the 12 GPUs"),
+        ("", ("--set", "NODES=2"), "no source has a variable NODES"),
+        ("", ("--select", "3"), 'no program "3" of the 1'),
+        ("", ("--gpus", "12"), "= 8 does not divide the 12 GPUs"),
+        ("quickstart", ("--set", "job.parallelism.dq=8"), 'unknown key "dq"'),
+        ("quickstart", ("--set", "job.name.first=x"), "name is no mapping in the job"),
+        ("quickstart", ("--set", "TP=8"), "no source has a variable TP"),
+        (
+            "quickstart",
+            ("--set", "job.parallelism.tp=x"),
+            "--set job.parallelism.tp: parallelism.tp: expected",
+        ),
     ],
 )
-def test_options_that_do_not_fit(script, options, words):
+def test_options_that_do_not_fit(script, source, options, words):
     """Each is refused by name."""
-    assert words in refusal("jobs", "show", script, "--tflops", "400", *options)
+    given = (source,) if source else (script, "--tflops", "400")
+    assert words in refusal("jobs", "show", *given, *options)
 
 
 def test_a_preset_becomes_a_file_that_can_be_changed(tmp_path):
@@ -105,22 +114,12 @@ def test_keys_of_a_complete_job_can_be_set(tmp_path):
             "changed: overlap.tp=True",
         ]
     assert plain["name"] == "mine"
+    time = ("--set", "job.compute.micro_batch_time=90ms")  # in place of the rate
+    assert data("jobs", "show", "quickstart", *time)["compute"] == {
+        "micro_batch_time": 0.09
+    }
     placed = data("place", "-t", "nvl72", "-j", "quickstart", *given)
     assert placed["world_size"] == 64
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ("job.parallelism.tp=x", "--set job.parallelism.tp: parallelism.tp: expected"),
-        ("job.parallelism.dq=8", 'unknown key "dq"'),
-        ("job.name.first=x", "name is no mapping in the job"),
-        ("TP=8", "no source has a variable TP"),
-    ],
-)
-def test_keys_that_cannot_be_set_are_named(setting, words):
-    """The message names the option, or the key that is none."""
-    assert words in refusal("jobs", "show", "quickstart", "--set", setting)
 
 
 def test_formats_are_listed():

@@ -11,6 +11,7 @@ TAKERS = {
     "draw": ("draw", "PLAN"),
     "pipeline": ("draw", "PLAN", "pipeline"),
     "report": ("report", "PLAN"),
+    "against": ("report", "PLAN", "--against", "baseline:random"),
     "explain": ("explain", "PLAN"),
     "check": ("check", "PLAN"),
     "emit": ("emit", "PLAN", "slurm-hostfile"),
