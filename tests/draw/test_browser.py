@@ -78,7 +78,7 @@ def test_picture(browser, pictures, name):
         browser.prefer(scheme)
         browser.open(path)
         assert browser.requests() == [path.as_uri()]
-        assert browser.log("browser") == []
+        assert browser.log() == []
         assert browser.run(MISPLACED) == []
         rgb = [int(part) for part in re.findall(r"\d+", browser.run(BEHIND))[:3]]
         brightness[scheme] = sum(rgb) / 3

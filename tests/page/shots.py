@@ -83,8 +83,10 @@ def screenshot(browser, page):
     """A page from its top to its end, `WIDTH` pixels wide."""
     browser.resize(WIDTH, 800)
     browser.open(page)
-    box = browser.run("return document.querySelector('svg').getBoundingClientRect();")
-    browser.resize(WIDTH, math.ceil(box["height"]))
+    box = browser.run(
+        "return document.querySelector('svg').getBoundingClientRect().height;"
+    )
+    browser.resize(WIDTH, math.ceil(box))
     return browser.screenshot()
 
 
@@ -126,7 +128,7 @@ def main():
     KEPT.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as name,
-        chromium(Path(name)) as browser,
+        chromium() as browser,
     ):
         for shot, png in shots(browser, Path(name)):
             (KEPT / f"{shot}.png").write_bytes(png)

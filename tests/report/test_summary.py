@@ -146,28 +146,6 @@ def test_next_follows_the_launcher(plan, launcher, scheduler, first, said):
         assert command in next_lines(kept, "p.json", 80)
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "formats"),
-    [
-        ("slurm", ["sbatch", "slurm-request"]),
-        ("kubernetes", ["kubernetes-jobset", "kueue-request"]),
-        ("", ["slurm-hostfile"]),
-    ],
-)
-def test_next_fits_the_scheduler(plan, scheduler, formats):
-    """The formats of the machine's scheduler, all of which take the plan."""
-    machine = {**plan.inputs["topology"]} | (
-        {"scheduler": scheduler} if scheduler else {}
-    )
-    own = replace(plan, inputs={**plan.inputs, "topology": machine})
-    lines = list(next_lines(own, "p.json", 80))
-    emitted = [line.split()[3] for line in lines if line.startswith("  placer emit p")]
-    assert emitted == formats
-    assert all(placer.emit(own, name) for name in formats)
-    older = next_lines(replace(plan, inputs={}), "p.json", 80)
-    assert "  placer emit --list" in older
-
-
 @pytest.mark.parametrize("path", ["a b.json", "$(x).json", "it's.json", "-o.json"])
 def test_next_commands_can_be_typed(plan, path):
     """Whatever the plan is called, a shell reads back the words that were meant."""

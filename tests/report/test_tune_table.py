@@ -2,8 +2,6 @@
 
 import pytest
 
-from placer.report.columns import narrowed
-from placer.report.tune_table import _SAID_ONCE, _table
 from placer.report.tune_words import tight
 
 CHEAP = "layernorm+moe_act+mla_up_proj"
@@ -24,20 +22,6 @@ def row(**changes):
         "memory_bytes": 191.7e9,
         "exposed_scale_out_s": 0.0,
     } | changes
-
-
-def shown(*rows):
-    return list(narrowed(_table(rows), _SAID_ONCE))
-
-
-def test_different_long_words_have_letters():
-    """Each letter is said below the table, and stands in its row."""
-    rows = row(), row(recompute="none", step_time_s=3.0, exposed_scale_out_s=0.1)
-    lines = shown(*rows, row(sharding="zero1", shard_size=0, micro_batches=32))
-    assert max(map(len, lines)) <= 80
-    assert " A " in lines[1]
-    assert " none " in lines[2]
-    assert lines[-1] == f"A: {CHEAP}"
 
 
 @pytest.mark.parametrize(

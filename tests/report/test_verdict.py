@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-import placer
 from placer.cost import JITTER
-from placer.report.diff_text import diff_verdict
 from placer.report.summary import used_lines
 from placer.report.verdict import reason, sentence, why_broken
 from placer.testing.strategies import tiny_plan
@@ -121,21 +119,6 @@ def test_after_a_failure():
     same = said_of(replace(plan(1.0, 2.0), previous=about))
     assert same.startswith("no slower than before: step time 1 s; 4 of 16 ranks move")
     assert "GPU hours" not in same
-
-
-def test_every_plan_of_a_search_has_it():
-    """`place` and `replace` write it; a placement that was given has none."""
-    job = placer.read_job("quickstart")
-    machine = placer.read_topology("rack:2 node:4 gpu:8")
-    found = placer.place(machine, job).plan
-    assert found.verdict["text"] == sentence(found, found.verdict)
-    assert found.to_dict()["verdict"] == found.verdict
-    mended = placer.replace(found, failed=found.nodes[:1]).plan
-    assert "ranks move" in mended.verdict["text"]
-    assert mended.verdict["advice"] == "move"
-    assert placer.predict(machine, job, "slurm").verdict == {}
-    difference = placer.diff(found, mended)
-    assert difference.to_dict()["verdict"] == diff_verdict(difference)
 
 
 def test_domains_by_their_nodes():
