@@ -13,7 +13,6 @@ class Browser:
 
     def __init__(self, page):
         self._page = page
-        self._protocol = page.context.new_cdp_session(page)
         self._said, self._asked = [], []
         page.on("console", lambda message: self._said.append(message.text))
         page.on("pageerror", lambda error: self._said.append(str(error)))
@@ -44,10 +43,6 @@ class Browser:
         """Show the page as a reader who prefers ``dark`` or ``light`` sees it."""
         self._page.emulate_media(color_scheme=scheme)
 
-    def command(self, name, **params):
-        """The answer to a command of the Chrome DevTools protocol."""
-        return self._protocol.send(name, params)
-
     def read(self, path):
         """Open a report afresh, without a word on the console or a request."""
         self.open(path)
@@ -59,9 +54,9 @@ class Browser:
         """Give the page so much room."""
         self._page.set_viewport_size({"width": width, "height": height})
 
-    def screenshot(self):
-        """What the window shows, as PNG."""
-        return self._page.screenshot()
+    def screenshot(self, **part):
+        """What the window shows, or a part of the page, as PNG."""
+        return self._page.screenshot(**part)
 
 
 @contextmanager

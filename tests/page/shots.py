@@ -7,7 +7,6 @@
 import math
 import sys
 import tempfile
-from base64 import b64decode
 from functools import cache
 from pathlib import Path
 
@@ -74,9 +73,7 @@ def shots(browser, folder):
             side,
         )
         clip = dict(zip(("x", "y", "width", "height"), box, strict=True))
-        whole = {"clip": clip | {"scale": 1}, "captureBeyondViewport": True}
-        png = browser.command("Page.captureScreenshot", **whole)["data"]
-        yield f"report-{name}", b64decode(png)
+        yield f"report-{name}", browser.screenshot(clip=clip, full_page=True)
 
 
 def screenshot(browser, page):
