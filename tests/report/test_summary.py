@@ -23,15 +23,6 @@ def plan():
     return placer.place(topology, placer.read_job("quickstart")).plan
 
 
-CASES = [
-    ("dgx-h100-4x8", "quickstart", "time"),
-    ("dgx-h100-4x8", "quickstart", "hop-cost"),
-    ("dgx-h100-4x8", "dlrm-all-to-all", "time"),
-    ("rack:3 node:5 gpu:4", "quickstart", "time"),
-    ("azure-gb200-mlperf-v6", "llama3.1-405b-mlperf-v6", "time"),
-]
-
-
 def test_parts_and_gains(plan):
     """Gains are in seconds, percent and GPU hours, by axis; broken rules are said."""
     score = plan.score | {
@@ -72,11 +63,13 @@ def test_plan_of_few_words(plan):
     ]
 
 
-@pytest.mark.parametrize(("machine", "job", "objective"), CASES[:3])
-def test_fits_any_width(machine, job, objective):
+@pytest.mark.parametrize(
+    ("job", "objective"),
+    [("quickstart", "time"), ("quickstart", "hop-cost"), ("dlrm-all-to-all", "time")],
+)
+def test_fits_any_width(job, objective):
     """No line is wider than the terminal, with colours and bars and without."""
-    topology = placer.read_topology(machine)
-    plan = placer.place(topology, placer.read_job(job), objective=objective).plan
+    plan = placer.place("dgx-h100-4x8", job, objective=objective).plan
     for width in range(40, 161):
         for look in (Look(width), Look(width, colour=True, bars=True)):
             lines = told(plan, look).splitlines()

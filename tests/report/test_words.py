@@ -5,6 +5,7 @@ import pytest
 from placer.base.units import format_bytes, format_seconds
 from placer.report.columns import wrapped
 from placer.report.sweep_table import cell
+from placer.report.tune_words import tight
 from placer.report.words import gap_text, hosts_text, share_text
 
 TEXT = "1.559 s a step, 8.4 % of 12 GB in 20.1 ms, 2 sites, 3 Boxes and 45 us"
@@ -66,3 +67,20 @@ def test_no_minus_before_zero():
     """What rounds to zero has no sign."""
     assert format_seconds(-1e-15) == format_seconds(1e-15) == "0 s"
     assert format_bytes(-1e-6) == "0 B"
+
+
+@pytest.mark.parametrize(
+    ("needs", "said"),
+    [
+        ([71e9, 60e9], ""),
+        ([73e9, 60e9], "row 1 fills more than 90% of"),
+        ([60e9, 79e9, 73e9], "rows 2, 3 fill more than 90% of"),
+    ],
+)
+def test_rows_near_the_limit_of_memory_are_told(needs, said):
+    """With the option that leaves a tenth free; where no limit is known, nothing."""
+    rows = [{"memory_bytes": each} for each in needs]
+    told = tight(rows, 80e9)
+    assert said in told
+    assert ("--memory 72GB" in told) == bool(said)
+    assert not tight(rows, 0.0)
