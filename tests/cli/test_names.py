@@ -44,7 +44,7 @@ def test_a_placement_is_named_in_one_way(name):
         run(*words, *INPUTS)
         asked = refusal(*words)
         assert "Missing options '-t' / '--topology' and '-j' / '--job'" in asked
-        assert "only a plan keeps them" in asked or name == "diff"
+        assert "only a plan keeps them" in asked or name in ("diff", "against")
     run(*("plan.json" if word == "PLAN" else word for word in TAKERS[name]))
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from placer.base.units import format_bytes, format_seconds
 from placer.report.columns import wrapped
-from placer.report.sweep_table import cell
+from placer.report.sweep_table import cell, sweep_text
 from placer.report.tune_words import tight
 from placer.report.words import gap_text, hosts_text, share_text
 
@@ -84,3 +84,24 @@ def test_rows_near_the_limit_of_memory_are_told(needs, said):
     assert said in told
     assert ("--memory 72GB" in told) == bool(said)
     assert not tight(rows, 0.0)
+
+
+def test_a_wide_table_says_once_what_all_rows_share():
+    """Swept keys stay, the status that all points have is said below."""
+    rates = "nic_rate_bytes_per_s"
+    same = {
+        "step_time_s": 1.3008,
+        "exposed_scale_out_s": 0.05046,
+        "gap": 0.0,
+        "rank": 1,
+    }
+    rows = [
+        {"dp": dp, "micro_batches": 8, rates: rate, "world_size": 64 * dp}
+        | {"global_batch": 8 * dp, "status": "optimal", **same}
+        for dp in (16, 32)
+        for rate in (50e9, 100e9)
+    ]
+    text = sweep_text(rows, ["dp", "micro_batches", rates])
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.startswith("dp ")
+    assert text.endswith("in every row: status optimal")
