@@ -144,6 +144,33 @@ def kept(path):
     path.chmod(0o444)
 
 
+@pytest.mark.parametrize(
+    ("make", "fragment"),
+    [
+        (lambda path: path / "none" / "out", "No such file|there is no folder"),
+        (lambda path: path, "folder"),
+        (lambda path: path / "loop", "Too many levels"),
+        (lambda path: path / ("n" * 300), "too long"),
+        (lambda path: path / "kept", "read-only"),
+    ],
+    ids=["no folder", "folder", "loop", "long name", "read-only"],
+)
+def test_impossible_targets_are_output_errors(tmp_path, make, fragment):
+    """Before anything is written or after; what is there stays, whoever asks."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    kept(tmp_path / "kept")
+    for write in (files.check_target, lambda path: files.write_text(path, "new")):
+        with pytest.raises(OutputError, match=fragment):
+            write(str(make(tmp_path)))
+    assert (tmp_path / "kept").read_text() == "old"
+    assert (tmp_path / "loop").is_symlink()
+
+
+def kept(path):
+    path.write_text("old")
+    path.chmod(0o444)
+
+
 def test_writing_through_a_link_is_kept_a_link(tmp_path):
     """A symbolic link keeps pointing at the file, which gets the text."""
     target = tmp_path / "target.txt"

@@ -62,6 +62,13 @@ def test_sentence(own, other, more, said):
     assert said in said_of(plan(own, other, bound, **broken))
 
 
+def test_nothing_is_claimed_that_nobody_can_measure():
+    """No GPU hours, and no move, for what steps of a run differ by anyway."""
+    assert "GPU hours" not in said_of(plan(1.9995, 2.0))
+    assert "GPU hours" in said_of(plan(1.99, 2.0))
+    assert "Nothing measurable" in said_of(plan(1.998, 2.0), sure=0.6)
+
+
 def test_an_order_that_is_kept_has_three_parts():
     """What to do, what it costs, what is proved."""
     assert said_of(plan(2.0, 2.0), moved=0).split("; ") == [
