@@ -166,11 +166,6 @@ def test_impossible_targets_are_output_errors(tmp_path, make, fragment):
     assert (tmp_path / "loop").is_symlink()
 
 
-def kept(path):
-    path.write_text("old")
-    path.chmod(0o444)
-
-
 def test_writing_through_a_link_is_kept_a_link(tmp_path):
     """A symbolic link keeps pointing at the file, which gets the text."""
     target = tmp_path / "target.txt"

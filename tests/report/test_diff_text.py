@@ -60,6 +60,12 @@ def test_whole_text():
     assert text == data("report/diff.txt")
 
 
+def test_no_difference():
+    """Equal plans are told to be so in one line."""
+    text = diff_text(diff(tiny_plan(), tiny_plan()))
+    assert text == "no difference: 16 ranks on the same GPUs\n"
+
+
 def test_other_inputs_and_nodes():
     """Other inputs, world size and nodes are told by name."""
     topology, job = tiny()
