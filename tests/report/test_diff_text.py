@@ -64,6 +64,8 @@ def test_no_difference():
     """Equal plans are told to be so in one line."""
     text = diff_text(diff(tiny_plan(), tiny_plan()))
     assert text == "no difference: 16 ranks on the same GPUs\n"
+    dearer = tiny_plan(score=OLD_SCORE | {"step_time_s": 1.5})
+    assert "no difference" not in diff_text(diff(tiny_plan(score=OLD_SCORE), dearer))
 
 
 def test_other_inputs_and_nodes():
