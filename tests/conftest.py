@@ -49,7 +49,7 @@ def samples():
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory):
+def browser():
     """A window of headless Chromium."""
-    with chromium(tmp_path_factory.mktemp("chromium")) as found:
+    with chromium() as found:
         yield found

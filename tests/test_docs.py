@@ -21,11 +21,9 @@ import runpy
 import subprocess
 import tomllib
 
-import click
 import pytest
 import yaml
 
-from placer.cli.main import main
 from placer.formats.schemas import SCHEMAS, schema_text
 from tests.doc_blocks import (
     FENCE,
@@ -171,21 +169,6 @@ def test_readme_and_first_page_send_readers_to_the_same_pages():
     there = [row.replace("](docs/", "](") for row in rows(ROOT / "README.md")]
     assert len(there) > 8
     assert there == rows(ROOT / "docs/index.md")
-
-
-def test_the_sites_list_names_tasks_and_their_commands():
-    """Each entry of a task names a command that there is; internals stand apart."""
-    blocks = (ROOT / "docs/index.md").read_text().split("```{toctree}")[1:]
-    entries = {
-        re.findall(":caption: (.*)", block)[0]: re.findall(r"^[^:`\s].*$", block, re.M)
-        for block in blocks
-    }
-    for entry in entries["Tasks"]:
-        found = re.fullmatch(r"[A-Z][^:]+: ([a-z]+)( --[a-z ]+)? <[a-z-]+>", entry)
-        assert found is not None, entry
-        assert found[1] in main.list_commands(click.Context(main)), entry
-    apart = {"validation", "benchmarks", "method", "architecture", "cost-model"}
-    assert apart <= set(entries["Evidence and internals"])
 
 
 def test_words_of_the_method_are_defined():

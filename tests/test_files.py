@@ -252,33 +252,6 @@ def test_standard_output(monkeypatch, capsys):
         files.write_text("-", "text")
 
 
-class ShortWrites(io.RawIOBase):
-    """Takes little at a time, as an unbuffered or full output does."""
-
-    def __init__(self):
-        self.taken = b""
-
-    def writable(self):
-        return True
-
-    def write(self, data):
-        self.taken += bytes(data[:1000])
-        return min(len(data), 1000)
-
-
-@pytest.mark.parametrize("buffered", [False, True])
-def test_standard_output_gets_everything(monkeypatch, buffered):
-    """All is written, however little an output takes at a time."""
-    raw = ShortWrites()
-    out = io.BufferedWriter(raw) if buffered else raw
-    stdout = io.TextIOWrapper(out, encoding="utf-8", write_through=not buffered)
-    monkeypatch.setattr(sys, "stdout", stdout)
-    files.write_text("-", "text \N{SNOWMAN}" * 1000)
-    files.write_bytes("-", bytes(range(256)) * 10)
-    assert raw.taken == ("text \N{SNOWMAN}" * 1000).encode() + bytes(range(256)) * 10
-    monkeypatch.undo()
-
-
 def test_a_pipe_that_is_full_is_waited_for(monkeypatch):
     """A non-blocking pipe with a slow reader gets every byte."""
     reader, writer = os.pipe()

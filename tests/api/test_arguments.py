@@ -3,7 +3,6 @@
 import inspect
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import placer
@@ -134,15 +133,3 @@ def test_unknown_tiers_are_refused_by_every_command(
     told = run(*command, "-t", MACHINE, "-j", "job.json", code=2).output
     for key in ("require.tp", "rules.at_most.blok", "rules.spares.pod"):
         assert f'{key}: the topology {MACHINE} has no tier "' in told
-
-
-def test_a_size_may_stand_alone():
-    """One number of GPUs, one degree: as in a list."""
-    asked = {"memory": 80e9, "top": 1, "time_limit": 60}
-    one = placer.tune(MACHINE, JOB, gpus=8, tp=2, pp=1, **asked)
-    listed = placer.tune(MACHINE, JOB, gpus=[8], tp=[2], pp=[1], **asked)
-    arrays = placer.tune(
-        MACHINE, JOB, gpus=np.array([8]), tp=np.int64(2), pp=[1], **asked
-    )
-    assert one.to_dict() == listed.to_dict() == arrays.to_dict()
-    assert one.rows[0]["gpus"] == 8

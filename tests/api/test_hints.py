@@ -1,8 +1,6 @@
 """Hints call inputs as their reader gave them: keywords in Python, else options."""
 
-import ast
 import re
-from pathlib import Path
 
 import click
 import pytest
@@ -12,11 +10,6 @@ import placer
 from placer.cli.grouped import HEADINGS
 from placer.cli.main import main
 from tests.sources.texts import TEXTS
-
-ROOT = Path(__file__).resolve().parents[2]
-MAKERS = {"Problem", "InputError", "InfeasibleError", "Unknown", "problem", "ask"}
-# What is only reached from the command line.
-COMMANDS_ONLY = {"cli", "calibrate", "logs"}
 
 
 def options_of(command, context):
@@ -41,38 +34,6 @@ def named_in(text):
     return {*re.findall(r"(?<![\w-])--[a-z][a-z-]*(?![\w-])", told)} & OPTIONS | {
         *sources
     }
-
-
-def is_name(node):
-    return isinstance(node, ast.Name)
-
-
-def hint_texts(tree):
-    """Texts of hints and of what is raised or asked for."""
-    for node in ast.walk(tree):
-        inside = []
-        if isinstance(node, ast.Call):
-            maker = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            inside = [*node.args, *node.keywords] if maker in MAKERS else []
-        elif isinstance(node, ast.Assign):
-            names = [n.id for t in node.targets for n in ast.walk(t) if is_name(n)]
-            inside = [node.value] if {*names} & {"hint", "hints"} else []
-        for part in inside:
-            for one in ast.walk(part):
-                if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                    yield one
-
-
-def test_no_hint_is_written_for_the_command_line():
-    """What the library may raise names no option of the command."""
-    found = [
-        f"{path.relative_to(ROOT)}:{text.lineno}: {text.value}"
-        for path in sorted((ROOT / "placer").rglob("*.py"))
-        if not COMMANDS_ONLY & {*path.parts}
-        for text in hint_texts(ast.parse(path.read_text()))
-        if named_in(str(text.value))
-    ]
-    assert found == []
 
 
 def told(source):

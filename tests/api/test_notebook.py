@@ -123,16 +123,6 @@ def test_html_is_safe_and_has_the_colours_of_the_page(shown):
     assert "<b>two & racks</b>" in shown["Picture"].name
 
 
-def test_a_result_shows_verdict_groups_orders_and_map(found):
-    """What a notebook shows of a result is in its plan."""
-    html = found._repr_html_()
-    said = Page(html).said
-    assert found.plan.verdict["text"] in said
-    assert {"tp", "pp", "dp", "given-order"} <= set(said)
-    assert html.count("<img") == 1
-    assert html.endswith(placer.draw(found.plan)._repr_html_())
-
-
 def test_rows_are_plain(shown):
     """Rows are dicts of plain values with the same keys, one a thing."""
     counts = {"Topology": 4, "Plan": 32, "Result": 32, "Allocation": 1, "Sweep": 2}
@@ -141,17 +131,6 @@ def test_rows_are_plain(shown):
         assert json.loads(json.dumps(rows)) == rows
         assert len({tuple(row) for row in rows}) == 1
         assert len(rows) == counts.get(name, len(rows))
-
-
-def test_rows_of_a_plan_say_where_ranks_are(found):
-    """Host, GPU and domain are those of the plan, coordinates those of the order."""
-    plan = found.plan
-    for rank, row in enumerate(plan.rows):
-        assert row["rank"] == rank
-        assert row["host"] == plan.host_of_rank[rank]
-        assert row["gpu"] == plan.gpu_of_rank[rank]
-        assert row["rack"] == ("a" if row["host"] in ("h1", "h3") else "b")
-        assert rank == row["tp"] + 8 * (row["pp"] + 2 * row["dp"])
 
 
 def test_a_score_is_its_json(found):

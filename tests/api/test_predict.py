@@ -4,13 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from placer import testing
 from placer.api.predict import predict
 from placer.base.errors import InfeasibleError, InputError
-from placer.placement.launcher_orders import LAUNCHERS, slurm_key
 from placer.topology.read import parse_topology
 from tests.commands import data, run
 from tests.texts import file_text, table
@@ -48,20 +45,6 @@ def test_published_orders(nodes, hosts, orders):
     rows = [(node.split("/")[0], node.split("/")[1]) for node in nodes.split()]
     for launcher, expected in orders.items():
         assert order(launcher, rows, hosts and hosts.split()) == expected, launcher
-
-
-@given(st.permutations([("r1", "n1"), ("r2", "n2"), ("r1", "n10"), ("r2", "n3")]))
-def test_every_launcher_uses_every_host_once(rows):
-    """Whatever the order, it is one of the hosts given."""
-    for launcher in LAUNCHERS:
-        found = order(launcher, rows).split()
-        assert sorted(found) == sorted(host for _, host in rows)
-
-
-@pytest.mark.parametrize(*table("api/tables.yaml", "slurm_order"))
-def test_slurm_order(first, second):
-    """Numbers by value, those with a leading 0 as text before the others."""
-    assert slurm_key(first) < slurm_key(second)
 
 
 @pytest.mark.parametrize(
@@ -116,11 +99,3 @@ def test_command(inputs):
     assert json.loads(Path("after.json").read_text())["score"]["hop_cost"] == 28
     run("diff", "before.json", "after.json", code=1)
     run("check", "after.json", *inputs)
-
-
-def test_labels_of_mixed_width_are_warned_about(inputs):
-    """Kueue compares labels as text, so racks 9 and 10 are reported."""
-    assert run("score", "launcher:kueue", *inputs).stderr == (
-        "warning: kueue sorts labels as text and these have numbers of mixed width: "
-        "r10 before r9\n"
-    )

@@ -1,6 +1,5 @@
 """An answer first: what no file says is assumed aloud, and the plan keeps it."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -69,34 +68,6 @@ def test_one_command_and_no_option():
         "(--oversubscription spine=N)",
     ):
         assert words in first
-
-
-def test_trays_of_a_kubernetes_cluster():
-    """36 GB200 trays as kubectl lists them, and a script: links are told, not GPUs."""
-    items = [
-        {
-            "kind": "Node",
-            "metadata": {
-                "name": f"r{i // 18}t{i % 18}",
-                "labels": {
-                    "nvidia.com/gpu.product": "NVIDIA-GB200",
-                    "nvidia.com/gpu.clique": f"cluster-{i // 18}.1",
-                },
-            },
-            "spec": {},
-            "status": {"allocatable": {"nvidia.com/gpu": "4"}},
-        }
-        for i in range(36)
-    ]
-    Path("nodes.json").write_text(json.dumps({"kind": "List", "items": items}))
-    script = SCRIPT.replace("GPUS=8", "GPUS=4").replace("--nodes=40", "--nodes=36")
-    Path("k.sh").write_text(script.replace("640", "288"))
-    plan = data("place", "-t", "nodes.json", "-j", "k.sh", "-q")
-    told = {entry["key"]: entry for entry in plan["assumed"]}
-    assert told["links"]["value"] == "GB200"
-    assert told["compute.tflops_per_gpu"]["value"] == 1000
-    assert told["compute.tflops_per_gpu"]["interval"] == [750, 1380]
-    assert plan["topology"]["scale_up"] == 2
 
 
 def test_what_is_said_is_not_assumed():
@@ -170,21 +141,3 @@ def test_what_decides_is_asked_for_at_once():
     told = refusal("place", "-t", "topology.conf", "-j", "megatron:open.sh")
     asked = {line.split(": ")[1] for line in told.splitlines() if "open.sh:" in line}
     assert asked == {"parallelism.dp", "sequence", "micro_batch", "micro_batches"}
-
-
-def test_strict_still_refuses_what_is_assumed():
-    """``job convert --strict`` takes no usual value for one that is missing."""
-    words = ("jobs", "convert", "pretrain.sh", "--strict", "--tflops", "400")
-    assert "model.vocab" in refusal(*words)
-
-
-def test_the_script_says_which_gpus_its_hosts_have():
-    """A type of Gres names them, and its count is theirs."""
-    gres = SCRIPT.replace("--gpus-per-node=8", "--gres=gpu:h200:8")
-    Path("pretrain.sh").write_text(gres)
-    told = {entry["key"]: entry for entry in placed()["assumed"]}
-    assert told["links"]["value"] == "H200"
-    assert "gpus_per_node" not in told
-    halves = SCRIPT.replace("--gpus-per-node=8", "--gpus-per-node=4")
-    Path("pretrain.sh").write_text(halves.replace("GPUS=8", "GPUS=4"))
-    assert placed()["world_size"] == 160

@@ -33,26 +33,8 @@ def test_the_line_is_a_compute_line(tmp_path):
     assert found == yaml.safe_load(line)
     assert yaml_text.count("# ") == 3
     said = json.loads(run(tmp_path, "--format", "json").stdout)["compute"]
-    if "tflops_per_gpu" in found["compute"]:
-        shown, exact = found["compute"]["tflops_per_gpu"], said["tflops_per_gpu"]
-    else:
-        shown = found["compute"]["micro_batch_time"].removesuffix("ms")
-        exact = said["micro_batch_time_s"] * 1e3
-    assert float(shown) == pytest.approx(exact, rel=1e-5)
-
-
-def test_points_come_from_a_pipe(tmp_path):
-    """Standard input is read once, whatever it turns out to hold."""
-    found = commands.run("calibrate", "-", input=POINTS)
-    assert found.stdout == run(tmp_path).stdout
-
-
-def test_fitted_points_have_no_residual(tmp_path):
-    """Two fitted points are met, the third is marked as not used."""
-    data = json.loads(run(tmp_path, "--format", "json").stdout)
-    assert [point["fit"] for point in data["points"]] == [True, True, False]
-    assert [p["error"] for p in data["points"][:2]] == pytest.approx([0, 0], abs=1e-9)
-    assert "not used" in run(tmp_path).stdout
+    shown = found["compute"]["tflops_per_gpu"]
+    assert float(shown) == pytest.approx(said["tflops_per_gpu"], rel=1e-5)
 
 
 def test_warnings_go_to_stderr(tmp_path):
@@ -60,10 +42,3 @@ def test_warnings_go_to_stderr(tmp_path):
     result = run(tmp_path, text=POINTS.replace("micro_batches: 16", "micro_batches: 8"))
     assert "warning: the points do not differ" in result.stderr
     assert "warning" not in result.stdout
-
-
-def test_a_bad_file_is_exit_2(tmp_path):
-    """Problems come with file, line and key."""
-    result = run(tmp_path, text=POINTS.replace("1.4s", "soon"), code=2)
-    assert "m.yaml:6:" in result.stderr
-    assert "points[0].step_time" in result.stderr

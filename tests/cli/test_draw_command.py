@@ -43,14 +43,6 @@ def test_pictures_of_a_plan(plan, picture, theme):
     assert output.read_text() == found.stdout
 
 
-def test_the_map_is_the_default(plan):
-    """Without a word for the picture it is the map; ``-`` is standard input."""
-    assert draw(plan).stdout == draw(plan, "map").stdout
-    assert draw("-", text=plan.read_text()).stdout == draw(plan).stdout
-    assert draw(plan, "--color", "pp").stdout == draw(plan, "--colour", "pp").stdout
-    assert draw(plan, "--zoom", "r0").stdout.count('class="cell"') == 4
-
-
 def test_scaling(tmp_path):
     """Rows of a sweep are drawn, a point a row in both panels, whatever was assumed."""
     rows, assumed = tmp_path / "rows", {"key": "gpu", "value": "H100"}

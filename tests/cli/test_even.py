@@ -1,19 +1,12 @@
 """``--even`` and ``even``: equal parts of groups, from a script to what is emitted."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import placer
 from placer import testing
-from placer.job.axes import Parallelism
-from placer.job.model import Job
-from placer.placement.check import violations
-from placer.placement.placement import Placement
-from placer.testing.strategies import machine as tiny_machine
 from placer.topology.compact import compact_document
 from tests.commands import run
 from tests.texts import file_text
@@ -123,29 +116,6 @@ def test_scripts_of_other_back_ends():
     assert "ep groups in unequal parts (20 + 12)" in said
     assert "--even ep=rack" in said.replace("\n  ", " ")
     assert "HYBRID" not in run("emit", "plan.json", "torchrun").output
-
-
-@pytest.mark.parametrize(
-    ("racks", "is_even"),
-    [
-        ("aaaabbbb", True),
-        ("aaaaaaaa", True),
-        ("abcdabcd", False),
-        ("aabbccdd", True),
-        ("aaabbbbb", False),
-        ("aabbaacc", False),
-        ("abbbbbbb", False),
-    ],
-)
-def test_checker_knows_equal_parts(racks, is_even):
-    """Parts are of one length, of consecutive ranks, and a rack holds one of them."""
-    topology = tiny_machine([("b0", [8]) for _ in "abcd"])
-    even = Job("even", Parallelism(ep=8, dp=8), require={"ep/even": "rack"})
-    gpus = [8 * "abcd".index(rack) + rank for rank, rack in enumerate(racks)]
-    broken = violations(
-        Placement(np.array(gpus)), topology, replace(even, launcher="free")
-    )
-    assert any("in equal parts, one a rack" in one for one in broken) != is_even
 
 
 def test_replace_keeps_parts_equal():

@@ -19,32 +19,6 @@ def plan(tmp_path, job):
     return path
 
 
-def test_rank_group_and_host(plan, job):
-    """Each is named with its place, its groups and its exchanges, within 80 columns."""
-    args = ["explain", plan, "-j", job, "--rank", "0-1,5", "--rank", "1"]
-    found = run(*args, "--group", "pp:1", "--host", placer.read_plan(plan).nodes[0])
-    lines = found.stdout.splitlines()
-    heads = [line for line in lines if line.startswith(("rank ", "host "))]
-    assert [head.split(":")[0] for head in heads[:3]] == ["rank 0", "rank 1", "rank 5"]
-    assert heads[3].startswith("host ")
-    assert sum(line.startswith("group pp:1 of 4") for line in lines) >= 1
-    assert sum(line.startswith("exchanges: ") for line in lines) == 5
-    assert max(map(len, lines)) <= 80
-    assert all(line == line.rstrip() for line in lines)
-
-
-def test_a_plan_alone_is_enough(tmp_path):
-    """Without a subject it is the group that a step waits for, or rank 0."""
-    path = tmp_path / "plan.json"
-    run("place", "-q", "-t", "nvl72", "-j", "quickstart", "-o", path)
-    assert run("explain", path).stdout.startswith("rank 0: ")
-    content = json.loads(path.read_text())
-    worst = {"axis": "pp", "group": 3, "as_slow": 1, "groups": 8}
-    content["score"]["worst_group"] = content["score"]["worst_group"] | worst
-    path.write_text(json.dumps(content))
-    assert run("explain", path).stdout.startswith("group pp:3 of 8")
-
-
 def test_json_is_what_the_library_says(plan, job):
     """The command's JSON is the library's answer."""
     args = ("-t", MACHINE, "-j", job, "--rank", 3, "--group", "dp:0")

@@ -47,22 +47,6 @@ def test_place_needs_no_options():
     assert run("place", "-q").stderr == ""
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ["score", "baseline:sorted-hosts"],
-        ["diff", "baseline:random", "launcher:slurm"],
-        ["predict", "--launcher", "slurm"],
-        ["sweep", "--dp", "2"],
-    ],
-)
-def test_other_commands_take_it_too(args):
-    """Whatever needs a machine and a job takes them from the file, once."""
-    found = run(*args, code=None)
-    assert found.exit_code in (0, 1), found.stderr
-    assert found.stderr.count("note: placer.yaml") == 1
-
-
 def test_launch_takes_the_hosts_of_slurm(folder, monkeypatch):
     """Inside an allocation its hosts count; outside, those of the file."""
     monkeypatch.setattr("os.execvpe", lambda *_: None)

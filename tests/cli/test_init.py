@@ -1,33 +1,15 @@
 """``placer init``: a folder that needs no options from then on."""
 
-import json
 import os
 import pty
 import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-from placer.documents import parse_document
-from placer.formats.folder import read_folder
-from placer.formats.schemas import schema_text
 from tests.cli.test_assumed import SCRIPT, TOPOLOGY
 from tests.commands import data, refusal, run
-
-EVERY_KEY = """\
-topology: [slurm:topology.conf]
-gpu: h100
-gpus_per_node: 8
-oversubscription: {spine: 2}
-labels: {example.com/rack: rack}
-hosts: [h01, h02]
-job: pretrain.sh
-gpus: 16
-tflops: 400
-set: {TP: 8, job.overlap.tp: true}
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -111,24 +93,6 @@ def test_a_folder_that_leaves_open_which_file():
     assert "no file here describes a job" in found
     assert "-j names one" in found
     assert not Path("placer.yaml").exists()
-
-
-def test_the_schema_and_the_reader_know_the_same_keys():
-    """Every key of placer.yaml is in its schema, which takes what is read."""
-    schema = json.loads(schema_text("folder"))
-    document = parse_document(EVERY_KEY, "placer.yaml")
-    root = document.root
-    read_folder(document)
-    assert root._known == set(schema["properties"])
-    content = {
-        "topology": ["slurm:topology.conf"],
-        "oversubscription": {"spine": 2},
-        "set": {"TP": 8},
-        "micro_batch_time": "120ms",
-    }
-    jsonschema.validate(content, schema)
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"topolgy": "a"}, schema)
 
 
 def test_an_option_takes_the_place_of_its_pair():

@@ -49,6 +49,15 @@ BEFORE = """\
     while True:
         time.sleep(0.01)
 """
+SECOND_POINT = """\
+    found = fast(*args, **options)
+    if args[1].parallelism.dp == 4:
+        begun()
+        while not options["stop"]():
+            time.sleep(0.01)
+        found.plan.solver["stop_reason"] = "interrupted"
+    return found
+"""
 A_WHILE = """\
     begun()
     time.sleep(1)
@@ -61,8 +70,9 @@ def start(
     body,
     function=SOLVE,
     before="default_int_handler",
+    words=("place", "-q", "-o"),
 ):
-    args = ["place", "-q", "-t", "dgx-h100-4x8", "-j", "quickstart", "-o", str(path)]
+    args = [*words, str(path), "-t", "dgx-h100-4x8", "-j", "quickstart"]
     module, name = function
     streams = path.parent.with_name(f"{path.parent.name}-streams")
     streams.mkdir()
@@ -144,6 +154,19 @@ def test_without_a_placement_nothing_is_written(tmp_path, function, number):
     assert (ended, out) == (128 + number, "")
     assert err == "interrupted: there was no plan yet, nothing is written\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_rows_of_a_sweep_are_kept(tmp_path):
+    """Ctrl-C prints the points done so far."""
+    path = tmp_path / "plan.json"
+    words = ("sweep", "-q", "--dp", "2,4,1", "--workers", "1", "--format", "json", "-o")
+    run = start(path, SECOND_POINT, ("placer.sweep.point", "place"), words=words)
+    run.send_signal(signal.SIGINT)
+    ended, out, err = run.end()
+    assert ended == 130
+    assert [row["dp"] for row in json.loads(out)["rows"]] == [2]
+    assert "1 of 3 points" in err
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])

@@ -2,14 +2,11 @@
 
 import re
 
-import click
 import pytest
 
-from placer.cli.main import main
 from placer.documents.presets import preset_names
 from placer.job.read import read_job
 from tests.commands import data, refusal, run
-from tests.sources.texts import DEEPSPEED, SHAPE
 
 SCRIPT = """GPUS=8
 torchrun --nproc_per_node $GPUS --nnodes 2 pretrain_gpt.py \\
@@ -39,16 +36,6 @@ def test_convert_place_emit_gives_back_the_sizes(script, tmp_path, suffix):
         assert f"  {flag}\n" in emitted
     assert "--num-virtual-stages-per-pipeline-rank 2" in emitted
     assert "Data parallel size: 2" in emitted
-
-
-def test_a_script_serves_wherever_a_job_does(script):
-    """place, score, predict and sweep take -j FORMAT:FILE with what it lacks."""
-    given = (*MACHINE, "-j", script, "--tflops", "400")
-    direct = data("place", *given, "-q")
-    assert direct["job"]["name"] == "pretrain"
-    run("score", *given, "baseline:given-order", "-q")
-    run("predict", *given, "--launcher", "torchrun-c10d", "-q")
-    run("sweep", *given, "--dp", "1,2", "-q", "--time-limit", "5")
 
 
 def test_the_report_has_a_line_for_each_key(script):
@@ -81,16 +68,25 @@ def test_options_fill_gaps_and_settings_change_variables(script):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("source", "options", "words"),
     [
-        (("--set", "NODES=2"), "no source has a variable NODES"),
-        (("--select", "3"), 'no program "3" of the 1'),
-        (("--gpus", "12"), "= 8 does not divide the 12 GPUs"),
+        ("", ("--set", "NODES=2"), "no source has a variable NODES"),
+        ("", ("--select", "3"), 'no program "3" of the 1'),
+        ("", ("--gpus", "12"), "= 8 does not divide the 12 GPUs"),
+        ("quickstart", ("--set", "job.parallelism.dq=8"), 'unknown key "dq"'),
+        ("quickstart", ("--set", "job.name.first=x"), "name is no mapping in the job"),
+        ("quickstart", ("--set", "TP=8"), "no source has a variable TP"),
+        (
+            "quickstart",
+            ("--set", "job.parallelism.tp=x"),
+            "--set job.parallelism.tp: parallelism.tp: expected",
+        ),
     ],
 )
-def test_options_that_do_not_fit(script, options, words):
+def test_options_that_do_not_fit(script, source, options, words):
     """Each is refused by name."""
-    assert words in refusal("jobs", "show", script, "--tflops", "400", *options)
+    given = (source,) if source else (script, "--tflops", "400")
+    assert words in refusal("jobs", "show", *given, *options)
 
 
 def test_a_preset_becomes_a_file_that_can_be_changed(tmp_path):
@@ -118,29 +114,12 @@ def test_keys_of_a_complete_job_can_be_set(tmp_path):
             "changed: overlap.tp=True",
         ]
     assert plain["name"] == "mine"
+    time = ("--set", "job.compute.micro_batch_time=90ms")  # in place of the rate
+    assert data("jobs", "show", "quickstart", *time)["compute"] == {
+        "micro_batch_time": 0.09
+    }
     placed = data("place", "-t", "nvl72", "-j", "quickstart", *given)
     assert placed["world_size"] == 64
-
-
-def test_a_time_takes_the_place_of_another():
-    """Setting one way to say how long the work takes leaves out the others."""
-    given = ("--set", "job.compute.micro_batch_time=90ms")
-    found = data("jobs", "show", "quickstart", *given)
-    assert found["compute"] == {"micro_batch_time": 0.09}
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ("job.parallelism.tp=x", "--set job.parallelism.tp: parallelism.tp: expected"),
-        ("job.parallelism.dq=8", 'unknown key "dq"'),
-        ("job.name.first=x", "name is no mapping in the job"),
-        ("TP=8", "no source has a variable TP"),
-    ],
-)
-def test_keys_that_cannot_be_set_are_named(setting, words):
-    """The message names the option, or the key that is none."""
-    assert words in refusal("jobs", "show", "quickstart", "--set", setting)
 
 
 def test_formats_are_listed():
@@ -161,40 +140,6 @@ def test_the_hosts_say_how_many_gpus_a_script_lacks(tmp_path):
     found = run("place", *MACHINE, *given, "--hosts", "r1-n1,r2-n1")
     assert ": 16 ranks\n" in found.stdout
     assert "16 GPUs, as the hosts have" in found.stderr
-
-
-WITH_JOBS = [
-    name
-    for name in main.list_commands(click.Context(main))
-    for command in [main.get_command(click.Context(main), name)]
-    if command and any("-j" in parameter.opts for parameter in command.params)
-]
-
-
-@pytest.mark.parametrize("name", WITH_JOBS)
-def test_every_command_with_jobs_tells_origins(name):
-    """``-v`` has one meaning and one help."""
-    command = main.get_command(click.Context(main), name)
-    assert command is not None
-    (found,) = [p for p in command.params if "-v" in p.opts]
-    words = "where each value of a job from FORMAT:FILE comes from"
-    assert words in (found.help or "")
-
-
-def test_origins_are_a_line_a_key(tmp_path):
-    """Read, derived and given values, each with its place, rule or option."""
-    (tmp_path / "ds.json").write_text(DEEPSPEED)
-    (tmp_path / "config.json").write_text(SHAPE)
-    args = ["predict", "-t", "node:2 gpu:4", "--launcher", "slurm", "--tflops", "400"]
-    args += ["-j", f"deepspeed:{tmp_path}/ds.json", "-j", f"hf:{tmp_path}/config.json"]
-    args += ["--gpus", "8", "--set", "job.sequence=1024"]
-    plain, told = (run(*args, *more).stderr.splitlines() for more in ([], ["-v"]))
-    more = [line for line in told if not line.startswith("note: ")]
-    assert "parallelism.dp: 8: derived: 8 GPUs" in more
-    assert "compute.tflops_per_gpu: 400.0: --tflops" in more
-    assert any(line.startswith("model.layers: ") and ":" in line for line in more)
-    assert set(more) & set(plain) == set()
-    assert run(*args, "-v", "-q").stderr == ""
 
 
 JOBS = preset_names("jobs")

@@ -37,16 +37,6 @@ def test_an_open_order_is_chosen(jobs, tmp_path):
     assert [row.split(",")[2] for row in rows] == ["0"] * 4
 
 
-def test_advice_of_a_fixed_order(jobs):
-    """The advice line names the flag, and the saving is in the plan."""
-    given = ("place", "-t", MACHINE, "-j", jobs[DEFAULT])
-    assert (
-        f"order {MAJOR} would lower the hop cost by 128 "
-        "(Megatron-LM: --use-tp-pp-dp-mapping)"
-    ) in " ".join(run(*given).stdout.split())
-    assert data(*given)["advice"]["savings"][0]["saves"] == 128
-
-
 def test_order_is_as_if_the_file_said_so(jobs, tmp_path):
     """A plan made with --order is one of the edited file, and of --order again."""
     path, given = tmp_path / "plan.json", ("-t", MACHINE, "-j", jobs[DEFAULT])

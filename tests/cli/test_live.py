@@ -50,18 +50,6 @@ def test_a_search_is_drawn_and_then_gone(terminal, monkeypatch):
     assert not terminal.is_broken
 
 
-def test_it_follows_the_bound(terminal, monkeypatch):
-    """A better bound and the method at work are seen without a better placement."""
-    terminal.be_stderr(monkeypatch)
-    pulse = Pulse("levelled", 1.0)
-    with ProgressLines(60.0, delay_s=0.0) as lines:
-        lines(Improvement(0.1, "given-order", 2.0, 0.0, pulse=pulse))
-        shown(terminal, "gap 50.0%")
-        pulse.lower_bound, pulse.phase = 1.9, "annealed"
-        shown(terminal, "gap 5.000%")
-        shown(terminal, "now: annealed")
-
-
 def fits(terminal):
     """Whether something arrives, and no line of it is too long."""
     terminal.is_broken, before = False, len(terminal.raw)

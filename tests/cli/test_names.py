@@ -11,6 +11,7 @@ TAKERS = {
     "draw": ("draw", "PLAN"),
     "pipeline": ("draw", "PLAN", "pipeline"),
     "report": ("report", "PLAN"),
+    "against": ("report", "PLAN", "--against", "baseline:random"),
     "explain": ("explain", "PLAN"),
     "check": ("check", "PLAN"),
     "emit": ("emit", "PLAN", "slurm-hostfile"),
@@ -43,7 +44,7 @@ def test_a_placement_is_named_in_one_way(name):
         run(*words, *INPUTS)
         asked = refusal(*words)
         assert "Missing options '-t' / '--topology' and '-j' / '--job'" in asked
-        assert "only a plan keeps them" in asked or name == "diff"
+        assert "only a plan keeps them" in asked or name in ("diff", "against")
     run(*("plan.json" if word == "PLAN" else word for word in TAKERS[name]))
 
 
@@ -74,16 +75,6 @@ def test_old_names_tell_the_new_one(typed, new):
     assert note.split('"')[-2] == f"placer {new}"
     assert note.endswith("the old name will be removed")
     assert "note:" not in run(*words, "-q").stderr
-
-
-def test_help_has_no_old_names():
-    """Help and completion offer the new names alone."""
-    names = [line.split()[0] for line in run("--help").stdout.splitlines() if line]
-    assert not {"predict", "topo", "jobs"} & set(names)
-    assert {"report", "topology", "job"} <= set(names)
-    for name, old in (("score", "--baseline"), ("place", "--report")):
-        assert old not in run(name, "--help").stdout
-    assert "html" not in run("draw", "--help").stdout
 
 
 def test_machines_and_jobs_have_the_same_verbs():
@@ -151,13 +142,3 @@ def test_what_is_written_is_told(words):
     found = run(*words)
     assert found.stderr.splitlines().count("wrote OUT") == 1
     assert "wrote" not in run(*words, "-q").stderr
-
-
-@pytest.mark.usefixtures("files")
-def test_the_page_of_a_plan_is_beside_another():
-    """--against is any placement; without it the hosts in the given order."""
-    usual = run("report", "plan.json").stdout
-    assert "given-order" in usual
-    other = run("report", "plan.json", "--against", "baseline:random").stdout
-    assert "baseline:random" in other
-    assert other != usual

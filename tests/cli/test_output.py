@@ -88,19 +88,6 @@ def test_a_full_disk_is_told(folder, unbuffered):
     assert found.stderr == "error: standard output: cannot be written: File too large\n"
 
 
-def test_reports_from_a_pipe(folder):
-    """``verify --collected <(...)`` reads what the shell's command writes."""
-    reader, writer = os.pipe()
-    os.write(writer, b"no report\n")
-    os.close(writer)
-    try:
-        collected = ("--collected", f"/dev/fd/{reader}")
-        found = run("verify", folder / "plan.json", *collected, code=2)
-    finally:
-        os.close(reader)
-    assert "there is no report" in found.stderr
-
-
 def test_data_go_one_way():
     """Commands print messages only; what they print of data goes through the writer."""
     printing = set()

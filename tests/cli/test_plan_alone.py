@@ -118,13 +118,6 @@ def test_a_plan_of_the_whole_machine(folder):
     assert (kept["hosts"], kept["exclude"]) == ("", "a3")
 
 
-@pytest.mark.parametrize("name", PLAN_ONLY)
-def test_the_plan_is_enough(folder, name):
-    """Launcher files and pictures of a compressed plan are those of a plain one."""
-    alone = run_on(folder / "plan.json", PLAN_ONLY[name], code=0)
-    assert run_on(folder / "plan.json.gz", PLAN_ONLY[name]).stdout == alone.stdout
-
-
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "diff json"])
 def test_others_are_refused_unless_forced(folder, name):
     """A machine with another digest ends with 2; ``--force`` takes it."""

@@ -17,14 +17,6 @@ FIRST = Improvement(0.1, "given-order", 2.0, 0.0)
 BETTER = Improvement(1.5, "nesting", 1.25, 1.0)
 
 
-def test_a_short_search_is_silent(capsys):
-    """Nothing is printed by a search that ends within the delay."""
-    with ProgressLines(60.0) as lines:
-        lines(FIRST)
-        lines(BETTER)
-    assert capsys.readouterr().err == ""
-
-
 def test_lines_after_the_delay(capsys):
     """After the delay come a header, the best so far, and then each better one."""
     with ProgressLines(60.0, delay_s=0.0) as lines:

@@ -61,14 +61,3 @@ def test_infeasible_and_shrink(plan, tmp_path):
     assert "dp 3 -> 2: replica 0 given up" in run(*asked, "--shrink").stdout
     told = refusal("replace", plan, "--failed", "r[1-3]-n[1-3]", code=3)
     assert "every host has failed: the job needs 12 GPUs, none is left" in told
-
-
-def test_hosts_outside_the_allocation_are_a_way_out(tmp_path):
-    """A job that fills its hosts is told of --added, which then works."""
-    path = tmp_path / "plan.json"
-    inputs = ("-t", "dgx-h100-4x8", "-j", "quickstart", "--hosts", "n[1-2]")
-    run("place", *inputs, "-q", "-o", path)
-    asked = ("replace", path, "--failed", "n1")
-    told = refusal(*asked, code=3)
-    assert "add hosts from outside the allocation: --added" in told
-    run(*asked, "--added", "n3")

@@ -1,7 +1,5 @@
 """``placer score`` from end to end."""
 
-import json
-
 import pytest
 
 from placer.placement.baselines import BASELINES
@@ -22,14 +20,6 @@ def scored(job, *args):
 
 def hop_cost(job, *args):
     return float(scored(job, *args)["hop_cost"])
-
-
-@pytest.fixture
-def timed(tmp_path):
-    """A job whose step has a time."""
-    path = tmp_path / "timed.yaml"
-    path.write_text(small_job.JOB)
-    return path
 
 
 # Four tp pairs inside nodes at distance 1, and two dp rings of four over two racks of
@@ -60,15 +50,6 @@ def test_text_is_a_table(job):
         ["tp", "4", "-"],
         ["dp", "-", "2"],
     ]
-
-
-def test_text_names_the_busiest_links(timed):
-    """A step time comes with the links that carry most, as the JSON has them."""
-    link = scored(timed, "baseline:sorted-hosts")["hottest_links"][0]
-    told = score(timed, "baseline:sorted-hosts").stdout
-    table = told.partition("busiest links")[2]
-    first = table.splitlines()[1]
-    assert first.startswith(f"  {link['domain']} {link['direction']}, {link['tier']}")
 
 
 def test_broken_rules_are_noted(job, tmp_path):
@@ -103,30 +84,3 @@ def test_every_baseline(job, name):
 def test_bad_options(job, args):
     """None or two sources, or one that does not exist, ends with 2 and no output."""
     refusal("score", "-t", MACHINE, "-j", job, *args)
-
-
-def test_explanations_follow_the_score(timed):
-    """With ``--explain`` the words come after the usual tables."""
-    found = score(timed, "--explain", "baseline:given-order").stdout
-    table, _, words = found.partition("\n\ncritical path")
-    assert table.startswith("step time")
-    assert "worst group of each axis" in words
-    assert "free fabric between nodes" in words
-    assert found.endswith("\n")
-    assert not found.endswith("\n\n")
-
-
-def test_json_has_the_facts(timed, tmp_path):
-    """Under ``explain``, the same for a plan as a host file; else there are none."""
-    plan, hosts = tmp_path / "plan.json", tmp_path / "hosts"
-    run("place", "-q", "-t", MACHINE, "-j", timed, "-o", plan)
-    nodes = json.loads(plan.read_text())["nodes"]
-    hosts.write_text("".join(f"{name}:2\n" for name in nodes))
-    found = scored(timed, "--explain", plan)["explain"]
-    assert found == scored(timed, "--explain", f"hostfile:{hosts}")["explain"]
-    assert set(found) == {
-        *("critical_path", "worst_groups", "slowest_replica"),
-        *("hottest_links", "free_scale_out"),
-    }
-    assert set(found["worst_groups"]) == {"tp", "pp", "dp"}
-    assert "explain" not in scored(timed, "baseline:random")

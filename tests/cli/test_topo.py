@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from placer.documents.presets import preset_names
 from placer.topology.read import parse_topology, read_topology
 from tests.commands import data, refusal, run
@@ -24,12 +22,6 @@ def test_list_names_every_preset():
     assert {tuple(row) for row in rows} == {("name", "nodes", "gpus", "description")}
 
 
-@pytest.mark.parametrize("arguments", [["nvl72"], ["-t", "nvl72"]])
-def test_show_takes_an_argument_or_an_option(arguments):
-    """The topology may be named either way."""
-    assert "rack: 18 nodes x 4 GPUs" in run("topo", "show", *arguments).stdout
-
-
 def test_show_as_json_is_a_topology():
     """The compiled machine is a topology file of the same machine, an entry a node."""
     text = run("topo", "show", "rack:2 node:3 gpu:4", "--format", "json").stdout
@@ -40,16 +32,6 @@ def test_show_as_json_is_a_topology():
         "rack": "r2",
         "cluster": "cluster",
     }
-
-
-def test_validate_reports_each_machine():
-    """Valid machines are listed with their size."""
-    assert run("topo", "validate", "nvl72", "node:2 gpu:8").stdout.splitlines() == [
-        "nvl72: valid, 18 nodes, 72 GPUs",
-        "node:2 gpu:8: valid, 2 nodes, 16 GPUs",
-    ]
-    rows = data("topo", "validate", "-t", "nvl72")
-    assert rows[0]["sha256"] == read_topology("nvl72").sha256
 
 
 def test_validate_of_other_formats_needs_no_hardware(tmp_path):

@@ -2,7 +2,6 @@
 
 import pytest
 
-import placer
 from tests.commands import refusal
 
 
@@ -25,13 +24,6 @@ def test_usage_errors_are_as_others(words, command):
     first, last = refusal(*words).splitlines()
     assert first.startswith("error: ")
     assert last == f"  hint: {command} --help"
-
-
-@pytest.mark.usefixtures("folder")
-def test_both_inputs_are_asked_for():
-    """Where machine and job are missing, one error names both."""
-    assert "'-t' / '--topology' and '-j' / '--job'" in refusal("place")
-    assert "--job" not in refusal("place", "-j", "quickstart")
 
 
 @pytest.mark.parametrize(
@@ -57,19 +49,6 @@ def test_faults_of_machine_and_job_are_told_together(tmp_path, words):
     assert gone.count("cannot be read") == 2
 
 
-def test_what_the_machine_may_say_is_not_asked_for(tmp_path):
-    """Beside a bad machine nothing is said of GPUs that the job leaves open."""
-    machine, script = tmp_path / "machine.yaml", tmp_path / "run.sh"
-    machine.write_text("format: placer/topology\nversion: 1\nname: m\n")
-    script.write_text(
-        "torchrun --nnodes $N pretrain_gpt.py --num-layers 4 --hidden-size 1024 "
-        "--num-attention-heads 8 --seq-length 1024 --micro-batch-size 1 "
-        "--global-batch-size 64 --tensor-model-parallel-size 2\n"
-    )
-    told = refusal("place", "-t", machine, "-j", f"megatron:{script}")
-    assert "run.sh" not in told
-
-
 def test_faults_of_several_jobs_are_told_together(tmp_path):
     """One bad job does not hide another, whether the machine is good or not."""
     paths = [tmp_path / name for name in ("one.yaml", "two.yaml")]
@@ -80,13 +59,6 @@ def test_faults_of_several_jobs_are_told_together(tmp_path):
         told = refusal("allocate", "-t", machine, *jobs)
         for path in paths:
             assert f'{path}:4:1: unknown key "bogus"' in told
-
-
-def test_a_library_call_tells_machine_and_job_together():
-    """So does a call from Python."""
-    with pytest.raises(placer.InputError) as error:
-        placer.place("gone.yaml", "megatron:gone.sh")
-    assert [p.source for p in error.value.problems] == ["gone.yaml", "gone.sh"]
 
 
 def test_bad_values_of_options_are_told_together():

@@ -78,26 +78,9 @@ def test_picture(browser, pictures, name):
         browser.prefer(scheme)
         browser.open(path)
         assert browser.requests() == [path.as_uri()]
-        assert browser.log("browser") == []
+        assert browser.log() == []
         assert browser.run(MISPLACED) == []
         rgb = [int(part) for part in re.findall(r"\d+", browser.run(BEHIND))[:3]]
         brightness[scheme] = sum(rgb) / 3
     assert brightness["light"] > 200
     assert brightness["dark"] < 60
-
-
-def test_cells(browser, pictures):
-    """The map shows 72 cells, each under the pointer, with what it holds on hover."""
-    browser.prefer("light")
-    browser.open(pictures["map"])
-    hovers = browser.run(
-        """const cells = [...document.querySelectorAll(".cell")];
-           return cells.map((cell) => {
-             const box = cell.getBoundingClientRect();
-             const x = box.left + box.width / 2, y = box.top + 2;
-             const hit = document.elementFromPoint(x, y);
-             return cell.contains(hit) ? cell.querySelector("title").textContent : "";
-           });"""
-    )
-    ranks = [re.findall(r"rank (\d+)", text) for text in hovers]
-    assert sorted(ranks, key=str) == sorted(([str(r)] for r in range(72)), key=str)

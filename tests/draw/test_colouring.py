@@ -25,19 +25,6 @@ def in_order(value, gpus, nodes):
     return colours_apart(value, node, gpu % gpus, node // nodes, COUNT).of_value
 
 
-@pytest.mark.parametrize("size", [8, 12, 16, 24, 36, 100])
-def test_groups_of_two_racks_differ(size):
-    """All groups on a rack and the next have colours of their own, if these suffice."""
-    place = np.arange(36 * 12) // size
-    value = np.random.default_rng(size).permutation(place[-1] + 1)[place]
-    colour = in_order(value, 4, 9)
-    held = [set(rack.tolist()) for rack in value.reshape(12, 36)]
-    for one, other in pairwise(held):
-        both = one | other
-        if len(both) <= COUNT:
-            assert len({colour[v] for v in both}) == len(both), (size, both)
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_cells_that_touch_differ(seed):
     """Cells side by side or one above the other differ, if of different groups."""
@@ -73,17 +60,6 @@ def test_a_replica_on_two_racks_is_one_colour_there():
         )
         straddles = (rack + 1) * 72 % 64 != 0
         assert (last == first) == straddles, rack
-
-
-def test_the_legend_does_not_pretend():
-    """That one colour is one replica is said where it holds, and only there."""
-    promise = "one colour across a gap is one replica"
-    for size, holds in ((64, True), (24, True), (8, False)):
-        texts = [
-            e.text or ""
-            for e in parse(placement_map(rows_of_replicas(14, size), "dp")).iter()
-        ]
-        assert any(promise in text for text in texts) == holds, size
 
 
 def test_colours_do_not_pretend():

@@ -8,7 +8,6 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 import pytest
 
-from placer.base.errors import InputError
 from placer.cost.step import StepModel
 from placer.draw import pipeline as module
 from placer.draw.pipeline import band, pipeline_chart, slowest_run
@@ -94,15 +93,6 @@ def test_many_micro_batches(monkeypatch):
     assert len(of_class(root, "piece forward")) == drawn * axes.pp
     said = [e.text or "" for e in root.iter(f"{SVG}text")]
     assert any(f"the first {drawn} of 1,000 micro-batches" in text for text in said)
-
-
-def test_no_model():
-    """A job without a model has no times to draw."""
-    case = random_case(1)
-    job = replace(case.job, model=None, groups=(), weights={"tp": 1.0})
-    step = StepModel(case.topology, job).step(case.gpu_of_rank)
-    with pytest.raises(InputError, match="no model"):
-        pipeline_chart(step)
 
 
 def test_the_middle_of_many_stages_is_left_out():

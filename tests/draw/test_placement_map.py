@@ -16,9 +16,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
 from placer.testing.strategies import machine, tiny_plan
-from placer.topology.model import Topology
 from tests.draw.pictures import (
     SVG,
     groups_by_loops,
@@ -28,8 +26,6 @@ from tests.draw.pictures import (
     parse,
     plans,
 )
-
-Case = tuple[Topology, Job, Plan]
 
 
 def axes_with_members(job):
@@ -120,31 +116,6 @@ def stripes(cell):
 
 def texts(root):
     return [e.text or "" for e in root.iter(f"{SVG}text")]
-
-
-@settings(max_examples=20, deadline=None)
-@given(case=plans(), data=st.data())
-def test_zoom(case, data):
-    """A zoomed map holds the ranks of its domain and no others."""
-    _, _, plan = case
-    tier = data.draw(st.sampled_from(["node", "rack", "block"]))
-    names = plan.nodes if tier == "node" else plan.domains[tier]
-    name = data.draw(st.sampled_from(names))
-    cells = of_class(parse(placement_map(plan, zoom=f"{tier}={name}")), "cell")
-    assert {int(cell.get("data-rank", -1)) for cell in cells} == {
-        rank
-        for rank in range(plan.world_size)
-        if names[plan.node_of_rank[rank]] == name
-    }
-
-
-def test_gpu_numbers_beyond_reason():
-    """A plan file that numbers GPUs by the billion has a picture of usual size."""
-    plan = tiny_plan()
-    odd = replace(plan, gpu_of_rank=plan.gpu_of_rank * 2_000_000_000)
-    usual, found = parse(placement_map(plan)), parse(placement_map(odd))
-    assert found.get("height") == usual.get("height")
-    assert len(of_class(found, "cell")) == 16
 
 
 def test_ambiguous_zoom():

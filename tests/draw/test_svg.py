@@ -10,34 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.base.errors import InputError, OutputError
-from placer.draw import palette, svg
 from placer.draw import png as module
+from placer.draw import svg
 from placer.draw.machine_view import short_names
 from placer.draw.placement_map import placement_map
 from placer.draw.png import png
 from placer.testing.strategies import tiny_plan
 from tests.clients import needs
-from tests.draw.pictures import SVG, parse
-
-
-@pytest.mark.parametrize("theme", svg.THEMES)
-def test_themes(theme):
-    """Only ``auto`` asks what the reader prefers, and holds both sets of colours."""
-    text = svg.to_text(svg.new_picture(10, 10, theme, "nothing"))
-    style = parse(text).findtext(f"{SVG}style") or ""
-    assert ("prefers-color-scheme" in style) == (theme == "auto")
-    assert (palette.LIGHT["page"] in style) == (theme != "dark")
-    assert (palette.DARK["page"] in style) == (theme != "light")
-
-
-def test_lengths():
-    """Lengths have no needless digits, and cut texts show that they are cut."""
-    shown = [svg.number(x) for x in (1, 0.5, 1 / 3, 100, -0.001)]
-    assert shown == ["1", "0.5", "0.33", "100", "0"]
-    assert svg.shortened("rack", 100, 10) == "rack"
-    assert svg.shortened("a-long-name", 31, 10) == f"a-lo{svg.ELLIPSIS}"
-    assert svg.shortened("a", 0, 10) == svg.ELLIPSIS
-
 
 IDS = [str(UUID(int=(2**127) // (n + 1))) for n in range(3)]
 

@@ -127,18 +127,6 @@ def test_refused_rules_are_named():
     assert broken_rules(topology, job, mixed)[-1] == "at most 1 replica a node"
 
 
-def test_rules_that_are_broken_already_refuse_nothing():
-    """Where the placement itself breaks a rule, exchanges may break it too."""
-    topology, job = two_racks(), replace(JOB, require={"tp": "node"})
-    gpus = swapped(np.arange(8), [0], [2])
-    goal = objective_of(topology, job, "time")
-    kinds = exchanges(topology, job, goal, gpus, np.array([0]))
-    (kind,) = (kind for kind in kinds if kind["unit"] == "rank")
-    assert kind["breaks"] == {}
-    assert kind["best"]["change"] < 0
-    assert kind["best"]["with"] == [2]
-
-
 def test_work_is_limited(monkeypatch):
     """With a small limit a few exchanges are tried, and it says of how many."""
     monkeypatch.setattr(module, "MOST_RANKS", 0)

@@ -12,7 +12,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.placement.placement import Placement
-from tests.cost.machines import machine, racks, tier
+from tests.cost.machines import machine, tier
 from tests.cost.random_cases import random_case
 
 JOB = Job(
@@ -70,30 +70,6 @@ def test_split_cp_pair():
     assert seconds == pytest.approx(1024 * 512 * 2 / 2 / 100e9 + 3e-6)
 
 
-def test_split_replica():
-    """A replica over two racks is the slowest, with just the hops that leave its rack.
-
-    Stages of 4 ranks; the second stages of replicas 0 (ranks 4-7) and 2 (20-23), of
-    different blocks, change places.
-    """
-    gpus = swapped(*((4 + i, 20 + i) for i in range(4)))
-    found = facts(gpus)
-    replica = found["slowest_replica"]
-    assert replica["replica"] == 0
-    assert (replica["replicas"], replica["replicas_leaving"]) == (4, 2)
-    assert [
-        (hop["from_stage"], hop["to_stage"], hop["from_domain"], hop["to_domain"])
-        for hop in replica["hops_leaving"]
-    ] == [(0, 1, "rack0", "rack2"), (1, 0, "rack2", "rack0")]
-    for hop in replica["hops_leaving"]:
-        assert (hop["tier"], hop["lanes"], hop["lanes_leaving"]) == ("cluster", 4, 4)
-        # A lane's half slab, 1,024 x 512 x 2 / 2 bytes, over its own NIC of 50 GB/s.
-        assert hop["seconds"] == pytest.approx(1024 * 512 / 50e9 + 5e-6)
-    pp = found["worst_groups"]["pp"]
-    assert pp["worst"]["ranks"] == (0, 4)
-    assert pp["why"] == ["common_tier", "hops", "fullest_uplink"]
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_shares_sum_to_one(seed):
     """Shares of the path, and of each link, sum to 1; savings sum to what is saved."""
@@ -114,14 +90,3 @@ def test_shares_sum_to_one(seed):
         free["saved_s"], abs=1e-12 * score["step_time_s"]
     )
     json.dumps(found, allow_nan=False)
-
-
-def test_job_of_weights_alone():
-    """Without a model only the hop cost is explained, and it sums to the score's."""
-    job = Job("toy", JOB.parallelism, weights={"tp": 3.0, "dp": 1.0})
-    model = StepModel(racks(), job)
-    placement = Placement(swapped((0, 5)))
-    found = explain(model, placement)
-    assert set(found) == {"hop_cost"}
-    total = sum(sum(row.values()) for row in found["hop_cost"].values())
-    assert total == score_with(model, placement)["hop_cost"]

@@ -10,7 +10,6 @@ from placer.cost.step import StepModel
 from placer.explain.group_cost import GroupCosts
 from placer.explain.score import score_with
 from placer.job.model import Job
-from placer.job.traffic import Group
 from placer.placement.placement import Placement
 from tests.cost.random_cases import random_case
 from tests.cost.two_racks import JOB, two_racks
@@ -24,22 +23,6 @@ SEEDS = [*range(3), *slow(range(3, 22))]
 def costs(job=JOB, factor=None, gpus=None):
     at = np.arange(8) if gpus is None else gpus
     return GroupCosts(StepModel(two_racks(factor), job).step(at), at)
-
-
-def test_tensor_group():
-    """Two ranks of a node: half a slab each way over NVLink, ten passes a layer."""
-    found = costs().facts("tp", 1, 2)
-    assert found["ranks"] == [2, 3]
-    assert found["common_tier"] == "node"
-    assert found["bandwidth"] == {"node": 400e9}
-    # Ring of two: half the slab an edge, and one step of latency.
-    assert found["seconds"] == pytest.approx(SLAB / 2 / 400e9 + 1e-6)
-    assert found["as_slow"] == found["groups"] == 4
-    # Each of 2 ranks sends half a slab, 10 times a layer, in 2 layers, 4 micro-batches.
-    assert found["bytes_by_tier"] == {"node": pytest.approx(SLAB * 10 * 2 * 4)}
-    assert found["links"] == []
-    assert found["neighbours"]["next"] == [{"rank": 3, "tier": "node"}]
-    assert found["hop_cost"] == 10.0
 
 
 def test_pipeline_lane():
@@ -65,35 +48,6 @@ def test_pipeline_lane():
         "previous": [{"rank": 1, "tier": "rack"}]
     }
     assert found["hop_cost"] == 3.0 * 8.0
-
-
-def test_gradient_group():
-    """Two ranks of two racks: their share of the racks' uplinks is a quarter each."""
-    found = costs().facts("dp", 0)
-    assert found["ranks"] == [0, 4]
-    assert found["members"] == {"node0": 1, "node2": 1}
-    cluster = [link for link in found["links"] if link["tier"] == "cluster"]
-    assert {link["domain"] for link in cluster} == {"rack0", "rack1"}
-    for link in cluster:
-        assert link["bandwidth"] == 4 * 25e9 / 2
-        assert link["share"] == pytest.approx(1 / 4)
-    score = score_with(costs().model, Placement(np.arange(8)))
-    assert found["exposed_s"] == score["exposed_s"]["dp"]
-    sent = sum(costs().facts("dp", g)["bytes_by_tier"]["cluster"] for g in range(4))
-    assert sent == pytest.approx(score["traffic_bytes"]["dp"]["cluster"])
-
-
-def test_group_of_the_users_own():
-    """A relay of one message over three ranks takes the sum of its hops."""
-    group = Group("relay", "relay", 1e6, 2.0, False, ((6, 1, 0), (2, 3)))
-    found = costs(replace(JOB, groups=(group,))).facts("relay", 0, 1)
-    assert found["ranks"] == [6, 1, 0]
-    hops = [1e6 / 25e9 + 4e-6, 1e6 / 400e9 + 1e-6]
-    assert found["seconds"] == pytest.approx(sum(hops))
-    assert found["alone_s"] == pytest.approx(2 * (sum(hops) - hops[1]))
-    assert found["bytes_by_tier"] == {"node": 2e6, "cluster": 2e6}
-    assert found["neighbours"]["previous"] == [{"rank": 6, "tier": "cluster"}]
-    assert found["neighbours"]["next"] == [{"rank": 0, "tier": "node"}]
 
 
 def test_job_of_weights_alone():

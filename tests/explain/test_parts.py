@@ -91,10 +91,3 @@ def test_groups_that_there_are_not(plan, name, message):
     """The error says how groups of roles are called."""
     with pytest.raises(InputError, match=message):
         placer.explain(plan, groups=[name])
-
-
-def test_a_group_of_an_instance(plan):
-    """Asked by its name; its members are ranks of the workload."""
-    (found,) = placer.explain(plan, groups=["rollout:2.talk:0"])["subjects"]
-    assert found["group"] == "rollout:2.talk:0"
-    assert [seat["rank"] for seat in found["members"]] == [16, 17, 18, 19]

@@ -7,7 +7,6 @@
 import math
 import sys
 import tempfile
-from base64 import b64decode
 from functools import cache
 from pathlib import Path
 
@@ -74,17 +73,17 @@ def shots(browser, folder):
             side,
         )
         clip = dict(zip(("x", "y", "width", "height"), box, strict=True))
-        whole = {"clip": clip | {"scale": 1}, "captureBeyondViewport": True}
-        png = browser.command("Page.captureScreenshot", **whole)["data"]
-        yield f"report-{name}", b64decode(png)
+        yield f"report-{name}", browser.screenshot(clip=clip, full_page=True)
 
 
 def screenshot(browser, page):
     """A page from its top to its end, `WIDTH` pixels wide."""
     browser.resize(WIDTH, 800)
     browser.open(page)
-    box = browser.run("return document.querySelector('svg').getBoundingClientRect();")
-    browser.resize(WIDTH, math.ceil(box["height"]))
+    box = browser.run(
+        "return document.querySelector('svg').getBoundingClientRect().height;"
+    )
+    browser.resize(WIDTH, math.ceil(box))
     return browser.screenshot()
 
 
@@ -126,7 +125,7 @@ def main():
     KEPT.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as name,
-        chromium(Path(name)) as browser,
+        chromium() as browser,
     ):
         for shot, png in shots(browser, Path(name)):
             (KEPT / f"{shot}.png").write_bytes(png)

@@ -8,7 +8,7 @@ from tests.page.plans import two_plans
 from tests.page.shots import DOCS, example, pipeline_of
 
 ASK = """
-const done = arguments[arguments.length - 1];
+const done = arguments[0];
 axe.run().then(
   (found) => done(found.violations.map((fault) => [fault.id, fault.impact,
     fault.nodes.map((node) => node.html.slice(0, 160))])),

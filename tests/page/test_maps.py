@@ -1,7 +1,5 @@
 """Maps of a report show all of the machine, and mark what was asked for."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -9,12 +7,6 @@ from placer.api.report import report_html
 from placer.topology.read import read_topology
 from tests.page.plans import plan_on, small_job
 
-WORDS = """
-refresh();
-const texts = [...document.querySelectorAll("#boxes text")];
-return texts.filter((text) => text.getAttribute("display") !== "none")
-  .map((text) => text.textContent);
-"""
 # Boxes and names that do not lie inside the map.
 CUT = """
 const map = maps[0].getBoundingClientRect();
@@ -88,15 +80,6 @@ def test_small_cells_are_those_of_racks(browser, wide):
 
 
 @pytest.mark.parametrize("width", [420, 1600])
-def test_pods_keep_their_names(browser, wide, width):
-    """However small the cells are, the outermost domains are named."""
-    browser.resize(width, 900)
-    browser.read(wide)
-    assert browser.run(WORDS) == ["pod p1", "pod p2"]
-    browser.resize(1600, 1000)
-
-
-@pytest.mark.parametrize("width", [420, 1600])
 @pytest.mark.parametrize("text", ["rank 700", "dp=5", "p2-r03"])
 def test_what_is_found_is_marked(browser, wide, text, width):
     """Around every rank that is found there is a line."""
@@ -118,12 +101,3 @@ def test_what_is_found_is_marked(browser, wide, text, width):
     assert all(far)
     browser.run("document.getElementById('find').value = ''; searched();")
     browser.resize(1600, 1000)
-
-
-def test_many_stages_have_rows_to_read(tmp_path):
-    """Of thirty stages the first and last eight are drawn, and a break says so."""
-    path = written(tmp_path / "long.html", "rack:8 node:8 gpu:8", 30, 2, np.arange(480))
-    page = path.read_text()
-    rows = [int(stage) for stage in re.findall(r"<li>stage (\d+)</li>", page)]
-    assert rows == [*range(8), *range(22, 30)]
-    assert "14 more stages" in page

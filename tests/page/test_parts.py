@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from uuid import UUID
 
 import numpy as np
 import pytest
@@ -11,14 +10,11 @@ from placer.api.place import place
 from placer.api.report import report_html
 from placer.base.units import format_beside, format_bytes_beside
 from placer.draw import palette
-from placer.draw.grouping import grouping
 from placer.draw.heat_map import traffic_map
-from placer.draw.machine_view import machine_view
 from placer.draw.placement_map import placement_map
 from placer.job.started import Started
-from placer.placement.inputs import Inputs
 from placer.report.next_text import launch_commands
-from placer.report.page.maps import maps_of, modes
+from placer.report.page.maps import maps_of
 from placer.report.page.side import Side
 from placer.topology.read import read_topology
 from tests.draw.pictures import of_class, parse
@@ -72,16 +68,6 @@ def test_a_plan_stands_beside_the_order_in_use(launcher, order, other):
     assert report_html(plan, other, names=(name, "")) != page
 
 
-def test_the_order_of_a_launcher_that_is_kept_is_told_once():
-    """A plan that is what c10d does anyway says so, and folds its maps."""
-    started = Started("torchrun-c10d", "a.sh", 1)
-    job = replace(DEEP, started=started)
-    plan = place(read_topology("rack:2 node:4 gpu:8"), job).plan
-    assert plan.verdict["ranks_moved"] == 0
-    page = report_html(plan)
-    assert "<h1>Keep your order" in page
-
-
 def test_the_foot_tells_how_to_apply_the_plan():
     """It has the commands that the text of a search has, not what nobody types."""
     plan = two_plans()[1]
@@ -105,8 +91,7 @@ def test_the_foot_tells_how_to_apply_the_plan():
     [
         (6.551, 6.551, "6,551 ms"), (0.03915, 6.551, "39.15 ms"),
         (48.6e-6, 1.464, "0.049 ms"), (1e-7, 1.0, "<0.001 ms"),
-        (12.5, 12.5, "12.5 s"), (0.0, 1.0, "0 ms"), (0.0, 0.0, "0 ms"),
-        (9.99951, 9.99951, "10 s"), (3e-8, 3e-8, "30 ns"),
+        (12.5, 12.5, "12.5 s"), (0.0, 0.0, "0 ms"), (9.99951, 9.99951, "10 s"),
     ],
 )  # fmt: skip
 def test_a_column_of_times_has_one_unit(seconds, largest, shown):
@@ -127,37 +112,6 @@ def test_a_column_of_bytes_has_one_unit(size, largest, shown):
     assert format_bytes_beside(size, largest) == shown
 
 
-def long_names():
-    """A plan on racks that are called by the ids of their NVLink domains."""
-    topology, job = inputs()
-    plan = plan_on(topology, job, np.arange(48))
-    ids = {rack: f"{UUID(int=hash(rack) % 2**127)}.1" for rack in plan.domains["rack"]}
-    racks = tuple(ids[rack] for rack in plan.domains["rack"])
-    return replace(plan, domains={**plan.domains, "rack": racks}), list(racks)
-
-
-def test_long_ids_are_numbered_with_the_whole_on_hover():
-    """A picture writes a number where an id would be cut, and tells the id."""
-    plan, racks = long_names()
-    root = parse(placement_map(plan))
-    written = {e.text for e in root.iter() if e.tag.endswith("}text")}
-    assert {"rack 1", "rack 6"} <= written
-    told = {e.text for e in root.iter() if e.tag.endswith("}title")}
-    assert set(racks) <= told
-
-
-@pytest.mark.parametrize("axis", ["dp", "pp", "tp"])
-def test_a_value_has_one_colour_everywhere(axis):
-    """Cells of the page have the colours of the map that `placer.draw` makes."""
-    plan = two_plans()[1]
-    view = machine_view(plan)
-    (mode,) = (one for one in modes([view], ["tp", "pp", "dp"]) if one["axis"] == axis)
-    value = grouping(view, axis, np.ones(48, dtype=bool), 1).value_of_rank
-    for cell in of_class(parse(placement_map(plan, axis)), "cell"):
-        shade = mode["shades"][value[int(cell.get("data-rank", -1))]]
-        assert mode["palette"][int(shade, 36)] == cell.get("fill")
-
-
 def test_the_page_has_names_of_the_map():
     """Domains and nodes are called on the page as in the map of the same machine."""
     topology, job = inputs(dp=8)
@@ -168,21 +122,6 @@ def test_the_page_has_names_of_the_map():
         e.text for e in parse(placement_map(plan)).iter() if e.tag.endswith("text")
     }
     assert {"block b1", "b1-r1", "n1"} <= set(on_page) <= drawn
-
-
-def test_free_nodes_are_drawn_beside_ranks():
-    """Of a machine that is known, free nodes in domains with ranks are shown."""
-    topology = read_topology("rack:3 node:4 gpu:8")
-    job = small_job(tp=2, pp=2, dp=10)
-    plan = plan_on(topology, job, np.arange(40))
-    maps = maps_of([Side("", plan, Inputs(topology, job))])
-    assert maps.view.names[0] == tuple(
-        f"r{r}-n{n}" for r in (1, 2) for n in (1, 2, 3, 4)
-    )
-    assert (maps.gpus.tolist(), maps.left_out) == ([8] * 8, 4)
-    assert maps.seats(maps.view).tolist() == list(range(40))
-    alone = maps_of([Side("", plan, None)])
-    assert (len(alone.view.names[0]), alone.left_out) == (5, 0)
 
 
 def test_a_host_that_is_in_another_rack_now_is_drawn_once():

@@ -6,15 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer import testing
 from placer.api.report import report_html
-from placer.cost.step import StepModel
-from placer.explain.group_cost import GroupCosts
-from placer.job.read import read_job
-from placer.placement.baselines import baseline
-from placer.placement.build import placement_of_plan
 from placer.testing.strategies import tiny_plan
-from placer.topology.read import read_topology
 from tests.page.plans import inputs, plan_on, two_plans
 from tests.report.test_diff import bare
 
@@ -62,16 +55,6 @@ def cells(browser, rows):
              [...row.children].map((cell) => cell.innerText.trim()));""",
         rows,
     )
-
-
-@pytest.mark.slow
-def test_a_hidden_map_is_painted_once_it_shows(browser, page):
-    """In a frame that is not shown it has no size; that is no error."""
-    browser.read(page)
-    browser.run("document.body.style.display = 'none'; redrawNow();")
-    assert browser.log("browser") == []
-    browser.run("document.body.style.display = ''; redrawNow();")
-    assert browser.run("return layers[0].cells.children.length;") > 0
 
 
 def test_parts_of_the_step_are_those_of_the_score(browser, page):
@@ -130,64 +113,6 @@ def test_figures_on_top_are_those_of_the_score(browser, page):
         for plan in (old, new)
     ]
     assert [int(text) for text in shown[label]] == held
-
-
-def test_bars_have_the_width_of_their_number(browser, page):
-    """In each bar of groups, a tier's share of the width is its share of the groups."""
-    old, new, _ = two_plans()
-    browser.read(page)
-    bars = browser.run(
-        """return [...document.querySelectorAll(".axes tr")].map((row) =>
-             [row.querySelector("b").textContent,
-              ...[...row.querySelectorAll(".bar")].map((bar) =>
-                [...bar.children].map((part) =>
-                  [part.title, part.offsetWidth / bar.offsetWidth]))]);"""
-    )
-    assert {axis for axis, *_ in bars} == new.score["crossings"].keys()
-    for axis, *both in bars:
-        for plan, parts in zip((old, new), both, strict=True):
-            counts = plan.score["crossings"][axis]
-            total = sum(counts.values())
-            assert [title for title, _ in parts] == [
-                f"{count:,} in one {tier}" for tier, count in counts.items()
-            ]
-            for (_, share), count in zip(parts, counts.values(), strict=True):
-                assert share == pytest.approx(count / total, abs=0.03)
-
-
-def test_links_alike_are_one_row(browser, page, monkeypatch):
-    """The busiest first, each row with as many as a plain loop over all links finds."""
-    monkeypatch.setattr("placer.explain.score.HOTTEST_LINKS", 10_000)
-    browser.read(page)
-    shown = browser.run(
-        """return [...document.querySelectorAll(".links")].map((table) =>
-             [...table.querySelectorAll("tr")].map((row) =>
-               [...row.children].map((cell) => cell.innerText.trim())));"""
-    )
-    for plan, rows in zip(two_plans()[:2], shown, strict=True):
-        links = plan.score["hottest_links"]
-        assert meaning(rows[0][2]) == pytest.approx(links[0]["busy_s"], rel=6e-4)
-        assert len({row[2].split()[1] for row in rows}) == 1
-        kinds = [
-            (name.rpartition(" ")[2], re.findall("up|down", name.split("alike")[-1]))
-            for name, *_ in rows
-        ]
-        alike = [str((*kind, row[2])) for kind, row in zip(kinds, rows, strict=True)]
-        assert len(set(alike)) == len(alike)
-        for name, _, busy in rows:
-            tier = name.rpartition(" ")[2]
-            same = [
-                link["domain"]
-                for link in links
-                if link["tier"] == tier
-                and link["busy_s"] == pytest.approx(meaning(busy), rel=6e-4)
-            ]
-            if " of " in name or name.startswith("all "):
-                (count, *_) = re.findall("[0-9,]+", name)
-                ways = 1 + (" and " in name)
-                assert len(same) == ways * int(count)
-            else:
-                assert name.split()[0] in same
 
 
 def colours(browser, side, mode):
@@ -346,25 +271,6 @@ def test_pointer_and_keys(browser, page):
     assert told[3].startswith(f"rank {told[2]} ")
 
 
-def test_a_rank_says_what_its_groups_cost(browser, page):
-    """The time of a group is that of the cost model."""
-    _, new, job = two_plans()
-    browser.read(page)
-    topology, _ = inputs()
-    gpus = placement_of_plan(new, topology).gpu_of_rank
-    costs = GroupCosts(StepModel(topology, job).step(gpus), gpus)
-    for axis in ("tp", "cp", "pp", "dp"):
-        for rank in (0, 13, 47):
-            seconds = browser.run(
-                "return groupSeconds(sides[1], arguments[0], arguments[1]);", axis, rank
-            )
-            group = costs.group_of_rank(axis, rank)
-            wanted = costs.seconds(axis)
-            assert group is not None
-            assert wanted is not None
-            assert seconds == wanted[group]
-
-
 def test_the_address_keeps_what_is_seen(browser, page):
     """A link opens with the colours, the rank and the part of the map of its sender."""
     browser.read(page)
@@ -404,19 +310,6 @@ def test_bare_plans(browser, shown):
     assert found_ranks(browser, "n003")[0] == {6, 7}
 
 
-def test_groups_of_experts(browser, shown):
-    """The groups of each axis are those of the job, of experts too."""
-    topology, _ = inputs()
-    job = testing.job(tp=2, pp=2, dp=4, ep=4, etp=1, weights={"tp": 4, "ep": 2})
-    axes = job.parallelism
-    new = plan_on(topology, job, np.arange(16) + 8)
-    shown(new, plan_on(topology, job, np.arange(16)))
-    for axis in ("ep", "edp", "tp", "pp", "dp"):
-        for group in axes.ranks_of_group[axis].tolist():
-            script = "return group(sides[0], arguments[0], arguments[1]);"
-            assert browser.run(script, axis, group[-1]) == group
-
-
 def test_names_cannot_break_out(browser, shown):
     """Names with markup are shown as they are, and do nothing."""
     plan = tiny_plan()
@@ -449,15 +342,3 @@ def test_ranks_that_stop(browser, shown):
     assert [r for r in range(48) if alone[r] < 0] == np.flatnonzero(dp >= 4).tolist()
     only = rgb(browser, "--all")
     assert sum(c == only for c in colours(browser, 0, "moves").values()) == 16
-
-
-def test_8192_gpus(browser, shown):
-    """The page for 8,192 GPUs has at most 0.5 MB, even if every rank goes elsewhere."""
-    topology = read_topology("azure-gb200-mlperf-v6")
-    job = read_job("llama3.1-405b-mlperf-v6")
-    old = plan_on(topology, job, baseline("sorted-hosts", topology, job).gpu_of_rank)
-    anywhere = np.random.default_rng(0).permutation(topology.num_gpus)[:8192]
-    new = plan_on(topology, job, anywhere)
-    assert shown(new, old).stat().st_size <= 500_000
-    title = browser.run('return document.querySelector("h1").innerText')
-    assert title.startswith("Costs ")

@@ -18,7 +18,7 @@ FEW = 0.002  # of all blocks
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """What Chromium shows."""
-    with chromium(tmp_path_factory.mktemp("chromium")) as browser:
+    with chromium() as browser:
         yield dict(shots(browser, tmp_path_factory.mktemp("shots")))
 
 

@@ -33,9 +33,9 @@ def test_an_order_that_is_kept(browser, tmp_path):
     painted = (
         "return maps.at(-1).checkVisibility() && layers[0].cells.children.length > 0"
     )
-    browser.wait_for("setTimeout(arguments[arguments.length - 1], 300)")
+    browser.wait_for("setTimeout(arguments[0], 300)")
     assert browser.run(painted)
-    assert browser.log("browser") == []
+    assert browser.log() == []
     path.write_text(report_html(plan, "megatron-default"))
     browser.read(path)
     assert browser.run('return $("fold")') is None

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,26 +139,6 @@ def test_tier_changes(plans):
         } == Counter(pair for pair in outer if pair[0] != pair[1])
 
 
-@given(two_plans())
-def test_costs(plans):
-    """Costs are listed as both scores state them, absent axes and tiers as zero."""
-    old, new = plans
-    costs = {cost.path: (cost.old, cost.new) for cost in diff(old, new).costs}
-    for path, pair in costs.items():
-        for plan, value in zip((old, new), pair, strict=True):
-            stated = plan.score
-            for key in path:
-                stated = stated.get(key, {})
-            assert value == (stated or 0)
-    stated_twice = "hop_cost" in old.score and "hop_cost" in new.score
-    assert (("hop_cost",) in costs) == stated_twice
-    assert ("step_time_s",) in costs
-    for plan in plans:
-        for measure in ("crossings", "traffic_bytes"):
-            for axis, tiers in plan.score[measure].items():
-                assert all((measure, axis, tier) in costs for tier in tiers)
-
-
 def replicas(dp, order, start=0):
     """Replica d of tp 2 x pp 2 fills rack ``start + d``, whatever the numbering."""
     topology, job = tiny()
@@ -183,18 +162,6 @@ def test_other_data_parallel_size(order):
     }
     assert [a.axis for a in found.axes if a.changed_domain] == []
     assert not found.is_empty
-
-
-def test_racks_of_one_name_in_two_blocks_are_two():
-    """A domain is known by its name and the names around it."""
-    rows = {"rack": ("r",) * 8, "block": ("a",) * 4 + ("b",) * 4}
-    old = replace(tiny_plan(), domains=rows)
-    at = np.array([0, 1, *range(8, 14), *range(2, 8), 14, 15])
-    new = replace(
-        old, node_of_rank=old.node_of_rank[at], gpu_of_rank=old.gpu_of_rank[at]
-    )
-    changes = {axis.axis: axis.tiers for axis in diff(old, new).axes}
-    assert changes["pp"] == {("rack", "cluster"): 2 * 2, ("rack", "rack"): 2 * 2}
 
 
 def bare(plan):

@@ -17,17 +17,33 @@ from placer.report.diff_text import diff_text
 from placer.testing.strategies import machine, tiny, tiny_plan
 from tests.texts import data
 
+
+def link(domain, busy_s):
+    name = {"tier": "block", "domain": domain, "direction": "up"}
+    return {**name, "bytes": busy_s * 1e9, "busy_s": busy_s}
+
+
 OLD_SCORE = {
     "step_time_s": 1.25,
     "exposed_s": {"tp": 0.01, "pp": 0.02},
     "crossings": {"pp": {"rack": 8}},
     "traffic_bytes": {"pp": {"rack": 3_000_000}},
+    "hottest_links": [link("r0", 3.0), link("r1", 2.0)],
+    "critical_path": [
+        {"operation": "compute", "seconds": 2.0, "replica": 1},
+        {"operation": "pipeline messages (pp)", "seconds": 0.5},
+    ],
 }
 NEW_SCORE = {
     "step_time_s": 1.5,
     "exposed_s": {"tp": 0.01, "pp": 0.03},
     "crossings": {"pp": {"rack": 4, "cluster": 4}},
     "traffic_bytes": {"pp": {"rack": 1_500_000, "cluster": 1_500_000}},
+    "hottest_links": [link("r2", 2.5), link("r0", 1.5)],
+    "critical_path": [
+        {"operation": "compute", "seconds": 2.0, "replica": 0},
+        {"operation": "gradient reduction (dp)", "seconds": 0.25},
+    ],
 }
 
 
@@ -44,46 +60,12 @@ def test_whole_text():
     assert text == data("report/diff.txt")
 
 
-def test_links_and_paths():
-    """Both lists of the scores are shown in columns, with what each of them lacks."""
-
-    def link(domain, busy_s):
-        name = {"tier": "block", "domain": domain, "direction": "up"}
-        return {**name, "bytes": busy_s * 1e9, "busy_s": busy_s}
-
-    old = {
-        "hottest_links": [link("r0", 3.0), link("r1", 2.0)],
-        "critical_path": [
-            {"operation": "compute", "seconds": 2.0, "replica": 1},
-            {"operation": "pipeline messages (pp)", "seconds": 0.5},
-        ],
-    }
-    new = {
-        "hottest_links": [link("r2", 2.5), link("r0", 1.5)],
-        "critical_path": [
-            {"operation": "compute", "seconds": 2.0, "replica": 0},
-            {"operation": "gradient reduction (dp)", "seconds": 0.25},
-        ],
-    }
-    text = diff_text(diff(tiny_plan(score=old), tiny_plan(score=new)))
-    _, _, after = text.partition("\n\n")
-    assert after.startswith(
-        "critical path               old     new    change\n"
-        "compute                     2 s     2 s\n"
-        "pipeline messages (pp)   500 ms     0 s  -100.00%\n"
-        "gradient reduction (dp)     0 s  250 ms\n"
-        "\n"
-        "busiest links         old       new   change\n"
-        "r0 up, block tier     3 s     1.5 s  -50.00%\n"
-        "r2 up, block tier  <= 2 s     2.5 s\n"
-        "r1 up, block tier     2 s  <= 1.5 s\n"
-    )
-
-
 def test_no_difference():
     """Equal plans are told to be so in one line."""
     text = diff_text(diff(tiny_plan(), tiny_plan()))
     assert text == "no difference: 16 ranks on the same GPUs\n"
+    dearer = tiny_plan(score=OLD_SCORE | {"step_time_s": 1.5})
+    assert "no difference" not in diff_text(diff(tiny_plan(score=OLD_SCORE), dearer))
 
 
 def test_other_inputs_and_nodes():
@@ -121,18 +103,6 @@ def test_narrow(width):
     assert max(map(len, text.splitlines())) <= width
     numbers = re.compile(r"[0-9][0-9.,]*[0-9]|[0-9]")
     assert sorted(numbers.findall(text)) == sorted(numbers.findall(whole))
-
-
-def test_hop_cost_alone():
-    """A job that has no times shows its hop cost, and no step of 0 s."""
-    score = {"step_time_s": 0.0, "hop_cost": 304.0}
-    text = diff_text(
-        diff(tiny_plan(score=score), replace(nodes_swapped(), score=score))
-    )
-    assert text.startswith(
-        "no cheaper than before: 304 hop cost; 4 of 16 ranks move\n\n"
-        "cost      old  new  change\nhop cost  304  304\n\n"
-    )
 
 
 def test_what_a_difference_saves_has_an_interval():

@@ -12,20 +12,15 @@ from placer.cost.step import StepModel
 from placer.explain import exchanges
 from placer.explain.facts import explain
 from placer.explain.score import score_with
-from placer.job.axes import Parallelism
-from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
-from placer.report.explain_text import explain_text, rank_text
+from placer.report.explain_text import explain_text
 from placer.report.subject_text import subjects_text
 from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import random_case
 from tests.explain.test_facts import JOB, swapped
 from tests.marks import slow
 from tests.texts import data, table
-
-# Each stage has GPUs of its own, one after another.
-BY_STAGE = np.argsort(np.argsort(JOB.parallelism.coordinates["pp"], kind="stable"))
 
 
 def text_of(topology, job, gpus):
@@ -53,18 +48,6 @@ def test_worst_group_in_words():
     assert "its fullest link (rack" in text
 
 
-def test_groups_that_are_alike():
-    """Where all groups take the same, one stands for all and there is no reason."""
-    text = words(text_of(racks(gpus=8, num_racks=4), JOB, np.arange(32)))
-    assert "tp all 16 groups alike, such as ranks 0-1 " in text
-    assert "all inside rack rack0, in one rack" in text
-    assert "why:" not in text
-    assert "replica 0 of 4: pipeline" in text
-    assert "0 of 2 hops leave the rack" in text
-    assert "0 of 4 replicas have a hop that leaves the rack" in text
-    assert "free fabric between racks" in text
-
-
 def test_slow_node_and_nics():
     """A slow node is named with its share, a lost NIC with the counts."""
     factor = np.ones(4)
@@ -79,28 +62,6 @@ def test_slow_node_and_nics():
     assert "1 in rack0, 2 in rack1, 2 in rack2, 3 in rack3; 1 NIC a rack" in text
 
 
-def test_replica_and_links():
-    """Hops that leave are listed stage by stage, links with the axes that load them."""
-    text = words(text_of(racks(2, gpus=16), JOB, BY_STAGE))
-    assert "2 of 2 hops leave the rack" in text
-    assert "stage 0 -> 1 cluster tier rack0 -> rack1 4 of 4 lanes" in text
-    assert "stage 1 -> 0 cluster tier rack1 -> rack0 4 of 4 lanes" in text
-    assert "4 of 4 replicas have a hop that leaves the rack" in text
-    assert "rack0 up, cluster tier" in text
-    assert "pp 100%" in text
-
-
-def test_hop_cost_alone():
-    """A job of weights shows its hop cost by axis and tier: 15 pairs in, 1 ring out."""
-    job = Job("toy", Parallelism(tp=2, dp=4), weights={"tp": 10.0, "dp": 1.0})
-    text = text_of(racks(4, gpus=2), job, np.arange(8))
-    assert text.splitlines() == [
-        "hop cost  rack  cluster  share",
-        "  tp        40        -  83.3%",
-        "  dp         -        8  16.7%",
-    ]
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_width(seed):
     """No line is wider than 80 columns or ends in a blank, on any machine."""
@@ -108,32 +69,6 @@ def test_width(seed):
     for line in text_of(case.topology, case.job, case.gpu_of_rank).splitlines():
         assert len(line) <= 80
         assert line == line.rstrip()
-
-
-def test_long_names_are_wrapped():
-    """Tables whose names are too long for a line become sentences."""
-    topology = racks(2, gpus=16)
-    names = tuple(f"{'very-' * 8}long-rack-{i}" for i in range(2))
-    long = replace(topology, domain_names=(names, ("cluster",)))
-    text = text_of(long, JOB, BY_STAGE)
-    assert max(map(len, text.splitlines())) <= 80
-    assert f"{names[0]} -> {names[1]}" in words(text)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "text"),
-    [
-        ([7], "7"),
-        ([4, 5, 6, 7], "4-7"),
-        ([0, 4], "0, 4"),
-        ([0, 8, 16, 24, 32, 40], "0, 8, 16, 24, 32, 40"),
-        (list(range(0, 8192, 64)), "0, 64, 128, ... 8128 (128 ranks)"),
-    ],
-    ids=str,
-)
-def test_ranks_in_short(ranks, text):
-    """Runs are given by their ends, long lists by a few and their count."""
-    assert rank_text(ranks) == text
 
 
 SEEDS = [*range(3), *slow(range(3, 12))]

@@ -1,6 +1,5 @@
 """The terminal summary: narrow, complete, and right about what it says."""
 
-import re
 import shlex
 from dataclasses import replace
 
@@ -22,15 +21,6 @@ def told(plan, look=PLAIN):
 def plan():
     topology = placer.read_topology("dgx-h100-4x8")
     return placer.place(topology, placer.read_job("quickstart")).plan
-
-
-CASES = [
-    ("dgx-h100-4x8", "quickstart", "time"),
-    ("dgx-h100-4x8", "quickstart", "hop-cost"),
-    ("dgx-h100-4x8", "dlrm-all-to-all", "time"),
-    ("rack:3 node:5 gpu:4", "quickstart", "time"),
-    ("azure-gb200-mlperf-v6", "llama3.1-405b-mlperf-v6", "time"),
-]
 
 
 def test_parts_and_gains(plan):
@@ -73,25 +63,19 @@ def test_plan_of_few_words(plan):
     ]
 
 
-@pytest.mark.parametrize(("machine", "job", "objective"), CASES[:3])
-def test_fits_any_width(machine, job, objective):
+@pytest.mark.parametrize(
+    ("job", "objective"),
+    [("quickstart", "time"), ("quickstart", "hop-cost"), ("dlrm-all-to-all", "time")],
+)
+def test_fits_any_width(job, objective):
     """No line is wider than the terminal, with colours and bars and without."""
-    topology = placer.read_topology(machine)
-    plan = placer.place(topology, placer.read_job(job), objective=objective).plan
+    plan = placer.place("dgx-h100-4x8", job, objective=objective).plan
     for width in range(40, 161):
         for look in (Look(width), Look(width, colour=True, bars=True)):
             lines = told(plan, look).splitlines()
             assert max(map(seen, lines)) <= width
             lines = list(next_lines(plan, "plan.json", width))
             assert max(map(len, lines)) <= width
-
-
-def test_colours_add_nothing_to_read(plan):
-    """Without its colours a coloured summary is the plain one, whatever the width."""
-    for width in (40, 80, 120):
-        coloured = told(plan, Look(width, colour=True))
-        assert "\x1b[" in coloured
-        assert re.sub("\x1b\\[[0-9;]*m", "", coloured) == told(plan, Look(width))
 
 
 def test_bars_are_the_shares(plan):
@@ -155,28 +139,6 @@ def test_next_follows_the_launcher(plan, launcher, scheduler, first, said):
         assert command in next_lines(kept, "p.json", 80)
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "formats"),
-    [
-        ("slurm", ["sbatch", "slurm-request"]),
-        ("kubernetes", ["kubernetes-jobset", "kueue-request"]),
-        ("", ["slurm-hostfile"]),
-    ],
-)
-def test_next_fits_the_scheduler(plan, scheduler, formats):
-    """The formats of the machine's scheduler, all of which take the plan."""
-    machine = {**plan.inputs["topology"]} | (
-        {"scheduler": scheduler} if scheduler else {}
-    )
-    own = replace(plan, inputs={**plan.inputs, "topology": machine})
-    lines = list(next_lines(own, "p.json", 80))
-    emitted = [line.split()[3] for line in lines if line.startswith("  placer emit p")]
-    assert emitted == formats
-    assert all(placer.emit(own, name) for name in formats)
-    older = next_lines(replace(plan, inputs={}), "p.json", 80)
-    assert "  placer emit --list" in older
-
-
 @pytest.mark.parametrize("path", ["a b.json", "$(x).json", "it's.json", "-o.json"])
 def test_next_commands_can_be_typed(plan, path):
     """Whatever the plan is called, a shell reads back the words that were meant."""
@@ -193,19 +155,3 @@ def test_a_path_that_does_not_fit_is_not_broken(plan):
     for path in ("p" * 60, "a\nb"):
         lines = list(next_lines(plan, path, 40))
         assert lines == ["next", "  placer emit --list"]
-
-
-def test_next_names_the_line_of_the_script(plan):
-    """The launcher that the job has, and its patch; nothing where the order is kept."""
-    launcher = {"name": "torchrun-c10d", "source": "jobs/train.sh", "line": 99}
-    job = {**plan.inputs["job"], "launcher": launcher}
-    inputs = {**plan.inputs, "job": job}
-    for moved, said in ((8, "to change"), (0, "nothing to change")):
-        told = {**plan.verdict, "ranks_moved": moved}
-        own = replace(plan, inputs=inputs, verdict=told)
-        for width in (40, 80):
-            lines = list(next_lines(own, "p.json", width))
-            assert max(map(len, lines)) <= width
-        text = "\n".join(lines)
-        assert f"# {said}: torchrun-c10d at train.sh:99" in text
-        assert ("emit p.json patch" in text) == bool(moved)

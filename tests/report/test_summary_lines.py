@@ -39,23 +39,6 @@ def test_savings():
     assert "would lower the hop cost by 1,280" in found
 
 
-def test_the_chosen_order():
-    """A plan that chose its order says which, and what numbers ranks so."""
-    plan = tiny_plan()
-    chosen = replace(plan, job={**plan.job, "auto_order": True})
-    assert list(advice_lines(chosen)) == [f"rank order tp-cp-ep-pp-dp chosen ({FLAG})"]
-    assert list(advice_lines(plan)) == []
-
-
-def test_out_of_time():
-    """A plan that a limit left without advice says so, unless its launch is free."""
-    plan = tiny_plan(solver={"deterministic": False})
-    (line,) = advice_lines(plan)
-    assert line.endswith("not computed, no time was left")
-    free = replace(plan, job={**plan.job, "launcher": "free"})
-    assert list(advice_lines(free)) == []
-
-
 UPLINKS = {"key": "oversubscription", "value": 1, "why": "w", "option": "--o spine=N"}
 RATE = {
     "key": "compute.tflops_per_gpu",
@@ -106,16 +89,6 @@ def test_what_the_verdict_rests_on_has_its_own_line():
     )
 
 
-def test_whatever_a_plan_says_can_be_told():
-    """Keys that nobody knows, and texts where numbers are usual, are shown as is."""
-    odd = RATE | {"value": "{fast}", "why": "{x}"}
-    assert "{fast} TFLOP/s a GPU, {x}" in line([odd])
-    other = key("z") | {"value": "a"}
-    assert line([other], [at(2, 0.1, "z")]) == (
-        "assumed: z a; at z 2 this plan saves 10 % (--set job.z=VALUE)"
-    )
-
-
 NEEDS = {
     "parameters": 20e9,
     "gradients": 20e9,
@@ -155,15 +128,3 @@ def test_place_and_score_say_it_and_refuse_nothing():
     assert lacks.score["memory_bytes"] == fits.score["memory_bytes"]
     assert lacks.plan.node_of_rank.tolist() == fits.plan.node_of_rank.tolist()
     placer.check(lacks.plan)
-
-
-def test_launcher_is_no_rule_of_the_job():
-    """What only the launcher cannot number is not called a broken rule."""
-    result = placer.place("rack:2 node:2 gpu:4", "quickstart")
-    for entry in result.plan.baselines.values():
-        entry["violates"] = ["1 of 4 nodes does not hold consecutive ranks: the first"]
-    said = summarise(result.plan, in_full=True)
-    assert "* cannot be launched: the job's launcher" in said
-    entry["violates"].append("1 of 2 tp groups leaves its node: the first")
-    said = summarise(result.plan, in_full=True)
-    assert "* breaks rules of the job, or cannot" in said

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-import placer
 from placer.cost import JITTER
-from placer.report.diff_text import diff_verdict
 from placer.report.summary import used_lines
 from placer.report.verdict import reason, sentence, why_broken
 from placer.testing.strategies import tiny_plan
@@ -56,9 +54,6 @@ def said_of(
     return sentence(made, facts)
 
 
-RULE = f"your order breaks a rule of the job: {SPLIT}"
-
-
 @pytest.mark.parametrize(*table("report/verdict.yaml", "sentences"))
 def test_sentence(own, other, more, said):
     """Saving, times, nodes, GPU hours: each once, each as the numbers have it."""
@@ -92,14 +87,6 @@ def test_an_order_that_is_kept_has_three_parts():
     assert left.startswith("Keep your order: no better one was found; ")
 
 
-def test_the_reason_is_in_the_sentence():
-    """Which groups cross, and who waits; a rule that is broken is said once."""
-    why = "1 of 32 tp groups crosses racks, and all wait for it"
-    assert f"a step; in your order {why}; no" in said_of(plan(1.0, 2.0), why=why)
-    said = said_of(plan(1.0, 2.0, violates=[SPLIT]), why=RULE)
-    assert said.count(SPLIT) == 1
-
-
 @pytest.mark.parametrize(
     ("count", "said"),
     [(2, "rule 0, rule 1; "), (4, "rule 2, rule 3; "), (5, "rule 2, and 2 more; ")],
@@ -127,16 +114,6 @@ def test_reasons(theirs, mine, said):
     )
 
 
-@pytest.mark.parametrize("gone", ["advice", "reason", "saved_share"])
-def test_what_a_verdict_lacks_is_not_said(gone):
-    """Of a plan whose verdict lacks a fact, no comparison is made up."""
-    facts = {"advice": "move", "reason": "", "saved_share": 0.1, "saved_s": 0.1}
-    del facts[gone]
-    made = plan(0.9, 1.0)
-    assert "your order" not in sentence(made, facts)
-    assert "fewest" not in sentence(replace(made, previous={"fewest": 1}), facts)
-
-
 def test_after_a_failure():
     """A repair is compared with the plan before, not with the given order."""
     about = {"moved": 4, "fewest": 4, "value_before": 1.0}
@@ -149,21 +126,6 @@ def test_after_a_failure():
     same = said_of(replace(plan(1.0, 2.0), previous=about))
     assert same.startswith("no slower than before: step time 1 s; 4 of 16 ranks move")
     assert "GPU hours" not in same
-
-
-def test_every_plan_of_a_search_has_it():
-    """`place` and `replace` write it; a placement that was given has none."""
-    job = placer.read_job("quickstart")
-    machine = placer.read_topology("rack:2 node:4 gpu:8")
-    found = placer.place(machine, job).plan
-    assert found.verdict["text"] == sentence(found, found.verdict)
-    assert found.to_dict()["verdict"] == found.verdict
-    mended = placer.replace(found, failed=found.nodes[:1]).plan
-    assert "ranks move" in mended.verdict["text"]
-    assert mended.verdict["advice"] == "move"
-    assert placer.predict(machine, job, "slurm").verdict == {}
-    difference = placer.diff(found, mended)
-    assert difference.to_dict()["verdict"] == diff_verdict(difference)
 
 
 def test_domains_by_their_nodes():

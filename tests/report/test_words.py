@@ -1,13 +1,11 @@
 """Words, numbers, lists of hosts and lines in texts."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from placer.base.hostlist import expand
 from placer.base.units import format_bytes, format_seconds
 from placer.report.columns import wrapped
-from placer.report.sweep_table import cell
+from placer.report.sweep_table import cell, sweep_text
+from placer.report.tune_words import tight
 from placer.report.words import gap_text, hosts_text, share_text
 
 TEXT = "1.559 s a step, 8.4 % of 12 GB in 20.1 ms, 2 sites, 3 Boxes and 45 us"
@@ -40,25 +38,6 @@ def test_text(hosts, text):
     assert hosts_text(hosts) == text
 
 
-@given(st.lists(st.from_regex(r"\A[ab]{1,2}[0-9]{1,2}(-[rs][0-9]{1,2}){0,2}\Z")))
-def test_nothing_is_lost(hosts):
-    """A list that is shown whole reads back as the hosts, in their order."""
-    shown, _, more = hosts_text(hosts).partition(" and ")
-    names = expand(shown)
-    assert names == hosts[: len(names)]
-    assert more == (f"{len(hosts) - len(names)} more" if more else "")
-
-
-def test_many():
-    """A long list is cut between hosts, and those left out are counted."""
-    hosts = [f"n{i}" for i in range(0, 2_000, 2)]
-    shown, more = hosts_text(hosts).split(" and ")
-    names = expand(shown)
-    assert names == hosts[: len(names)]
-    assert more == f"{len(hosts) - len(names)} more"
-    assert 190 < len(shown) <= 200
-
-
 @pytest.mark.parametrize(
     ("gap", "shown"),
     [
@@ -88,3 +67,41 @@ def test_no_minus_before_zero():
     """What rounds to zero has no sign."""
     assert format_seconds(-1e-15) == format_seconds(1e-15) == "0 s"
     assert format_bytes(-1e-6) == "0 B"
+
+
+@pytest.mark.parametrize(
+    ("needs", "said"),
+    [
+        ([71e9, 60e9], ""),
+        ([73e9, 60e9], "row 1 fills more than 90% of"),
+        ([60e9, 79e9, 73e9], "rows 2, 3 fill more than 90% of"),
+    ],
+)
+def test_rows_near_the_limit_of_memory_are_told(needs, said):
+    """With the option that leaves a tenth free; where no limit is known, nothing."""
+    rows = [{"memory_bytes": each} for each in needs]
+    told = tight(rows, 80e9)
+    assert said in told
+    assert ("--memory 72GB" in told) == bool(said)
+    assert not tight(rows, 0.0)
+
+
+def test_a_wide_table_says_once_what_all_rows_share():
+    """Swept keys stay, the status that all points have is said below."""
+    rates = "nic_rate_bytes_per_s"
+    same = {
+        "step_time_s": 1.3008,
+        "exposed_scale_out_s": 0.05046,
+        "gap": 0.0,
+        "rank": 1,
+    }
+    rows = [
+        {"dp": dp, "micro_batches": 8, rates: rate, "world_size": 64 * dp}
+        | {"global_batch": 8 * dp, "status": "optimal", **same}
+        for dp in (16, 32)
+        for rate in (50e9, 100e9)
+    ]
+    text = sweep_text(rows, ["dp", "micro_batches", rates])
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.startswith("dp ")
+    assert text.endswith("in every row: status optimal")
