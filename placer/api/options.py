@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from placer.base.errors import InputError, Problem
 from placer.base.units import parse_duration
 from placer.solve.problem.effort import EFFORTS, Effort, is_effort
+
+if TYPE_CHECKING:
+    from placer.job.model import Job
 
 ObjectiveName = Literal["time", "hop-cost"]
 # Key of each objective in a score.
@@ -31,12 +34,10 @@ def seconds_of(duration: float | str, key: str = "time_limit") -> float:
         raise InputError(str(error), key=key) from None
 
 
-def search_seconds(time_limit: float, ranks: int, *, has_time: bool = True) -> float:
-    """Seconds of a time limit that are for the search; at least half of them, s.
-
-    ``has_time``: whether the job says what a step takes.
-    """
-    answer_s = _ANSWER_S + (_RANK_S if has_time else _RANK_OF_EDGES_S) * ranks
+def search_seconds(time_limit: float, job: Job) -> float:
+    """Seconds of a time limit that are for the search; at least half of them, s."""
+    each_s = _RANK_S if job.has_time else _RANK_OF_EDGES_S
+    answer_s = _ANSWER_S + each_s * job.world_size
     return time_limit - min(answer_s, time_limit / 2)
 
 

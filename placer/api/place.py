@@ -160,8 +160,7 @@ def place(
     check_memory(machine, ruled_job)
     earlier = None if previous is None else PreviousPlan(plan_of(previous), machine)
     asked = _Asked(machine, ruled_job, objective, seed, effort, earlier)
-    ranks, has_time = ruled_job.world_size, ruled_job.has_time
-    seconds = search_seconds(time_limit, ranks, has_time=has_time)
+    seconds = search_seconds(time_limit, ruled_job)
     budget = Budget(seconds, stop, workers=workers or granted_cores())
     found = _search(asked, budget, progress)
     solution = found.solution

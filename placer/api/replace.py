@@ -190,9 +190,9 @@ def replace(
     plan = plan_of(plan)
     time_limit = seconds_of(time_limit)
     refuse([*_option_problems(max_moves, within), *limit_problems(time_limit, seed)])
-    seconds = search_seconds(time_limit, plan.world_size)
-    budget = Budget(seconds, stop, workers=granted_cores())
     task = _task(topology, job, plan, failed, added, max_moves, force)
+    seconds = search_seconds(time_limit, task.job)
+    budget = Budget(seconds, stop, workers=granted_cores())
 
     def search(one: _Task) -> Replaced:
         terms = Terms(within, max_moves, one.cost_before)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import command, degrees, placement, results, scoring, signals
+from benchmarks import command, degrees, placement, results, scoring, signals, walks
 
 JOB = """\
 format: placer/job
@@ -35,6 +35,17 @@ def test_scoring(tmp_path, capsys):
     assert [row["ranks"] for row in rows] == [512, 1024]
     assert all(value > 0 for row in rows for value in row.values())
     assert len(capsys.readouterr().out.splitlines()) == 2 + len(rows) + 1
+
+
+def test_walks(tmp_path, capsys):
+    """A row for each number of threads, and the same as JSON."""
+    output = tmp_path / "rows.json"
+    sizes = ["--ranks", "256", "--changes", "2000"]
+    assert walks.main([*sizes, "--json", str(output)]) == 0
+    rows = json.loads(output.read_text())
+    assert [row["workers"] for row in rows] == [1, 2, 1, 2]
+    assert all(row["a_second"] > 0 for row in rows)
+    assert len(capsys.readouterr().out.splitlines()) == 2 + len(rows)
 
 
 @pytest.mark.slow

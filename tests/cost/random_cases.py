@@ -160,6 +160,22 @@ def with_adapters(case, seed):
     return replace(case, job=replace(case.job, adapters=adapters))
 
 
+def with_other_work(job, seed):
+    """The job with other work beside its products, and adapters alone at times."""
+    draw, model = np.random.default_rng([seed, 4]), job.model
+    host_time = (None, 0.0, 1e-5, 1e-3)[int(draw.integers(4))]
+    case = replace(job, memory=_random_memory(draw), host_time=host_time)
+    beside = _random_compute(draw, by_rate=False)
+    compute = replace(beside, micro_batch_time=job.compute.micro_batch_time)
+    sync = replace(job.data_parallel, sm_share=float(draw.choice([0.0, 0.2])))
+    taken = float(draw.choice([0.0, 0.12]))
+    dispatch = replace(job.expert_parallel, sm_share=taken)
+    case = replace(case, compute=compute, data_parallel=sync, expert_parallel=dispatch)
+    if model is not None and draw.random() < 0.3:
+        case = replace(case, adapters=Adapters(rank=8, experts=not model.experts))
+    return case
+
+
 def _random_compute(draw, by_rate):
     """How long a micro-batch takes, and what its GPUs reach at times."""
     micro_batch_s = 0.0 if by_rate else float(draw.uniform(1e-3, 0.1))

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.marks import slow
-from tests.solve.attack import attack
+from tests.solve.attack import DRAWS, attack
 
 # What was false once, and the number of its case.
 ONCE = {
@@ -13,13 +13,17 @@ ONCE = {
     "islands held ranks 0 and 3: no run, and no other seat was tried": 700_018,
     "a group of one rank sends nothing; who asked who waits for it crashed": 2_000_036,
 }
+CRASHED = {
+    "no rank has a part in what only the scorer prices: flows over named links": 60_562,
+}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("draw", DRAWS)
 @pytest.mark.parametrize("first", [0, *slow(range(10, 90, 10))])
-def test_certificates(first):
+def test_certificates(first, draw):
     """Bounds are at most the least of all placements, which "optimal" says it is."""
-    counts, false = attack(first, first + 10)
+    counts, false = attack(first, first + 10, draw)
     assert false == []
     assert counts
 
@@ -33,3 +37,11 @@ def test_certificates_that_were_false_once(name):
         assert counts["not the least"] == 0
     if ONCE[name] == 700_018:
         assert counts["status optimal"] + counts["status feasible"] == 1
+
+
+@pytest.mark.parametrize("name", CRASHED)
+def test_what_crashed_once(name):
+    """The compiled annealer read what is not there."""
+    counts, false = attack(CRASHED[name], CRASHED[name] + 1, "unusual ")
+    assert false == []
+    assert counts

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import chain, count, zip_longest
-from math import inf
-from operator import itemgetter
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,8 +81,8 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
 def _begin(units: Units, incumbent: Incumbent) -> None:
     """Offer the best of the simple starts."""
     walks = units.walks()
-    for slots in _starts(walks, [], incumbent.budget):
-        incumbent.offer(BEGUN, walks.units.gpu_of_rank(slots))
+    for start in _starts(walks, [], incumbent.budget):
+        incumbent.offer(BEGUN, walks.units.gpu_of_rank(start.slots))
 
 
 def _anneal(
@@ -162,13 +161,13 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     starts = _starts(pool[0], incumbent.elite, budget)
     if starts:
         numbers = seeds(units.problem)
-        brief = Walk(next(numbers), min(COOL, _heat(units)[0]), starts[0])
+        brief = Walk(next(numbers), min(COOL, _heat(units)[0]), starts[0].slots)
         brief = pool[0].walk(brief, moves // BRIEF, budget)
         _offer(pool[0], brief.slots, incumbent)
         # Walks of few moves for each unit are far from their ends: go on.
-        gained = brief.cost < pool[0].load(starts[0]) * (1 - SMALL)
+        gained = brief.cost < starts[0].cost * (1 - SMALL)
         if moves == MOST_MOVES and gained and not of_flows:
-            starts = [brief.slots]
+            starts = [brief]
         most = FEW_WALKS if of_flows else WALKS
         pool += [units.walks() for _ in range(1, min(budget.workers, most))]
         for race in range(units.problem.params.races):
@@ -185,14 +184,14 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
                 continue
             best = units.slot_of_unit(incumbent.elite[0])
             if moves == MOST_MOVES and allows(units.gpu_of_rank(best)):
-                starts = [best]
+                starts = [Walk(0, 1.0, best)]
     incumbent.cut_short |= budget.is_over()
 
 
 def _one_race(
     pool: list[Walks],
     numbers: Iterator[int],
-    starts: list[IntArray],
+    starts: list[Walk],
     moves: int,
     incumbent: Incumbent,
     budget: Budget,
@@ -207,14 +206,14 @@ def _one_race(
         Walk(
             next(numbers),
             heat[number % len(heat)],
-            starts[number // len(heat) % len(starts)],
+            starts[number // len(heat) % len(starts)].slots,
         )
         for number in range(walks)
     ]
     while not budget.is_over():
         racing = in_order(partial(_walk, pool, moves, budget), racing, budget.workers)
         _count(pool, incumbent)
-        racing.sort(key=lambda walk: walk.cost)
+        racing.sort(key=attrgetter("cost"))
         _offer(pool[0], racing[0].slots, incumbent)
         if len(racing) == 1:
             break
@@ -243,25 +242,25 @@ def _walk(pool: list[Walks], moves: int, budget: Budget, walk: Walk) -> Walk:
     return found
 
 
-def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[IntArray]:
-    """Slots to begin with: in turn of placements that are known and of simple ones.
+def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[Walk]:
+    """What to begin with: in turn of placements that are known and of simple ones.
 
     The best of either first: walks from a bad start end elsewhere.
     """
     units, allows = walks.units, walks.units.problem.allows
     given = [units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
     simple = [*units.simple_starts()]
-    sorts = list[tuple[float, list[IntArray]]]()
+    sorts = list[list[Walk]]()
     for some in (given, simple):
-        kept, costs = list[IntArray](), list[float]()
-        for slots in some:
-            if not budget.is_over() and allows(units.gpu_of_rank(slots)):
-                kept.append(slots)
-                costs.append(walks.load(slots))
-        order = np.argsort(costs, kind="stable")[: STARTS // 2]
-        sorts.append((min(costs, default=inf), [kept[number] for number in order]))
-    pairs = zip_longest(*(some for _, some in sorted(sorts, key=itemgetter(0))))
-    return [slots for pair in pairs for slots in pair if slots is not None]
+        kept = [
+            Walk(0, 1.0, slots, walks.load(slots))
+            for slots in some
+            if not budget.is_over() and allows(units.gpu_of_rank(slots))
+        ]
+        if kept:
+            sorts.append(sorted(kept, key=attrgetter("cost"))[: STARTS // 2])
+    pairs = zip_longest(*sorted(sorts, key=lambda some: some[0].cost))
+    return [start for start in chain.from_iterable(pairs) if start is not None]
 
 
 def _moves(walks: Walks) -> int:

@@ -4,6 +4,6 @@ It takes nothing from the rest of `placer.cost`: groups, rings, link loads, volu
 the pipeline are written again from the formulas in ``docs/cost-model.md``.
 """
 
-from tests.cost.reference.step import reference_seconds, reference_step
+from tests.cost.reference.step import Reference, reference_seconds, reference_step
 
-__all__ = ["reference_seconds", "reference_step"]
+__all__ = ["Reference", "reference_seconds", "reference_step"]

@@ -1,6 +1,9 @@
 """Coordinates of ranks and the groups they form, by counting."""
 
+from functools import cache
 
+
+@cache
 def coordinates(axes):
     """Coordinates of every rank on ``tp cp pp dp`` and on ``etp ep edp``.
 
@@ -22,6 +25,7 @@ def coordinates(axes):
     return found
 
 
+@cache
 def groups(axes, axis):
     """Ranks of every group of an axis, each ascending.
 

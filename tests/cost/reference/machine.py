@@ -38,6 +38,7 @@ class Machine:
         # (tier, from child, to child) -> number; then bytes a second, and latency
         self.wires = {}
         self.wire_facts = []
+        self._shared = {}  # known so far
         if not free:
             self._lay_wires(topology)
 
@@ -120,14 +121,16 @@ class Machine:
 
     def shared(self, one, other):
         """Those of them that carry less than all NICs below them."""
-        found = []
-        for link in self.links(one, other):
-            tier, child, way = link
-            fastest = max(self.rate(t) for t in range(tier, len(self.tiers)))
-            nics = self.nics_of_child.get((tier, child), 0) * fastest
-            if way == "wire" or self.capacity(link) < nics * (1 - 1e-12):
-                found.append(link)
-        return found
+        if (one, other) not in self._shared:
+            links = self.links(one, other)
+            self._shared[one, other] = [link for link in links if self._is_thin(link)]
+        return self._shared[one, other]
+
+    def _is_thin(self, link):
+        tier, child, way = link
+        fastest = max(self.rate(t) for t in range(tier, len(self.tiers)))
+        nics = self.nics_of_child.get((tier, child), 0) * fastest
+        return way == "wire" or self.capacity(link) < nics * (1 - 1e-12)
 
     def busy(self, flows):
         """Seconds that each link needs for all flows."""

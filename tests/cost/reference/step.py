@@ -34,19 +34,35 @@ def reference_step(topology, job, gpu_of_rank):
 
 def reference_seconds(topology, job, gpu_of_rank):
     """The step time alone."""
-    step = _Step(Machine(topology, free=False), job, list(map(int, gpu_of_rank)))
-    return float(step.result()["step_time_s"])
+    return Reference(topology, job).seconds(gpu_of_rank)
+
+
+class Reference:
+    """Step times of many placements: what none of them changes is worked out once."""
+
+    def __init__(self, topology, job):
+        self._step = _Step(Machine(topology, free=False), job, [])
+
+    def seconds(self, gpu_of_rank):
+        """The step time of a placement."""
+        self._step.seat(list(map(int, gpu_of_rank)))
+        return float(self._step.result()["step_time_s"])
 
 
 class _Step:
     def __init__(self, machine, job, gpus):
-        self.machine, self.job, self.gpus = machine, job, gpus
+        self.machine, self.job = machine, job
         self.axes, self.sizes = job.parallelism, Sizes(job)
         self.paces, self.layers = paces(job)
         self.at = coordinates(job.parallelism)
         self.timed = {}
+        self.seat(gpus)
+
+    def seat(self, gpus):
+        """Rank after rank on these."""
+        self.gpus = gpus
         # How long work takes on the slowest GPU of each stage of each replica.
-        times = [1 / machine.speed[gpu] for gpu in gpus]
+        times = [1 / self.machine.speed[gpu] for gpu in gpus]
         self.slowness = self._slowest([[rank] for rank in range(len(times))], times)
 
     def result(self):

@@ -18,7 +18,7 @@ from placer.solve.problem.submachine import Submachine
 from placer.solve.run.budget import Budget
 from placer.solve.score.kernel import is_built
 from placer.testing import job
-from tests.solve.attack import hosts_of_islands
+from tests.solve.attacked_cases import hosts_of_islands
 from tests.solve.machines import fragmented, matching_job
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")

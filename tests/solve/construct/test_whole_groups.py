@@ -86,6 +86,20 @@ def test_six_nodes_hold_six_groups_and_the_last_two_lie_in_two_nodes_of_a_leaf(
     assert (leaves == leaves[:, :1]).all()
 
 
+def test_a_rest_lies_in_one_node_wherever_that_is():
+    """Of two nodes with room for a rest of 3 the near one; far rather than in two."""
+    near = machine([5, 3, 5, 2, 1, 3], [0, 0, 1, 1, 1, 2])
+    groups = job(tp=1, ep=8, pp=1, dp=16)
+    problem = Problem.of(near, groups, "hop-cost")
+    rows = groups.parallelism.ranks_of_group["ep"]
+    found = [gpus for _, gpus in whole_group_fills(problem)]
+    assert any(parts_of(near, rows, gpus) == [[3, 5]] * 2 for gpus in found)
+    for gpus in found:
+        leaf = near.domain_of_gpu[1][gpus[rows]]
+        is_near = (leaf == leaf[:, :1]).all(axis=1).tolist()
+        assert ([3, 5], True) in zip(parts_of(near, rows, gpus), is_near, strict=True)
+
+
 @pytest.mark.parametrize("objective", ["time", "hop-cost"])
 @pytest.mark.parametrize("seed", range(20))
 def test_no_gpu_is_taken_twice_and_no_group_parted_without_need(seed, objective):

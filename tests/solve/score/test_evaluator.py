@@ -14,7 +14,7 @@ from placer.solve.score.kernel import is_built
 from placer.solve.score.slots import Slots
 from tests.cost.random_cases import random_case, unequal, with_adapters
 from tests.marks import slow
-from tests.solve.attack import drawn
+from tests.solve.attacked_cases import drawn
 from tests.solve.machines import fragmented, matching_job
 from tests.solve.test_workloads import random_workload, three_levels
 

@@ -28,6 +28,8 @@ class Way(Enum):
     FITTING = ""
     # The largest rooms hold the main parts of all, what is left their rests.
     AT_ONCE = ", at once"
+    # So, but over the whole machine: a rest lies far away rather than in two parts.
+    ANYWHERE = ", rests anywhere"
     # Domains that together hold whole chains come first.
     ENDING = ", ending with domains"
 
@@ -73,12 +75,14 @@ class Pools:
     def gathered(self, size: int, wanted: int, way: Way) -> IntArray:
         """Sets of a size, so many or more, the main part first; shape (S, size)."""
         found: list[list[int]] = []
-        for level, free in enumerate(self._free):
+        levels = range(len(self._free))
+        for level in (0, levels[-1]) if way is Way.ANYWHERE else levels:
+            free = self._free[level]
             for domain in np.argsort(-free, kind="stable").tolist():
                 many = int(free[domain]) // size
                 if level:
                     many = min(many, max(wanted - len(found), 0))
-                if level and many and way is Way.AT_ONCE:
+                if level and many and way in (Way.AT_ONCE, Way.ANYWHERE):
                     found += self._completed(level, domain, size, many)
                 else:
                     found += [self._taken(level, domain, size) for _ in range(many)]

@@ -126,7 +126,7 @@ def _domains(
     many : sequence of int
         How many sets each larger one is made of.
     way : Way
-        Neither is always best.
+        None is always best. Rests lie anywhere of the innermost groups alone.
     """
     home = np.repeat(np.arange(len(room)), room)
     rows = home[:, None]
@@ -145,7 +145,9 @@ def _domains(
                 home = parent_of_domain(machine, own)[home]
             sets = Pools(machine, own, home).chained(size, wanted)
         else:
-            sets = Pools(machine, own, home).gathered(size, wanted, way)
+            outer = rows.shape[1] > 1 and way is Way.ANYWHERE
+            gathers = Way.AT_ONCE if outer else way
+            sets = Pools(machine, own, home).gathered(size, wanted, gathers)
         rows, home = rows[sets].reshape(len(sets), -1), home[sets[:, 0]]
     return np.asarray(rows[0])
 

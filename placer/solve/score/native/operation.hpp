@@ -111,9 +111,11 @@ struct Operation {
       above.set((int)i, entries()[i] > target);
     }
   }
-  // An atom that has a part in an entry, as drawn; -1: none is known.
+  // An atom that has a part in an entry, as drawn; -1: none is known, as of what the scorer
+  // prices.
   virtual int part_of(int entry, Random& random) {
-    return member.size(entry) ? member.begin(entry)[random.below(member.size(entry))] : -1;
+    if (entry >= member.count() || !member.size(entry)) return -1;
+    return member.begin(entry)[random.below(member.size(entry))];
   }
 
  protected:
