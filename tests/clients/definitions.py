@@ -106,3 +106,32 @@ def unknown_keys(schema, value, at=""):
             yield from unknown_keys(others, inside, f"{at}.{key}")
         elif not schema.get("x-kubernetes-preserve-unknown-fields"):
             yield f"{at}.{key}"
+
+
+def trained(runtime, job):
+    """The JobSet of a TrainJob: its runtime's, with the container's own in place."""
+    reference = job["spec"]["runtimeRef"]
+    assert reference == {"kind": runtime["kind"], "name": runtime["metadata"]["name"]}
+    spec = runtime["spec"]["template"]["spec"]
+    (node,) = spec["replicatedJobs"]
+    assert node["name"] == "node"
+    assert node["template"]["metadata"]["labels"] == {
+        "trainer.kubeflow.org/trainjob-ancestor-step": "trainer"
+    }
+    trainer = job["spec"]["trainer"]
+    assert trainer["numNodes"] == runtime["spec"]["mlPolicy"]["numNodes"]
+    (container,) = node["template"]["spec"]["template"]["spec"]["containers"]
+    assert container["name"] == "node"
+    container |= {key: trainer[key] for key in ("image", "command", "env")}
+    container["resources"] = trainer["resourcesPerNode"]
+    return {"kind": "JobSet", "spec": spec}
+
+
+def pod_templates(workload):
+    """Pod templates of a Job or JobSet, by node rank when there are several."""
+    if workload["kind"] == "Job":
+        yield workload["spec"]["template"]
+    else:
+        for job in workload["spec"]["replicatedJobs"]:
+            assert job["replicas"] == 1
+            yield job["template"]["spec"]["template"]

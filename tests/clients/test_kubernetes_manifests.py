@@ -11,7 +11,13 @@ import pytest
 import yaml
 
 from placer.emit import emit
-from tests.clients.definitions import require_valid, schema_of, unknown_keys
+from tests.clients.definitions import (
+    pod_templates,
+    require_valid,
+    schema_of,
+    trained,
+    unknown_keys,
+)
 from tests.clients.needs import module
 from tests.clients.processes import (
     REPORT,
@@ -21,7 +27,6 @@ from tests.clients.processes import (
     verdict,
 )
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
-from tests.emit.stubs import pod_templates, trained
 from tests.emit.tiered import tiered
 from tests.injob.stand_ins import program
 from tests.marks import slow
