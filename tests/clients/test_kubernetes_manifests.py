@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,7 @@ from placer.emit import emit
 from tests.clients.definitions import (
     pod_templates,
     require_valid,
-    schema_of,
     trained,
-    unknown_keys,
 )
 from tests.clients.needs import module
 from tests.clients.processes import (
@@ -50,12 +47,6 @@ for ((k = 0; k < PET_NPROC_PER_NODE; k++)); do
   LOCAL_RANK=$k RANK=$((PET_NODE_RANK * PET_NPROC_PER_NODE + k)) "$@" || exit
 done
 """
-
-
-def objects(seats, format):
-    """The ConfigMap and the workload of a plan."""
-    config_map, workload = yaml.safe_load_all(emit(plan_of(seats), format))
-    return config_map, workload
 
 
 @pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
@@ -102,41 +93,6 @@ def test_trays_of_a_rack_share_a_compute_domain(format):
     ):
         assert "ComputeDomain" not in emit(lone, format)
         assert "resourceClaims" not in emit(lone, format)
-
-
-def test_a_misspelt_field_of_a_jobset_is_refused():
-    """Any key in turn, misspelt by a letter, is found; a schema alone finds few.
-
-    Keys of labels, selectors and limits are the user's and free.
-    """
-    schema = schema_of("JobSet")
-    _, jobset = objects(CONTIGUOUS, "kubernetes-pinned")
-    jobset["spec"]["replicatedJobs"] = jobset["spec"]["replicatedJobs"][:1]
-    own = [at for at in key_paths(jobset) if at[0] != "metadata"]
-    named = [at for at in own if at[-2:-1] not in (("nodeSelector",), ("limits",))]
-    assert len(named) > 25
-    for *parents, key in named:
-        wrong = copy.deepcopy(jobset)
-        inside = wrong
-        for parent in parents:
-            inside = inside[parent]
-        inside[f"{key}z"] = inside.pop(key)
-        (found,) = unknown_keys(schema, wrong)
-        assert found.endswith(f".{key}z")
-    jobset["spec"]["replicatedJobz"] = jobset["spec"].pop("replicatedJobs")
-    module("jsonschema").validate(jobset, schema)
-
-
-def key_paths(value):
-    """The way to every key of an object: keys and positions."""
-    pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    found = []
-    for key, inside in pairs:
-        if isinstance(value, dict):
-            found.append((key,))
-        if isinstance(inside, dict | list):
-            found += [(key, *rest) for rest in key_paths(inside)]
-    return found
 
 
 def test_kueue_annotations():
@@ -233,30 +189,3 @@ def test_pods_find_their_ranks(tmp_path, format, seats):
         output += done.output
     assert reported_seats(output) == seats
     assert verdict(tmp_path, seats, output)["ok"]
-
-
-@pytest.mark.parametrize("format", FORMATS[:2])
-def test_a_pod_on_another_node_stops(tmp_path, format):
-    """On a node that is not in the plan the script starts nothing."""
-    config_map, workload = objects(SWAPPED, format)
-    pod = next(pod_templates(workload))
-    done = Kubelet(tmp_path, config_map).start(pod, "gpu-9", 0)
-    assert (done.status, done.output) == (1, "")
-    assert "host 'gpu-9' is not in the plan" in done.error
-
-
-def test_ranks_by_pod_index_are_caught(tmp_path):
-    """Node ranks by pod index, on nodes as a scheduler filled them: verify says so."""
-    nodes = list(dict.fromkeys(host for host, _ in CONTIGUOUS))
-
-    def run_on(nodes):
-        done = [
-            run(REPORT, environment(PLACER_HOST=node, JOB_COMPLETION_INDEX=str(index)))
-            for index, node in enumerate(nodes)
-        ]
-        return "".join(pod.output for pod in done)
-
-    assert verdict(tmp_path, CONTIGUOUS, run_on(nodes))["ok"]
-    found = verdict(tmp_path, CONTIGUOUS, run_on(sorted(nodes)))
-    assert (found["unit"], len(found["wrong"])) == ("node", 4)
-    assert "text-order" in found["habits"]
