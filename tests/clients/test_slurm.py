@@ -140,15 +140,6 @@ def test_verify_says_a_right_launch_is_right(slurm, tmp_path):
     assert (found["reported"], found["unknown_gpus"]) == (64, 0)
 
 
-@pytest.mark.slow
-def test_verify_names_an_unread_host_file(slurm, tmp_path):
-    """64 ranks in blocks by name: exit code 1, and the habit."""
-    output = slurm.allocate(f"srun -l {REPORT_COMMAND}", cwd=tmp_path)
-    found = verdict(tmp_path, CONTIGUOUS, output)
-    assert not found["ok"]
-    assert found["habits"] == ["slurm-block"]
-
-
 NODEID = """\
 export RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) WORLD_SIZE=16
 export LOCAL_RANK=$SLURM_LOCALID
@@ -160,6 +151,7 @@ exec "$@"
 @pytest.mark.parametrize(
     ("step", "seats", "habit"),
     [
+        ("srun -l", SMALL, "slurm-block"),
         ("srun -m cyclic", SMALL, "cyclic"),
         (f"{HOSTFILE} bash nodeid.sh", SMALL, "slurm-nodeid"),
         (f"{HOSTFILE} -l", [(h, 3 - k) for h, k in SMALL], "gpus-by-local-rank"),
