@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from placer.solve import search
-from tests.marks import runs_on
 
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "placer").rglob("*.py"))
@@ -137,11 +136,3 @@ def test_the_command_starts_from_a_checkout(start):
     """``python cli.py`` and ``python -m placer`` run it, in the project's version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] in python(*start, "--version")
-
-
-def test_every_slow_test_has_its_day():
-    """A change runs a quarter of the slow tests; each runs on one day of four."""
-    names = [f"tests/test_{i}.py::test[{i % 7}]" for i in range(400)]
-    for name in names:
-        assert sum(runs_on(day, name, 4) for day in range(900, 904)) == 1
-    assert 60 < sum(runs_on(900, name, 4) for name in names) < 140

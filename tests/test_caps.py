@@ -1,20 +1,15 @@
 """Small files that mean a lot: refused by their sum, quickly and in little memory."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from time import process_time
 
 import pytest
-from click.testing import CliRunner
 
 from placer.base.hostlist import HostLists
-from placer.cli.main import main as program
+from tests.commands import run
 
-ROOT = Path(__file__).resolve().parents[1]
-SECONDS, BYTES = 4, 500 << 20  # of processor, so twice what a quiet machine takes
+SECONDS, KIBIBYTES = 4, 500 << 10  # of processor, so twice what a quiet machine takes
 LISTS = [f"n{i}-[1-99999]" for i in range(60)]
 JOB = {
     "format": "placer/job",
@@ -80,50 +75,19 @@ CASES = {
 }
 
 
-def content(case):
-    """The text of a case's file."""
-    if isinstance(case, str):
-        return case
-    return json.dumps(case)
-
-
-def main():
-    """Run all cases in turn; print seconds, exit code and output, then the memory."""
-    found = {}
-    for index, ((*command, name), (case, _)) in enumerate(CASES.items()):
-        path = Path(f"{index}.txt")
-        path.write_text(content(case))
-        prefix = "@" if isinstance(case, str) else ""
-        start = process_time()
-        done = CliRunner().invoke(program, [*command, f"{prefix}{path}"])
-        seconds = process_time() - start
-        found[f"{command[0]} {name}"] = (seconds, done.exit_code, done.output[:300])
-    # Not ru_maxrss: that begins with the memory of the process that started this one.
-    status = Path("/proc/self/status").read_text()
-    print(json.dumps([found, int(status.split("VmHWM:")[1].split()[0]) * 1024]))
-
-
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory):
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.test_caps"],
-        cwd=tmp_path_factory.mktemp("caps"),
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[-1]}")
-def test_refused_by_the_sum(case, outcomes):
+def test_refused_by_the_sum(case, tmp_path):
     """Hosts, ranks, values and problems are counted over the whole file."""
-    seconds, code, output = outcomes[0][f"{case[0]} {case[-1]}"]
-    assert CASES[case][1] in output
-    assert code == 2
-    assert seconds < SECONDS
+    content, says = CASES[case]
+    is_list = isinstance(content, str)
+    path = tmp_path / "case.txt"
+    path.write_text(content if is_list else json.dumps(content))
+    start, before = process_time(), getrusage(RUSAGE_SELF).ru_maxrss
+    done = run(*case[:-1], f"@{path}" if is_list else path, code=2)
+    assert says in done.output
+    assert process_time() - start < SECONDS
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < KIBIBYTES
 
 
 def test_sum_of_host_lists():
@@ -134,7 +98,3 @@ def test_sum_of_host_lists():
     for _ in range(2):
         with pytest.raises(ValueError, match="more than 5 hosts in all"):
             lists.expand("n1")
-
-
-if __name__ == "__main__":
-    main()

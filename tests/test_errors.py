@@ -5,27 +5,12 @@ import pytest
 from placer.base.errors import MOST_PROBLEMS, InputError, Problem, refuse
 
 
-def test_no_problem_is_no_error():
-    """Without problems nothing is raised, whatever holds them."""
-    refuse([])
-    refuse(iter(()))
-
-
 def test_an_error_is_made_of_the_words_of_its_one_problem():
     """Its place, its key and its hint are said as those of a listed one."""
     error = InputError("is wrong", "a.yaml", 2, 5, key="tiers", hint="mend it")
     listed = Problem("is wrong", "a.yaml", 2, 5, key="tiers", hint="mend it")
     assert error.problems == (listed,)
     assert str(error) == "a.yaml:2:5: tiers: is wrong\n  hint: mend it"
-
-
-@pytest.mark.parametrize("count", [1, MOST_PROBLEMS])
-def test_few_problems_are_all_told(count):
-    """Up to the limit every problem is listed, in the order given."""
-    problems = [Problem(f"wrong {i}", "a.yaml") for i in range(count)]
-    with pytest.raises(InputError) as caught:
-        refuse(iter(problems))
-    assert list(caught.value.problems) == problems
 
 
 def test_the_rest_of_many_is_counted():

@@ -19,12 +19,6 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_names_are_sorted_file_names(checkout):
-    """Presets are named by their files, in order."""
-    assert presets.preset_names("jobs") == ("dense-small", "moe-large")
-    assert presets.preset_path("jobs", "moe-large") == checkout / "jobs/moe-large.yaml"
-
-
 def test_the_installed_folder_comes_first(checkout):
     """What the package carries wins over the folder beside it."""
     installed = checkout / "placer/_presets/jobs"

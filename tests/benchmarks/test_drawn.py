@@ -8,34 +8,7 @@ import pytest
 from benchmarks import annealing, drawn
 from benchmarks.attempt import PLACER, STARTS, Attempt
 from benchmarks.cases import case
-from benchmarks.peers import orders
-from benchmarks.peers.problem import leaves_joined
 from placer.cost.hop_cost import HopCost
-from placer.cost.step import StepModel
-from placer.placement.check import violations
-from placer.placement.placement import Placement
-from tests.marks import slow
-
-
-@pytest.mark.parametrize("objective", drawn.OBJECTIVES)
-@pytest.mark.parametrize("seed", [5, *slow([13, 23])])
-def test_annealing_keeps_rules_and_improves(seed, objective):
-    """From a bad order it gets nearer; rules and capacities hold."""
-    topology, job = case(f"drawn-{seed}", objective)
-    machine = leaves_joined(topology)
-    found = orders.place(machine, job, unit="tp", variant="megatron-default")
-    assert found is not None
-    start = Placement.on_nodes(machine, found.leaf_of_rank).gpu_of_rank
-    assert not violations(Placement(start), topology, job)
-    end = annealing.annealed(topology, job, objective, start, 0.6)
-    assert not violations(Placement(end), topology, job)
-    if objective == "hop-cost":
-        cost = HopCost(topology, job).cost
-        assert cost(end) < cost(start) or job.launcher != "free"
-    else:
-        model = StepModel(topology, job)
-        before, after = (model.step(gpus).step_time_s for gpus in (start, end))
-        assert after <= before
 
 
 def test_hop_price_is_the_hop_cost():

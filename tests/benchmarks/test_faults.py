@@ -15,14 +15,12 @@ from benchmarks.fault_placer import (
 from benchmarks.fault_policies import BestFit, Cluster, SortedHosts, WholeRacks
 from benchmarks.fault_replay import (
     RACKS,
-    SERVERS,
     TRAYS,
     Change,
     Terms,
     account,
     random_map,
     read_trace,
-    states,
     timeline,
 )
 
@@ -68,17 +66,6 @@ def test_books_of_a_fault():
     assert found.samples == pytest.approx([first, second])
     assert found.productive_s == pytest.approx(3600 * (48 - 0.25 - 0.25 - 0.25))
     assert found.replicas == pytest.approx([10, 10 * 1.5 / 24 + 8 * 22.5 / 24])
-
-
-def test_a_trace_on_a_map(trace_file):
-    """Trays go down and come back as the trace says; four sound servers have none."""
-    trace = read_trace(trace_file)
-    tray = random_map(trace, 0)
-    assert sorted(tray[tray >= 0]) == list(range(RACKS * TRAYS))
-    assert (tray[: len({"a", "b", "c"})] >= 0).all()
-    assert len(tray) == SERVERS
-    down = [int((~up).sum()) for up in states(trace, tray)]
-    assert down == [0, 1, 2, 1, 2, 3, 2]
 
 
 def test_policies_use_what_is_up(cluster):

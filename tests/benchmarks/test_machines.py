@@ -5,9 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks import generate, graphs
-from benchmarks.cluster_jobs import KINDS, drawn, job
-from benchmarks.clusters import FAMILIES, HISTORIES, machine
+from benchmarks import graphs
+from benchmarks.cluster_jobs import KINDS, drawn
+from benchmarks.clusters import HISTORIES
 from benchmarks.traffic_graphs import (
     butterfly,
     pipelines_of_stars,
@@ -17,7 +17,6 @@ from benchmarks.traffic_graphs import (
     weighted_stencil,
 )
 from placer.documents import document_of
-from placer.placement.baselines import baseline
 from placer.topology.read import decode_topology
 
 DRAWS = 128
@@ -38,33 +37,6 @@ def test_every_job_with_every_history():
     again = drawn(7)
     assert again.topology.node_names == draws[7].topology.node_names
     assert again.job.parallelism == draws[7].job.parallelism
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_jobs(family, kind):
-    """A job of every kind has edges and a step, and fits a machine that holds it."""
-    topology, _ = machine(np.random.default_rng(2), family, "whole", 600)
-    found = job(topology, family, kind, 1.0, "free")
-    assert found is not None
-    assert found.model is not None
-    assert found.weights
-    assert baseline("given-order", topology, found).gpu_of_rank.max() < 720
-    small, _ = machine(np.random.default_rng(2), family, "whole", 8)
-    assert job(small, family, "deep pipeline", 0.1, "free") is None
-
-
-@pytest.mark.parametrize("kind", generate.KINDS)
-def test_same_seed_same_machine(kind):
-    """The same arguments give the same machine and job, another seed another one."""
-    severity = generate.Severity(0.2, 0.2, 0.1)
-    (one, first), (same, again), (other, _) = (
-        generate.generate(seed, 2000, severity, kind) for seed in (1, 1, 2)
-    )
-    assert one.node_names == same.node_names
-    assert one.gpus_of_node.tolist() == same.gpus_of_node.tolist()
-    assert first.parallelism == again.parallelism
-    assert one.gpus_of_node.tolist() != other.gpus_of_node.tolist()
 
 
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)

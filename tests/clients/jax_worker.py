@@ -1,10 +1,10 @@
 """One JAX process of a job: which device the plan's mesh has where.
 
-    python jax_worker.py PLAN FOLDER [ID]
+    python jax_worker.py PLAN FOLDER
 
 FOLDER is the emitted `jax` folder. With PLACER_HOST the process joins others, with the
-plan's process id or the one given. It prints `places JSON`: for every rank on its
-devices that device's number, and those of the rank's group along every axis.
+plan's process id. It prints `places JSON`: for every rank on its devices that device's
+number, and those of the rank's group along every axis.
 """
 
 import json
@@ -60,15 +60,13 @@ def gathered(mesh, axis, array):
 
 
 def main():
-    path, folder, *given = sys.argv[1:]
+    path, folder = sys.argv[1:]
     plan = read_plan(path)
     sys.path.insert(0, folder)
     loader = import_module("placer_mesh")
     if os.environ.get("PLACER_HOST"):
         arguments = loader.arguments()
         assert arguments == jax_arguments(plan)
-        if given:
-            arguments["process_id"] = int(given[0])
         jax.distributed.initialize(**arguments)
         os.environ["JAX_NUM_PROCESSES"] = str(jax.process_count())
         os.environ["JAX_PROCESS_ID"] = str(jax.process_index())

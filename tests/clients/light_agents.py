@@ -1,10 +1,8 @@
 """Agents that only meet: torch's rendezvous with placer's ranks, and no workers.
 
 Run as a program it loads torch once and forks an agent for each line that it reads,
-``HOST FOLDER ENDPOINT NODES CONF``; it prints its process id. ``HOST`` may name a
-domain and number of GPUs: ``n3:u.1:4``. Of CONF, ``tell_s`` and ``order_s`` are delays
-before a node tells of itself and works out an order, and ``clock_s`` is how far its
-clock is ahead.
+``HOST FOLDER ENDPOINT NODES CONF``; it prints its process id. ``HOST`` names a domain
+too: ``n3:u.1``. Of CONF, ``order_s`` is a delay before a node works out an order.
 
 An agent adds a line ``ROUND RANK SIZE MASTER CLOSED STARTED`` to its file in FOLDER
 each time that it has met the others. It meets them again once somebody waits or
@@ -21,7 +19,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,17 +71,14 @@ class LightAgents:
         self.running = {}
         self.store = self._start("-")
 
-    def start(self, *names, conf=""):
-        """One agent for each name, ``HOST[:DOMAIN[:GPUS]]``."""
+    def start(self, *names):
+        """One agent for each name, ``HOST:DOMAIN``."""
         for name in names:
-            host = name.partition(":")[0]
-            self.running[host] = self._start(name, conf)
+            self.running[name.partition(":")[0]] = self._start(name)
 
-    def _start(self, name, conf=""):
+    def _start(self, name):
         stdin, stdout = self._parent.stdin, self._parent.stdout
-        assert stdin
-        assert stdout
-        words = (name, self.folder, self.endpoint, self.nodes, self.conf + conf)
+        words = (name, self.folder, self.endpoint, self.nodes, self.conf)
         print(*words, file=stdin, flush=True)
         return int(stdout.readline())
 
@@ -165,20 +159,14 @@ class LightAgents:
 
 def agent(name, folder, endpoint, nodes, conf):
     """Meet the others until somebody kills this process."""
-    from torch.distributed.elastic.rendezvous import (
-        RendezvousParameters,
-        dynamic_rendezvous,
-    )
+    from torch.distributed.elastic.rendezvous import RendezvousParameters
 
     from placer.injob import rendezvous
 
-    host, _, rest = name.partition(":")
-    domain, _, gpus = rest.partition(":")
+    host, _, domain = name.partition(":")
     config = dict(item.split("=", 1) for item in conf.split(","))
-    tell_s, order_s, clock_s = (
-        float(config.pop(name, "0")) for name in ("tell_s", "order_s", "clock_s")
-    )
-    sys.argv = ["torchrun", f"--nproc-per-node={gpus or 2}", "train.py", *DEGREES]
+    order_s = float(config.pop("order_s", "0"))
+    sys.argv = ["torchrun", "--nproc-per-node=2", "train.py", *DEGREES]
     told = rendezvous.probe()
     told |= {"host": host, "gpu": "NVIDIA GB200", "nvlink_domain": domain or None}
     placed_again = rendezvous.placed_again
@@ -194,12 +182,6 @@ def agent(name, folder, endpoint, nodes, conf):
         (folder / f"order.{number}").write_text(written)
         return found
 
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return datetime.now(tz) + timedelta(seconds=clock_s)
-
-    dynamic_rendezvous.datetime = Clock
     rendezvous.probe = lambda: told
     rendezvous.placed_again = placed_late
     least, _, most = nodes.partition(":")
@@ -223,7 +205,6 @@ def agent(name, folder, endpoint, nodes, conf):
         closed = time.time()
         with (folder / "closed").open("a") as file:
             print(host, file=file)
-        time.sleep(tell_s)
         return info
 
     handler._inner.next_rendezvous = met

@@ -1,6 +1,5 @@
 """Hydra starts every rank on its host, and the script beside it finds the GPU."""
 
-import re
 import shlex
 import subprocess
 
@@ -29,13 +28,6 @@ def mpiexec(folder, machines, ranks, *command):
     launcher = ("-launcher", "ssh", "-launcher-exec", ssh_stand_in(folder))
     hydra = (program("mpiexec.hydra", "mpich"), *launcher, "-iface", "lo")
     return run([*hydra, "-f", machines, "-n", str(ranks), *command], environment())
-
-
-def sorted_machines(seats, folder):
-    """A machine file of the plan's hosts in the order of their names."""
-    path = folder / "sorted.txt"
-    path.write_text("".join(f"{host}:1\n" for host in sorted(h for h, _ in seats)))
-    return path
 
 
 @pytest.mark.slow
@@ -84,28 +76,3 @@ def test_local_ranks_do_not_say_the_gpu(tmp_path):
     assert [row["rank"] for row in found["wrong"]] == [
         rank for rank, (_, gpu) in enumerate(FREE) if gpu == 1
     ]
-
-
-def test_sorted_machine_file(tmp_path):
-    """The hosts in order of their names: verify names every rank, and the order."""
-    machines = sorted_machines(CONTIGUOUS, tmp_path)
-    done = mpiexec(tmp_path, machines, 8, *REPORT)
-    found = verdict(tmp_path, CONTIGUOUS, done.output)
-    assert not found["ok"]
-    assert [(row["planned_host"], row["host"]) for row in found["wrong"]] == [
-        pair
-        for pair in (("n3", "n1"), ("n1", "n2"), ("n4", "n3"), ("n2", "n4"))
-        for _ in range(2)
-    ]
-    assert "text-order" in found["habits"]
-
-
-def test_script_stops_elsewhere(tmp_path):
-    """Under a machine file of another order the script starts nothing there."""
-    folder = emit(plan_of(CONTIGUOUS), "hydra", tmp_path / "hydra")
-    machines = sorted_machines(CONTIGUOUS, tmp_path)
-    script = folder / "gpu-wrapper.sh"
-    done = mpiexec(tmp_path, machines, 8, "bash", script, "echo", "ran")
-    assert done.status != 0
-    assert "ran\n" not in done.output
-    assert re.search(r"rank \d runs on n\d, where the plan has ranks", done.error)

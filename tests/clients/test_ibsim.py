@@ -78,57 +78,6 @@ def first_answer(tool, environment):
     return missing(f"ibnetdiscover does not answer: {done.error[:200]}")
 
 
-def fat_tree(pods, units, hosts, rails):
-    """A net for ibsim of three levels, rail-optimised.
-
-    A unit has a leaf a rail, and each of its hosts an adapter on every leaf. The units
-    of a pod share a spine a rail by two links to each leaf, the pods two core switches.
-    """
-    links = {}
-
-    def link(a, b):
-        ends = [links.setdefault(name, []) for name in (a, b)]
-        for own, other, far in zip(ends, (b, a), ends[::-1], strict=True):
-            own.append((other, len(far) + (own is ends[0])))
-
-    for pod in range(pods):
-        for rail in range(rails):
-            spine = f"MF0;spine{pod}-{rail}:Q/U1"
-            for core in range(2):
-                link(spine, f"MF0;core{core}:Q/U1")
-            for unit in range(pod * units, (pod + 1) * units):
-                leaf = f"MF0;leaf{unit}-{rail}:Q/U1"
-                link(leaf, spine)
-                link(leaf, spine)
-                for host in range(unit * hosts, (unit + 1) * hosts):
-                    link(leaf, f"h{host} mlx5_{rail}")
-    blocks = []
-    for name, ports in links.items():
-        kind = "Switch" if ";" in name else "Hca"
-        rows = [f'[{k}] "{o}"[{e}]' for k, (o, e) in enumerate(ports, start=1)]
-        blocks.append("\n".join([f'{kind} {len(ports)} "{name}"', *rows]))
-    return "\n\n".join(blocks) + "\n"
-
-
-def test_fat_tree(discover, tmp_path):
-    """Two pods of two units of two hosts on four rails come back as they were made."""
-    text = discover(fat_tree(2, 2, 2, 4), "h0 mlx5_0")
-    machine, notes = machine_of(tmp_path, text, hardware=cases.H100)
-    assert tier_names(machine) == ["node", "rails", "spine", "core"]
-    assert machine.num_nodes == 8
-
-    def hosts(tier):
-        return sorted(map(sorted, nodes_of_domains(machine, tier).values()))
-
-    assert hosts("rails") == [[f"h{k}", f"h{k + 1}"] for k in range(0, 8, 2)]
-    assert hosts("spine") == [[f"h{k}" for k in range(p, p + 4)] for p in (0, 4)]
-    assert nodes_of_domains(machine, "rails").keys() == {
-        "+".join(f"leaf{unit}-{rail}" for rail in range(4)) for unit in range(4)
-    }
-    assert any("leaves a host: 4 on 8 hosts" in note for note in notes)
-    assert not any("not understood" in note for note in notes)
-
-
 def ends(fabric):
     """Every end of every link: node and port, other node and port."""
     return {(i.node, i.port, i.other, i.other_port) for i in fabric.links.values()}

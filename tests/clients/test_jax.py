@@ -74,36 +74,17 @@ def test_64_devices_of_one_process(tmp_path):
     assert places(text) == expected(numbers, sizes)
 
 
-def distributed(folder, plan, sizes, ids):
-    """What four processes of two devices print that are started by name."""
-    argv, port = command(folder, plan, sizes), str(local.free_port())
-    job = [
-        (
-            [*argv, *filter(None, [ids.get(host)])],
-            cpu(2, PLACER_HOST=host, MASTER_PORT=port),
-        )
-        for host in ("n1", "n2", "n3", "n4")
-    ]
-    return local.output(local.run_all(folder / "run", job))
-
-
 @pytest.mark.slow
 def test_four_processes(tmp_path):
     """Processes get the plan's ids, and the mesh has all their devices in its order."""
     plan, sizes = plan_of(FREE), {"tp": 2, "dp": 2, "pp": 2}
-    text = distributed(tmp_path, plan, sizes, {})
+    argv, port = command(tmp_path, plan, sizes), str(local.free_port())
+    job = [
+        (argv, cpu(2, PLACER_HOST=host, MASTER_PORT=port))
+        for host in ("n1", "n2", "n3", "n4")
+    ]
+    text = local.output(local.run_all(tmp_path / "run", job))
     numbers = [100 * ["n3", "n1", "n4", "n2"].index(h) + gpu for h, gpu in FREE]
     assert places(text) == expected(numbers, sizes)
     found = local.verdict(tmp_path, plan, text)
     assert (found["ok"], found["unit"], found["reported"]) == (True, "node", 4)
-
-
-@pytest.mark.slow
-def test_process_ids_by_name(tmp_path):
-    """verify finds ids that follow the names of hosts, though the mesh can be made."""
-    plan, sizes = plan_of(FREE), {"tp": 2, "dp": 2, "pp": 2}
-    ids = {"n1": "0", "n2": "1", "n3": "2", "n4": "3"}
-    text = distributed(tmp_path, plan, sizes, ids)
-    found = local.verdict(tmp_path, plan, text)
-    assert (found["ok"], len(found["wrong"])) == (False, 4)
-    assert found["habits"] == ["text-order", "name-order"]

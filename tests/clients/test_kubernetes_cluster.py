@@ -7,11 +7,10 @@ import pytest
 import yaml
 
 from placer.emit import emit
-from tests.clients.definitions import require_valid
+from tests.clients.definitions import pod_templates, require_valid, trained
 from tests.clients.test_kubernetes_manifests import FORMATS, TRAINER
 from tests.commands import run
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
-from tests.emit.stubs import pod_templates, trained
 
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 ARM_TAINT = {"key": "kubernetes.io/arch", "effect": "NoExecute"}

@@ -1,63 +1,49 @@
-"""Manifests are what an API server takes, and their pods find the plan's ranks."""
-
-from __future__ import annotations
+"""Manifests are what an API server takes, and their pods run the plan's script."""
 
 import copy
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from placer.emit import emit
-from tests.clients.definitions import require_valid, schema_of, unknown_keys
-from tests.clients.needs import module
-from tests.clients.processes import (
-    REPORT,
-    environment,
-    reported_seats,
-    run,
-    verdict,
+from tests.clients.definitions import (
+    pod_templates,
+    require_valid,
+    trained,
 )
+from tests.clients.needs import module
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
-from tests.emit.stubs import pod_templates, trained
 from tests.emit.tiered import tiered
-from tests.injob.stand_ins import program
-from tests.marks import slow
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FORMATS = ("kubernetes-job", "kubernetes-jobset", "kubernetes-pinned")
 TRAINER = "kubeflow-trainer"
-SWAPPED = [("gpu-3", 1), ("gpu-3", 0), ("gpu-1", 0), ("gpu-1", 1)]
-FEW = [("gpu-3", 0), ("gpu-1", 1), ("gpu-1", 0), ("gpu-3", 1)]
-
-# torchrun's numbering, as its documentation has it: node rank times processes a node.
-AGENT = """\
-#!/bin/bash
-[ "$1" != --no-python ] || shift
-export TORCHELASTIC_RUN_ID=x GROUP_RANK=$PET_NODE_RANK
-export LOCAL_WORLD_SIZE=$PET_NPROC_PER_NODE
-export WORLD_SIZE=$((PET_NNODES * PET_NPROC_PER_NODE))
-for ((k = 0; k < PET_NPROC_PER_NODE; k++)); do
-  LOCAL_RANK=$k RANK=$((PET_NODE_RANK * PET_NPROC_PER_NODE + k)) "$@" || exit
-done
-"""
-
-
-def objects(seats, format):
-    """The ConfigMap and the workload of a plan."""
-    config_map, workload = yaml.safe_load_all(emit(plan_of(seats), format))
-    return config_map, workload
 
 
 @pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
 @pytest.mark.parametrize("format", [*FORMATS, TRAINER])
 def test_a_server_takes_them(format, seats):
-    """Objects have only fields of their kinds, of the right types, as have the pods."""
+    """Objects have only fields of their kinds, of the right types, as have the pods.
+
+    Pods run what torchrun is emitted, on the node that they are told, whose name it is.
+    """
     found = list(yaml.safe_load_all(emit(plan_of(seats), format)))
+    script = "torchrun" if seats is CONTIGUOUS else "torchrun-wrapper"
+    assert found[0]["data"] == {"launch.sh": emit(plan_of(seats), script)}
+    workload = trained(*copy.deepcopy(found[1:])) if format == TRAINER else found[1]
+    for pod in pod_templates(workload):
+        (container,) = pod["spec"]["containers"]
+        mount, memory = container["volumeMounts"]
+        volume, shared = pod["spec"]["volumes"]
+        assert volume["configMap"]["name"] == found[0]["metadata"]["name"]
+        assert volume["name"] == mount["name"]
+        assert container["command"][:2] == ["bash", f"{mount['mountPath']}/launch.sh"]
+        assert memory == {"name": shared["name"], "mountPath": "/dev/shm"}
+        assert shared["emptyDir"] == {"medium": "Memory"}
+        host = pod["spec"].get("nodeSelector", {}).get("kubernetes.io/hostname")
+        own = {"fieldRef": {"fieldPath": "spec.nodeName"}}
+        told = {"value": host} if host else {"valueFrom": own}
+        assert {"name": "PLACER_HOST", **told} in container["env"]
     for one in found:
         require_valid(one)
     if format == TRAINER:
@@ -99,41 +85,6 @@ def test_trays_of_a_rack_share_a_compute_domain(format):
         assert "resourceClaims" not in emit(lone, format)
 
 
-def test_a_misspelt_field_of_a_jobset_is_refused():
-    """Any key in turn, misspelt by a letter, is found; a schema alone finds few.
-
-    Keys of labels, selectors and limits are the user's and free.
-    """
-    schema = schema_of("JobSet")
-    _, jobset = objects(CONTIGUOUS, "kubernetes-pinned")
-    jobset["spec"]["replicatedJobs"] = jobset["spec"]["replicatedJobs"][:1]
-    own = [at for at in key_paths(jobset) if at[0] != "metadata"]
-    named = [at for at in own if at[-2:-1] not in (("nodeSelector",), ("limits",))]
-    assert len(named) > 25
-    for *parents, key in named:
-        wrong = copy.deepcopy(jobset)
-        inside = wrong
-        for parent in parents:
-            inside = inside[parent]
-        inside[f"{key}z"] = inside.pop(key)
-        (found,) = unknown_keys(schema, wrong)
-        assert found.endswith(f".{key}z")
-    jobset["spec"]["replicatedJobz"] = jobset["spec"].pop("replicatedJobs")
-    module("jsonschema").validate(jobset, schema)
-
-
-def key_paths(value):
-    """The way to every key of an object: keys and positions."""
-    pairs = value.items() if isinstance(value, dict) else enumerate(value)
-    found = []
-    for key, inside in pairs:
-        if isinstance(value, dict):
-            found.append((key,))
-        if isinstance(inside, dict | list):
-            found += [(key, *rest) for rest in key_paths(inside)]
-    return found
-
-
 def test_kueue_annotations():
     """On a JobSet's pods they are valid, and a Topology of their labels is, too.
 
@@ -163,95 +114,3 @@ def topology(label):
     levels = [{"nodeLabel": label}, {"nodeLabel": "kubernetes.io/hostname"}]
     head = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Topology"}
     return {**head, "metadata": {"name": "t"}, "spec": {"levels": levels}}
-
-
-@dataclass(frozen=True)
-class Kubelet:
-    """Starts the container of a pod as the kubelet of a node would."""
-
-    folder: Path  # the mounted ConfigMap, a ``torchrun`` and ``train.py`` on the PATH
-    config_map: Any
-
-    def start(self, pod, node, index):
-        """What the container prints on this node, as pod number ``index``."""
-        (container,) = pod["spec"]["containers"]
-        mount, memory = container["volumeMounts"]
-        volume, shared = pod["spec"]["volumes"]
-        assert volume["name"] == mount["name"]
-        assert memory == {"name": shared["name"], "mountPath": "/dev/shm"}
-        assert shared["emptyDir"] == {"medium": "Memory"}
-        assert volume["configMap"]["name"] == self.config_map["metadata"]["name"]
-        for name, text in self.config_map["data"].items():
-            (self.folder / name).write_text(text)
-        (self.folder / "torchrun").write_text(AGENT)
-        (self.folder / "torchrun").chmod(0o755)
-        program(self.folder, "train.py", f"exec {' '.join(REPORT)}")
-        program(self.folder, "python", 'exec "$@"')
-        given = {row["name"]: value_of(row, node) for row in container["env"]}
-        surroundings = environment(**given, JOB_COMPLETION_INDEX=str(index))
-        surroundings["PATH"] = f"{self.folder}:{surroundings['PATH']}"
-        inside = mount["mountPath"] + "/"
-        command = [
-            word.replace(inside, f"{self.folder}/") for word in container["command"]
-        ]
-        return run(command, surroundings)
-
-
-def value_of(row, node):
-    """The value of an environment variable on a node."""
-    if "value" in row:
-        return str(row["value"])
-    assert row["valueFrom"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
-    return node
-
-
-def pods_and_nodes(workload, nodes):
-    """Every pod, on its own node or on one of ``nodes`` in their order."""
-    templates = list(pod_templates(workload))
-    if workload["kind"] == "JobSet" and len(templates) == len(nodes):
-        label = "kubernetes.io/hostname"
-        return [(pod, pod["spec"]["nodeSelector"][label]) for pod in templates]
-    return [(templates[0], node) for node in nodes]
-
-
-@pytest.mark.parametrize("seats", [SWAPPED, FEW], ids=["swapped", "free"])
-@pytest.mark.parametrize("format", [FORMATS[0], TRAINER, *slow(FORMATS[1:])])
-def test_pods_find_their_ranks(tmp_path, format, seats):
-    """Pods on nodes in any order report the plan's rank and GPU; verify agrees."""
-    config_map, *rest = yaml.safe_load_all(emit(plan_of(seats), format))
-    workload = trained(*rest) if format == TRAINER else rest[0]
-    kubelet = Kubelet(tmp_path, config_map)
-    output = ""
-    for index, (pod, node) in enumerate(pods_and_nodes(workload, ["gpu-1", "gpu-3"])):
-        done = kubelet.start(pod, node, index)
-        assert done.status == 0, done.error
-        output += done.output
-    assert reported_seats(output) == seats
-    assert verdict(tmp_path, seats, output)["ok"]
-
-
-@pytest.mark.parametrize("format", FORMATS[:2])
-def test_a_pod_on_another_node_stops(tmp_path, format):
-    """On a node that is not in the plan the script starts nothing."""
-    config_map, workload = objects(SWAPPED, format)
-    pod = next(pod_templates(workload))
-    done = Kubelet(tmp_path, config_map).start(pod, "gpu-9", 0)
-    assert (done.status, done.output) == (1, "")
-    assert "host 'gpu-9' is not in the plan" in done.error
-
-
-def test_ranks_by_pod_index_are_caught(tmp_path):
-    """Node ranks by pod index, on nodes as a scheduler filled them: verify says so."""
-    nodes = list(dict.fromkeys(host for host, _ in CONTIGUOUS))
-
-    def run_on(nodes):
-        done = [
-            run(REPORT, environment(PLACER_HOST=node, JOB_COMPLETION_INDEX=str(index)))
-            for index, node in enumerate(nodes)
-        ]
-        return "".join(pod.output for pod in done)
-
-    assert verdict(tmp_path, CONTIGUOUS, run_on(nodes))["ok"]
-    found = verdict(tmp_path, CONTIGUOUS, run_on(sorted(nodes)))
-    assert (found["unit"], len(found["wrong"])) == ("node", 4)
-    assert "text-order" in found["habits"]

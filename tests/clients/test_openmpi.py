@@ -127,34 +127,20 @@ def test_ranks_are_where_the_plan_has_them(mpi, tmp_path, format, seats):
         # The plan's host file without the mapper that goes by its lines.
         (INTERLEAVED, (), "consecutive"),
         (CONTIGUOUS, ("--map-by", "node"), "cyclic-planned"),
-        (CONTIGUOUS, ("sorted", "--map-by", "seq"), "text-order"),
-        (CONTIGUOUS, ("swapped", "--map-by", "seq"), None),
     ],
-    ids=["no-mapper", "by-node", "sorted", "swapped"],
+    ids=["no-mapper", "by-node"],
 )
-def test_wrong_launches_are_caught(
-    mpi,
-    tmp_path,
-    seats,
-    options,
-    habit,
-):
-    """Verify names the wrong ranks and, where a habit did it, the habit."""
-    hosts = [host for host, _ in seats]
-    if "sorted" in options:
-        hosts.sort()
-    elif "swapped" in options:
-        hosts[0], hosts[7] = hosts[7], hosts[0]
-    arguments = [word for word in options if word not in ("sorted", "swapped")]
-    file = write_hosts(tmp_path, hosts)
-    output = start(mpi, tmp_path, "--hostfile", file, *arguments, *REPORT)
+def test_wrong_launches_are_caught(mpi, tmp_path, seats, options, habit):
+    """Verify names the wrong ranks and the habit that did it."""
+    file = write_hosts(tmp_path, [host for host, _ in seats])
+    output = start(mpi, tmp_path, "--hostfile", file, *options, *REPORT)
     found = verdict(tmp_path, seats, output)
     ran = dict(enumerate(host for host, _ in reported_seats(output)))
     assert {row["rank"] for row in found["wrong"] if row["gpu"] is None} == {
         rank for rank, (host, _) in enumerate(seats) if ran[rank] != host
     }
     assert not found["ok"]
-    assert habit in found["habits"] if habit else not found["habits"]
+    assert habit in found["habits"]
 
 
 @pytest.mark.slow
@@ -168,21 +154,6 @@ def test_gpu_wrapper_beside_a_host_list(mpi, tmp_path):
     assert verdict(tmp_path, FREE, output)["ok"]
     without = verdict(tmp_path, FREE, start(mpi, tmp_path, *seq, *REPORT))
     assert without["habits"] == ["gpus-by-local-rank"]
-
-
-def test_gpu_wrapper_stops_elsewhere(mpi, tmp_path):
-    """A rank on another host than the plan's stops the launch before the program."""
-    planned = [host for host, _ in FREE]
-    file = write_hosts(tmp_path, sorted(planned))
-    script = emit(plan_of(FREE), "gpu-wrapper", tmp_path / "gpu.sh")
-    options = (*mpi.agent(ssh_stand_in(tmp_path)), "-n", "8")
-    seq = mpi.map_by("openmpi-seq", file, file)
-    done = mpi.run(*options, *seq, "bash", script, "echo", "ran")
-    # Now and then mpirun 5 exits with 0 though it ended the job: read what it says.
-    assert done.status != 0 or "will terminate the job" in done.error
-    assert re.search(r"placer: rank \d runs on n\d, where the plan has", done.error)
-    at_home = sum(map(str.__eq__, planned, sorted(planned)))
-    assert done.output.count("ran") <= at_home < len(planned)
 
 
 def test_env_script(mpi, tmp_path):

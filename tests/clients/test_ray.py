@@ -1,6 +1,7 @@
 """The emitted Ray loader on a real cluster whose nodes are all this machine."""
 
 import json
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -11,7 +12,8 @@ from placer.emit import emit
 from tests.clients import needs, processes
 from tests.emit.readback import plan_of
 
-# Nodes join in another order than the plan's, and one more than it has.
+# Nodes join in another order than the plan's, and one more than it has; the plan has no
+# rank on GPU 0 of n1.
 WORKER = """\
 import json, sys
 sys.path.insert(0, sys.argv[1])
@@ -32,9 +34,10 @@ class Trainer:
         context = ray.get_runtime_context()
         host = context.get_node_labels()["placer-host"]
         (gpu,) = context.get_accelerator_ids()["GPU"]
-        own = placer_ray.rank()
-        environment = None if own is None else placer_ray.environment()
-        return [own, host, int(gpu), environment]
+        try:
+            return [placer_ray.rank(), host, int(gpu), placer_ray.environment()]
+        except RuntimeError as error:
+            return [placer_ray.rank(), host, int(gpu), str(error)]
 
 group = placer_ray.placement_group()
 ray.get(group.ready(), timeout=60)
@@ -49,7 +52,7 @@ print(json.dumps(ray.get([actor.where.remote() for actor in actors], timeout=60)
 @pytest.mark.slow
 def test_actors_find_their_ranks(tmp_path):
     """Every actor reports the plan's rank for its node and GPU, and rank 0's host."""
-    seats = [("n3", 1), ("n1", 0), ("n1", 1), ("n3", 0)]
+    seats = [("n3", 1), ("n1", 1), ("n3", 0)]
     if not find_spec("ray"):
         needs.missing("Ray is not installed (Python package ray)")
     folder = emit(plan_of(seats), "ray", tmp_path / "ray")
@@ -58,19 +61,22 @@ def test_actors_find_their_ranks(tmp_path):
     script.write_text(WORKER.replace("sys.argv[1]", repr(str(folder))))
     run = subprocess.run(
         [sys.executable, str(script), "-", json.dumps(gpus)],
+        env=os.environ | {"MASTER_PORT": "1234"},
         capture_output=True,
         text=True,
         timeout=180,
     )
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout.splitlines()[-1])
-    assert sorted(row[:3] for row in found) == [
-        [rank, host, gpu] for rank, (host, gpu) in enumerate(seats)
+    (lone,) = (row for row in found if row[0] is None)
+    assert lone[1:3] == ["n1", 0]
+    assert "no rank on this actor's GPU" in lone[3]
+    found.remove(lone)
+    job = {"WORLD_SIZE": "3", "MASTER_ADDR": "n3", "MASTER_PORT": "1234"}
+    assert sorted(found) == [
+        [rank, host, gpu, {"RANK": str(rank), "LOCAL_RANK": "0", **job}]
+        for rank, (host, gpu) in enumerate(seats)
     ]
-    for rank, _, _, environment in found:
-        assert environment["RANK"] == str(rank)
-        assert environment["WORLD_SIZE"] == str(len(seats))
-        assert environment["MASTER_ADDR"] == seats[0][0]
 
 
 # Five nodes, three in one NVLink domain and two in the other.

@@ -1,4 +1,4 @@
-"""Real nvidia-resiliency-ext: its launcher's base order, and in-process restarts.
+"""Real nvidia-resiliency-ext: in-process restarts, and where it copies checkpoints.
 
 Its wheels from 0.5 on need glibc 2.39, so it is no requirement of the tests: they run
 where it can be imported (PYTHONPATH may name it), seen with 0.6.0 and 0.7.
@@ -13,7 +13,6 @@ from placer.placement.copies import Copies, cliques
 from tests.clients import processes as local
 from tests.clients.processes import in_domains
 
-LAUNCHER = "nvidia_resiliency_ext.fault_tolerance.launcher"
 WORKER = """\
 import os, sys, time
 from datetime import timedelta as seconds
@@ -52,48 +51,11 @@ train()
 @pytest.fixture(autouse=True)
 def package():
     try:
-        found = find_spec(LAUNCHER)
+        found = find_spec("nvidia_resiliency_ext.inprocess")
     except ImportError as error:
         pytest.skip(f"nvidia-resiliency-ext cannot be imported: {error}")
     if not found:
         pytest.skip("nvidia-resiliency-ext is not installed")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("more", [[], ["--ft-segment=2"]])
-def test_launcher_takes_the_base_order(tmp_path, more):
-    """CROSS_SLURM_PROCID gives the node rank, whatever Slurm's blocks and tasks say."""
-    order = ["n2", "n0", "n3", "n1"]
-    script = 'echo "seat $GROUP_RANK $RANK $PLACER_HOST"\n'
-    (tmp_path / "worker.sh").write_text(script)
-    argv = [
-        *(sys.executable, "-m", LAUNCHER, "--nnodes=4", "--nproc-per-node=2"),
-        *("--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{local.free_port()}"),
-        *("--rdzv-id=j", "--local-addr=127.0.0.1", *more),
-        *("--no-python", "bash", str(tmp_path / "worker.sh")),
-    ]
-    commands = [
-        (
-            argv,
-            in_domains(
-                tmp_path,
-                2,
-                PLACER_HOST=f"n{k}",
-                CROSS_SLURM_PROCID=str(order.index(f"n{k}")),
-                SLURM_JOB_ID="1",
-                SLURM_PROCID=str(k),
-                SLURM_TOPOLOGY_ADDR=f"block{k}.node{k}",
-                SLURM_TOPOLOGY_ADDR_PATTERN="block.node",
-                NVRX_ENABLE_MULTI_LAUNCHERS_PER_NODE="1",
-            ),
-        )
-        for k in range(4)
-    ]
-    text = local.output(local.run_all(tmp_path / "run", commands))
-    rows = sorted(line.split() for line in text.splitlines() if line[:5] == "seat ")
-    assert rows == [
-        ["seat", str(rank // 2), str(rank), order[rank // 2]] for rank in range(8)
-    ]
 
 
 @pytest.mark.slow

@@ -121,29 +121,6 @@ def test_the_first_node_is_lost_while_it_works(tmp_path):
         assert "c10d" not in agents.said()
 
 
-def test_a_node_is_lost_before_it_tells_of_itself(tmp_path):
-    """The same for any other node, which is lost as soon as it is in the round."""
-    with light(tmp_path) as agents:
-        agents.start(*HOSTS[:7])
-        agents.start(HOSTS[7], conf=",tell_s=60")
-        agents.has_closed("n7")
-        agents.kill("n7")
-        assert "n7" not in agents.met(7, LIMIT_S)
-        assert agents.said().count("the nodes meet again") == 1
-
-
-def test_rank_0_is_lost(tmp_path):
-    """The next round's master is its own rank 0; `met` compares the two."""
-    with light(tmp_path) as agents:
-        agents.start(*HOSTS)
-        for size in (7, 6):
-            lost = agents.met(size + 1, LIMIT_S)[0]
-            after = agents.round()
-            agents.kill(lost)
-            agents.meet_again()
-            assert lost not in agents.met(size, LIMIT_S, after)
-
-
 def test_the_store_is_lost(tmp_path):
     """No agent hangs: each ends with torch's error, in the exchange and after it."""
     with light(tmp_path, more=",order_s=30") as agents:
@@ -152,21 +129,3 @@ def test_the_store_is_lost(tmp_path):
         agents.lose_store()
         agents.have_ended(LIMIT_S)
         assert "RendezvousConnectionError" in agents.said()
-
-
-def test_a_node_of_fewer_gpus(tmp_path):
-    """The order is c10d's where workers differ in number, said once, and all start."""
-    with light(tmp_path, "4:4") as agents:
-        agents.start(*HOSTS[:3], "n3:u.3:1")
-        assert agents.met(4, LIMIT_S) == ["n0", "n1", "n2", "n3"]
-        told = "the order is c10d's: the nodes start unequal numbers of workers"
-        assert agents.said().count(told) == 1
-
-
-def test_clocks_that_differ(tmp_path):
-    """Nothing here asks for the time of day: clocks may differ as c10d allows."""
-    with light(tmp_path, "8:8") as agents:
-        for k, name in enumerate(HOSTS):
-            agents.start(name, conf=f",clock_s={(-2, 0, 2)[k % 3]}")
-        racks = [int(host[1]) % 4 for host in agents.met(8, LIMIT_S)]
-        assert racks[::2] == racks[1::2]

@@ -64,6 +64,8 @@ def fatal(slurm, topology):
         TREE + "SWITCHNAME=s3 \\\n  nodes = n9 LinkSpeed=infinite # text\n",
         TREE + "SwitchName=s3\tNodes=n9,n9\n",
         TREE + f"SwitchName={'s' * 64} Nodes=n9\n",
+        # Below two others, as below two spines.
+        TREE + "SwitchName=x Switches=s1\nSwitchName=y Switches=s1\n",
     ],
 )
 def test_both_accept(slurm, text):
@@ -83,13 +85,6 @@ def test_what_is_refused(slurm, line, ours, slurms):
     assert slurms in said if slurms else not said
     with pytest.raises(InputError, match=ours):
         read("slurm", f"{TREE}{line}\n", "topology.conf")
-
-
-def test_both_take_two_switches_over_one(slurm):
-    """A switch below two others, as below two spines, is no fault."""
-    lines = "SwitchName=x Switches=s1\nSwitchName=y Switches=s1\n"
-    assert fatal(slurm, f"{TREE}{lines}") == ""
-    read("slurm", f"{TREE}{lines}", "topology.conf")
 
 
 def test_captured_tree(slurm, samples):

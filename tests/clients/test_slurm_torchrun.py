@@ -5,16 +5,14 @@ So do scripts that are patched.
 
 import shlex
 import subprocess
-import sys
 from random import Random
 
 import pytest
 
 from placer.emit import emit
-from placer.placement.plan_file import write_plan
 from tests.clients import needs
 from tests.clients.processes import REPORT, verdict
-from tests.clients.slurm_cluster import GPUS, ROOT, Slurm, seats_by_rank, tasks
+from tests.clients.slurm_cluster import GPUS, Slurm, seats_by_rank, tasks
 from tests.emit.readback import plan_of
 from tests.emit.test_patch import started
 
@@ -26,14 +24,6 @@ PERMUTED = [(h, gpu) for h in _HOSTS for gpu in _RANDOM.sample(range(GPUS), GPUS
 FREE = _RANDOM.sample(CONTIGUOUS, 12)
 ON_THREE = ("-N3", "-n12", "-w", "n[2,9,10]")
 ONE_A_NODE = "srun -n3 --ntasks-per-node=1"
-# The mistake: Slurm counts nodes by name, whatever the host file says.
-NODEID = """\
-export PET_NNODES=3 PET_NPROC_PER_NODE=4 PET_NODE_RANK=$SLURM_NODEID
-export PET_MASTER_ADDR=$PLACER_MASTER_ADDR
-exec torchrun "$@"
-"""
-
-
 _C10D = """\
 #!/bin/bash
 head=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
@@ -95,35 +85,6 @@ def test_scripts_once_a_node(torchrun, tmp_path, format, seats, command):
     assert (found["reported"], found["unknown_gpus"]) == (12, 0)
 
 
-@pytest.mark.slow
-def test_placer_launch_starts_one_agent_a_node(torchrun, tmp_path):
-    """With nothing but the node rank of the task, each agent has the plan's ranks."""
-    write_plan(plan_of(CONTIGUOUS), tmp_path / "plan.json")
-    agent = (
-        "torchrun --nnodes=3 --nproc-per-node=4 --node-rank=$SLURM_PROCID "
-        "--master-addr=$PLACER_MASTER_ADDR --master-port=$MASTER_PORT"
-    )
-    command = f"{agent} --no-python {torchrun.probe}"
-    launch = f"{sys.executable} -m placer launch --plan plan.json"
-    script = f"export PYTHONPATH={ROOT}; {launch} srun bash -c '{command}'"
-    output = torchrun.allocate(script, *ON_THREE, cwd=tmp_path)
-    assert seats_by_rank(output) == CONTIGUOUS
-
-
-@pytest.mark.slow
-def test_slurm_nodeid_is_caught(torchrun, tmp_path):
-    """SLURM_NODEID undoes the host file; `placer verify` fails and says so."""
-    (tmp_path / "hosts.txt").write_text("".join(f"{host}\n" for host in _HOSTS))
-    (tmp_path / "nodeid.sh").write_text(NODEID)
-    step = f"{ONE_A_NODE} -m arbitrary bash nodeid.sh --no-python {shlex.join(REPORT)}"
-    script = f"SLURM_HOSTFILE=hosts.txt {step}"
-    output = torchrun.allocate(script, *ON_THREE, cwd=tmp_path)
-    found = verdict(tmp_path, CONTIGUOUS, output)
-    assert not found["ok"]
-    assert found["habits"] == ["slurm-nodeid"]
-    assert {(row["rank"], row["host"]) for row in found["wrong"]} >= {(0, "n2")}
-
-
 def run_patched(slurm, folder, text, name, line):
     """What the script prints in an allocation, once it is patched."""
     (folder / "train.sh").write_text(text)
@@ -141,45 +102,6 @@ def test_torchrun_c10d(torchrun, tmp_path):
     assert seats_by_rank(output) == CONTIGUOUS
     for task in tasks(output):
         assert _HOSTS[int(task["GROUP_RANK"])] == task["SLURMD_NODENAME"]
-
-
-# What ms-swift's command line starts (swift/cli/main.py), and accelerate's.
-_SWIFT = """\
-#!/bin/bash
-exec {python} -m torch.distributed.run --nproc_per_node $NPROC_PER_NODE \\
-    --master_port $MASTER_PORT --nnodes $NNODES --node_rank $NODE_RANK \\
-    --master_addr $MASTER_ADDR --no-python {probe}
-"""
-_ACCELERATE = """\
-#!/bin/bash
-while [ $# -gt 1 ]; do declare "${{1#--}}=$2"; shift; done
-exec {python} -m torch.distributed.run --nnodes $num_machines \\
-    --nproc_per_node $((num_processes / num_machines)) --node_rank $machine_rank \\
-    --master_addr $main_process_ip --master_port $main_process_port --no-python {probe}
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "agent", "line"),
-    [
-        ("swift", _SWIFT, "NODE_RANK=$SLURM_NODEID srun -N3 -n3 ./swift sft --x"),
-        (
-            "accelerate",
-            _ACCELERATE,
-            "srun -N3 -n3 ./accelerate launch --machine_rank $SLURM_NODEID "
-            "--main_process_port {port} a.py",
-        ),
-    ],
-)
-def test_agents_of_frameworks(torchrun, tmp_path, name, agent, line):
-    """ms-swift and accelerate start torchrun's agents with the plan's node ranks."""
-    text = agent.format(python=sys.executable, probe=torchrun.probe)
-    (tmp_path / name).write_text(text)
-    (tmp_path / name).chmod(0o755)
-    text = f"#!/bin/bash\n{line.format(port=torchrun.port)}\n"
-    output = run_patched(torchrun, tmp_path, text, name, 2)
-    assert seats_by_rank(output) == CONTIGUOUS
 
 
 @pytest.mark.slow

@@ -32,25 +32,6 @@ def check_training(log, plan):
     assert len(lines) == made.world_size
 
 
-def test_two_files_and_no_option():
-    """Two files that people have, a decision without an option, and one that decides.
-
-    Then the patch, the launch and its check.
-    """
-    blocks = list(fences(TUTORIAL))
-    assert {fence.file for fence in blocks} == {"", "topology.conf", "pretrain.sh"}
-    assert not any(fence.language == "yaml" for fence in blocks)
-    typed = [c for f in blocks if f.language == "console" for c in commands(f.body)]
-    first, second = typed[0].text, typed[1].text
-    options = [word for word in first.split() if word.startswith("-")]
-    assert options == ["-t", "-j", "-o"]
-    assert {*second.split()} - {*first.split()} == {"--oversubscription", "spine=2"}
-    assert [command.text.split()[0] for command in typed[2:8]] == [
-        *("placer", "patch", "placer", "sbatch", "sed", "sbatch"),
-    ]
-    assert typed[8].output == ["ok: 256 of 256 ranks are where the plan has them"]
-
-
 @pytest.mark.slow
 def test_tutorial(tmp_path):
     """Every command ends and prints as shown, and training ran by the plan."""

@@ -10,7 +10,8 @@ import json
 import os
 import re
 import subprocess
-from collections import Counter, defaultdict
+from base64 import urlsafe_b64decode
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -168,50 +169,51 @@ def run_script(script, *arguments, raw=False, **environment):
     return Run.of(done.returncode, done.stdout, done.stderr)
 
 
-def worker_gpus(agent):
-    """GPU of every worker of a torchrun agent, by local rank."""
-    count = int(agent["PET_NPROC_PER_NODE"])
-    everything = ",".join(map(str, range(count)))
-    visible = agent.get("CUDA_VISIBLE_DEVICES", everything).split(",")
-    assert len(visible) == count
-    return [int(gpu) for gpu in visible]
+def read_node_map(text):
+    """The map torchrun makes of a node map: workers numbered node by node."""
+    data = json.loads(text)
+    assert (data["format"], data["version"]) == ("placer/node-map", 1)
+    return [(n["host"], k) for n in data["nodes"] for k in range(n["processes"])]
 
 
-def run_torchrun(script, hosts):
-    """The map torchrun makes: processes numbered by node rank, then by position."""
-    agents = {}
-    for host in hosts:
-        run = run_script(script, "train.py", PLACER_HOST=host)
-        assert run.status == 0, run.error
-        agents[int(run.environment["PET_NODE_RANK"])] = (host, run.environment)
-    assert sorted(agents) == list(range(len(hosts)))
-    assert {env["PET_NNODES"] for _, env in agents.values()} == {str(len(hosts))}
-    assert {env["PET_MASTER_ADDR"] for _, env in agents.values()} == {agents[0][0]}
-    seats = []
-    for _, (host, env) in sorted(agents.items()):
-        seats += [(host, gpu) for gpu in worker_gpus(env)]
-    return seats
+def read_deepspeed(text):
+    """The map DeepSpeed makes of its host file; a host twice is an error there.
+
+    ``LOCAL_RANK`` is the rank modulo the slots of its host.
+    """
+    line = re.compile(r"([\w.-]+) slots=([1-9][0-9]*)")
+    rows = [line.fullmatch(row) for row in text.splitlines()]
+    assert Counter(row[1] for row in rows if row).most_common(1)[0][1] == 1
+    slots = [(row[1], int(row[2])) for row in rows if row for _ in range(int(row[2]))]
+    return [(host, rank % count) for rank, (host, count) in enumerate(slots)]
 
 
-def run_env(script, hosts):
-    """The map ``env://`` makes of every process of every host (one entry a rank)."""
-    seat_of_rank = {}
-    local_ranks = defaultdict(list)
-    for host, count in Counter(hosts).items():
-        for index in range(count):
-            run = run_script(
-                script, "probe", PLACER_HOST=host, PLACER_LOCAL_INDEX=str(index)
-            )
-            assert run.status == 0, run.error
-            env = run.environment
-            assert env["WORLD_SIZE"] == str(len(hosts))
-            assert env["LOCAL_WORLD_SIZE"] == str(count)
-            assert env["MASTER_ADDR"] == hosts[0]
-            assert int(env["RANK"]) not in seat_of_rank
-            seat_of_rank[int(env["RANK"])] = (host, int(env["LOCAL_RANK"]))
-            local_ranks[host].append(int(env["LOCAL_RANK"]))
-    assert all(sorted(gpus) == gpus for gpus in local_ranks.values())
-    return [seat_of_rank[rank] for rank in range(len(hosts))]
+def deepspeed_node_seats(script, seats):
+    """The map of DeepSpeed's launcher: ``LOCAL_RANK`` is the rank modulo processes.
+
+    It numbers the ranks in the order of the hosts in ``--world_info``, and a local rank
+    sees the GPUs of its host in the order listed there.
+    """
+    (script.parent / "torchrun").rename(script.parent / "python")
+    runs = {}
+    for host in dict.fromkeys(host for host, _ in seats):
+        run = run_script(script, "train.py", "a b", PLACER_HOST=host)
+        launch, options = run.arguments[:3], run.arguments[3:]
+        assert launch == ["-u", "-m", "deepspeed.launcher.launch"]
+        assert options[-2:] == ["train.py", "a b"]
+        given = dict(option.split("=", 1) for option in options[:-2])
+        assert given["--master_addr"] == seats[0][0]
+        assert given["--master_port"] == "29500"
+        runs[int(given["--node_rank"])] = (host, given["--world_info"])
+    ((_, text), *_) = runs.values()
+    assert {other for _, other in runs.values()} == {text}
+    info = json.loads(urlsafe_b64decode(text))
+    assert list(info) == [runs[node_rank][0] for node_rank in range(len(runs))]
+    found = []
+    for host, gpus in info.items():
+        for _ in gpus:
+            found.append((host, gpus[len(found) % len(gpus)]))
+    return found
 
 
 def array_of(text, name):

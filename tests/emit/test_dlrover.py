@@ -5,9 +5,8 @@ from random import Random
 
 import pytest
 
-from placer.base.errors import EmitError
 from placer.emit import emit
-from tests.emit.readback import CONTIGUOUS, FREE, plan_of
+from tests.emit.readback import plan_of
 
 
 def reordered(nodes, group):
@@ -23,12 +22,3 @@ def test_any_order_becomes_the_plan_s(count):
     plan = plan_of([(host, gpu) for host in hosts for gpu in range(2)])
     group = json.loads(emit(plan, "dlrover"))
     assert reordered(sorted(hosts), group) == hosts
-
-
-def test_only_an_order_of_nodes():
-    """A plan that is more than an order of nodes is refused."""
-    assert list(json.loads(emit(plan_of(CONTIGUOUS), "dlrover"))) == [
-        *("n3", "n1", "n4", "n2")
-    ]
-    with pytest.raises(EmitError, match="consecutive ranks"):
-        emit(plan_of(FREE), "dlrover")

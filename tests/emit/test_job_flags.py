@@ -140,13 +140,6 @@ def flagged(start, framework):
     return found
 
 
-def test_a_framework_without_flags_says_so(tmp_path):
-    """JAX has none that are known here."""
-    start = megatron(tmp_path, USUAL)
-    with pytest.raises(EmitError, match="jax"):
-        job_flags(start, "jax")
-
-
 def test_megatron_deepspeed_keeps_experts_out_of_zero_3(tmp_path):
     """``Native DeepSpeed MoE is not supported with ZeRO Stage 3``."""
     job = megatron(tmp_path, f"{EXPERTS} {USUAL}")

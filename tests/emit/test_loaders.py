@@ -1,5 +1,7 @@
-"""The emitted loaders of JAX and of Ray, on stand-ins for both."""
+"""The emitted loader of JAX, on a stand-in for it; Ray's runs in tests/clients."""
 
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,7 +9,21 @@ import pytest
 
 from placer.emit import emit
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
-from tests.emit.stubs import FakeJax, load_jax, load_module
+
+
+class FakeJax:
+    """Stands in for JAX: processes of some devices, ids with gaps, in any order."""
+
+    def __init__(self, devices_of_process):
+        self._devices = [
+            SimpleNamespace(process_index=p, id=2048 * p + k, local_hardware_id=k)
+            for p, count in enumerate(devices_of_process)
+            for k in range(count)
+        ]
+        self.sharding = SimpleNamespace(Mesh=lambda array, names: (array, names))
+
+    def devices(self):
+        return self._devices[::-1]
 
 
 @pytest.fixture(autouse=True)
@@ -16,21 +32,15 @@ def no_address(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def jax(folder, seats, devices, **sizes):
-    """The loader of JAX where each process has so many devices."""
-    return load_jax(
-        Path(emit(plan_of(seats, **sizes), "jax", folder / "jax")), FakeJax(devices)
-    )
-
-
-def test_the_mesh_has_the_job_s_axes(tmp_path):
-    """A rank's position in the mesh is its coordinate: 2 x tp 2 x ... by hand."""
-    array, names = jax(tmp_path, FREE, [2, 2, 2, 2], tp=2, dp=2, pp=2).mesh()
-    assert names == ("pp", "dp", "cp", "tp")
-    assert array.shape == (2, 2, 1, 2)
-    # Rank 6 = pp 1, dp 1, tp 0 is on n2 (process 3), GPU 0.
-    device = array[1, 1, 0, 0]
-    assert (device.process_index, device.local_hardware_id) == (3, 0)
+def jax(folder, seats, devices):
+    """The emitted loader, where each process of JAX has so many devices."""
+    path = Path(emit(plan_of(seats), "jax", folder / "jax")) / "placer_mesh.py"
+    spec = spec_from_file_location(path.stem, path)
+    loader = module_from_spec(spec)
+    spec.loader.exec_module(loader)
+    fake = FakeJax(devices)
+    loader.import_module = lambda name: fake if name == "jax" else import_module(name)
+    return loader
 
 
 def test_arguments_of_a_host(tmp_path, monkeypatch):
@@ -70,40 +80,3 @@ def test_devices(tmp_path, seats, processes, seen):
             loader.devices()
     else:
         assert [device.id for device in loader.devices()] == seen
-
-
-def test_actors_of_ray(tmp_path, monkeypatch):
-    """Bundles are tied to nodes, every GPU has an actor, and that finds its rank."""
-    # GPU 0 of n1 has no rank.
-    plan = plan_of([("n1", 1), ("n3", 0), ("n3", 1)])
-    loader = load_module(Path(emit(plan, "ray", tmp_path)) / "placer_ray.py")
-    gpus = ["1"]
-    context = SimpleNamespace(
-        get_node_labels=lambda: {"placer-host": "n1"},
-        get_accelerator_ids=lambda: {"GPU": gpus},
-    )
-    loader.import_module = lambda _name: SimpleNamespace(
-        placement_group=lambda bundles, **options: (bundles, options),
-        PlacementGroupSchedulingStrategy=lambda group, **options: (group, options),
-        get_runtime_context=lambda: context,
-    )
-    bundles, options = loader.placement_group(name="job")
-    assert bundles == [{"GPU": 2}, {"GPU": 2}]
-    assert options == {
-        "strategy": "STRICT_SPREAD",
-        "bundle_label_selector": [{"placer-host": "n1"}, {"placer-host": "n3"}],
-        "name": "job",
-    }
-    index = "placement_group_bundle_index"
-    assert loader.strategies("g") == [("g", {index: k}) for k in (0, 0, 1, 1)]
-    rank = {"RANK": "0", "WORLD_SIZE": "3", "LOCAL_RANK": "0"}
-    address = {"MASTER_ADDR": "n1", "MASTER_PORT": "29500"}
-    assert loader.environment() == rank | address
-    monkeypatch.setenv("MASTER_PORT", "1234")
-    monkeypatch.setenv("PLACER_MASTER_ADDR", "10.0.0.7")
-    again = loader.environment()
-    assert (again["MASTER_ADDR"], again["MASTER_PORT"]) == ("10.0.0.7", "1234")
-    gpus[:] = ["0"]
-    assert loader.rank() is None
-    with pytest.raises(RuntimeError, match="no rank on this actor's GPU"):
-        loader.environment()

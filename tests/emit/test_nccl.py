@@ -9,7 +9,6 @@ import re
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
-from textwrap import dedent
 
 import numpy as np
 from hypothesis import given
@@ -90,29 +89,6 @@ def test_rings_are_those_of_the_simulation(plan, data):
             simulated(plan, row, axis == "pp") for row in groups[axis].tolist()
         )
         assert shapes(text, axis) == wanted, axis
-
-
-def test_by_hand():
-    """Racks r1, r0 of two nodes share NVLink; dp 4 visits r0, r1, r0, r1 by rank.
-
-    Nodes n0 and n2 are in r0, n1 and n3 in r1, so each dp group has two ranks in each
-    rack: two systems, numbered r0, r1, and a ring of two hops in the block.
-    """
-    plan = tiered(["r0", "r1", "r0", "r1"], gpus=2, scale_up=2, tp=2, dp=4)
-    text = emit(plan, "nccl")
-    assert section(text, "dp") + "\n" == dedent("""\
-        dp: 2 of 4 ranks
-          2 like this:
-            ranks    0 2 4 6
-            nodes    n0 n1 n2 n3
-            cliques  r0 r1
-            members  2 in each of 2 systems
-            rings    r0 > r1, and back
-            hops     2 in block
-        """)
-    assert section(text, "tp").endswith("inside one system, as its hardware wants")
-    assert "NCCL_MNNVL_ENABLE" in text
-    assert "dp_cp: the groups of dp" in text
 
 
 def test_plans_that_name_little():

@@ -51,15 +51,6 @@ def test_others_read_a_host_file(tmp_path, name, before, after):
     assert (tmp_path / "placer-hosts.txt").read_text().startswith("n3")
 
 
-def test_ranks_of_hydra_get_their_gpus_from_a_script(tmp_path):
-    """Where the local rank does not say the GPU, a wrapper goes before the program."""
-    text = patched(tmp_path, "mpiexec -n 8 \\\n  python a.py", "hydra", 1, FREE)
-    hosts, wrapper = tmp_path / "placer-hosts.txt", tmp_path / "placer-gpu-wrapper.sh"
-    assert text == f"mpiexec -f {hosts} -n 8 \\\n  bash {wrapper} python a.py"
-    assert hosts.read_text().count("\n") == 8
-    assert wrapper.read_text() == emit(plan_of(FREE), "gpu-wrapper")
-
-
 AGENT = 'echo "$NODE_RANK of $NNODES, $NPROC_PER_NODE at $MASTER_ADDR:$MASTER_PORT:'
 
 

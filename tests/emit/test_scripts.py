@@ -4,7 +4,6 @@ import pytest
 
 from placer.emit import emit
 from tests.emit.readback import plan_of, run_script, write_script
-from tests.emit.stubs import stub_srun
 from tests.injob.stand_ins import program
 from tests.texts import cases
 
@@ -39,8 +38,10 @@ def test_host_without_address_is_named(tmp_path):
     """A batch script of agents ends at once where the host of rank 0 has no address."""
     plan = plan_of(seats_of("n3:1 n3:0 n1:0 n1:1"))
     script = write_script(tmp_path, emit(plan, "sbatch-torchrun"))
-    stub_srun(tmp_path, known="head")
-    job = {"SLURM_JOB_ID": "7"}
+    program(tmp_path, "getent", 'test "$1 $2" = "ahosts head"')
+    program(tmp_path, "srun", 'shift 2; exec "$@"')
+    task = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "2"}
+    job = {"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n3", **task}
     run = run_script(script, "train.py", raw=True, **job)
     assert run.status == 1
     told = "placer: n3 finds no address of n3, the host of rank 0: set PLACER_"

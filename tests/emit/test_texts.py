@@ -17,6 +17,10 @@ from tests.emit.readback import FREE, OF_PLANS, plan_of, texts
             "torchrun gives every node consecutive ranks, but n3 holds 0, 5",
         ),
         (
+            *("dlrover", FREE),
+            "dlrover gives every node consecutive ranks, but n3 holds 0, 5",
+        ),
+        (
             *("slurm-hostfile", [("b", 1), ("b", 0), ("a", 0)]),
             "slurm-hostfile says nothing of GPUs, so local rank k takes GPU k, but the "
             "ranks of b run on GPUs 1, 0",
@@ -105,13 +109,3 @@ def test_a_folder(tmp_path):
             emit(plan_of(FREE), "hydra", *([path] * (path is not None)))
     with pytest.raises(OutputError, match="cannot be made"):
         emit(plan_of(FREE), "hydra", folder / "machines.txt")
-
-
-def test_writes_the_same_text(tmp_path):
-    """With a path the same text lands in the file and the path comes back."""
-    import placer.emit
-    import placer.emit.registry
-
-    path = placer.emit(plan_of(FREE), "csv", tmp_path / "map.csv")
-    assert path == tmp_path / "map.csv"
-    assert path.read_text() == emit(plan_of(FREE), "csv")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.job.axes import Parallelism
-from tests.emit.readback import CONTIGUOUS, FREE, array_of, plan_of
+from tests.emit.readback import CONTIGUOUS, array_of, plan_of
 from tests.texts import table
 
 DEGREES = {
@@ -130,9 +130,3 @@ def test_what_it_cannot_do(plan, message):
     """Orders, shards and experts that torchtitan has no flags for are refused."""
     with pytest.raises(EmitError, match=message):
         emit(plan, "torchtitan")
-
-
-def test_the_launcher_is_named():
-    """The text names a launcher that can carry the map out."""
-    assert "launch with torchrun of" in emit(plan_of(CONTIGUOUS, dp=8), "torchtitan")
-    assert "torchrun-wrapper.sh" in emit(plan_of(FREE, dp=8), "torchtitan")

@@ -36,17 +36,6 @@ def test_neighbours_share_a_domain(monkeypatch, shape, names):
     assert domains in ([0] * 4 + [1] * 4, [1] * 4 + [0] * 4)
 
 
-def test_processes_of_a_node_that_are_apart(monkeypatch):
-    """Ranks that alternate between nodes are put together."""
-    on_hosts(monkeypatch, meshes, 1)
-    hosts = ["n0", "n1"] * 2
-    first, *_ = orders(hosts, (2, 2), ("dp", "tp"))
-    assert [hosts[k] for k in first] in (
-        ["n0", "n0", "n1", "n1"],
-        ["n1"] * 2 + ["n0"] * 2,
-    )
-
-
 def test_without_an_order_it_is_the_given_one(monkeypatch, capsys):
     """Unequal nodes, no time and five dimensions leave the order; a line says why."""
     on_hosts(monkeypatch, meshes, 2)

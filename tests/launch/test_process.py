@@ -36,12 +36,6 @@ def test_gpu(visible, local_rank, gpu):
     assert Process("n", local_rank=local_rank, visible=visible).gpu == gpu
 
 
-def test_empty_list_of_devices_is_none():
-    """An empty variable hides nothing, as in the emitted scripts."""
-    assert this_process({"CUDA_VISIBLE_DEVICES": ""}).visible is None
-    assert this_process({"CUDA_VISIBLE_DEVICES": "1, 0"}).visible == ("1", "0")
-
-
 @pytest.mark.parametrize("text", ["x", "-1", "1.0", "\u0663", "9" * 20])
 def test_numbers_are_checked(text):
     """A rank that is no number is an error that names the variable."""

@@ -11,7 +11,6 @@ from placer.base.errors import InputError
 from placer.launch import (
     device_of_rank,
     devices_in_plan_order,
-    jax_arguments,
     node_rank_of_this_process,
     rank_of_this_process,
     torch_arguments,
@@ -131,16 +130,6 @@ def test_torch_arguments():
     assert torch_arguments(plan, agent)["init_method"] == "env://"
     named = env | {"PLACER_MASTER_ADDR": "10.0.0.3", "MASTER_PORT": ""}
     assert torch_arguments(plan, named)["init_method"] == "tcp://10.0.0.3:29500"
-
-
-def test_jax_arguments():
-    """One process a host, numbered by lowest rank; the coordinator is with rank 0."""
-    plan = plan_of(FREE)
-    found = [jax_arguments(plan, environment(h)) for h in ("n3", "n1", "n4", "n2")]
-    assert [a["process_id"] for a in found] == [0, 1, 2, 3]
-    assert {(a["coordinator_address"], a["num_processes"]) for a in found} == {
-        ("n3:29500", 4)
-    }
 
 
 def device(process, local, number):

@@ -1,8 +1,6 @@
 """torchrun's rendezvous backend, on a stand-in for torchrun's static rendezvous."""
 
 import sys
-import tomllib
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -82,12 +80,3 @@ def test_bad_maps(tmp_path, text, message):
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         read_node_map(str(path))
-
-
-def test_the_entry_point_is_this_function():
-    """The project registers the backend under the name ``placer``."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    module, _, name = project["entry-points"]["torchrun.handlers"]["placer"].partition(
-        ":"
-    )
-    assert getattr(import_module(module), name) is handler
