@@ -2,20 +2,14 @@
 
 from math import inf
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
-from placer.degrees.evaluate import Answer, Question
+from placer.degrees.evaluate import Answer
 from placer.degrees.least import Least
 from placer.degrees.search import AT_A_TIME, ROUNDS, Search
 from placer.degrees.space import Legal, Space
 from tests.degrees.cases import job, machine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Run = Callable[[list[Question]], list[tuple[int, Answer]]]
 
 
 def _legal(work):

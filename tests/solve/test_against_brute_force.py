@@ -1,8 +1,5 @@
 """Small jobs: the answer is the best of all placements, and the bounds hold."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 import pytest
 
 from placer.base.errors import InfeasibleError
@@ -13,12 +10,6 @@ from tests.solve.oracle import hop_cost, least, step_time
 from tests.solve.random_cases import random_case
 from tests.solve.rules.rules_oracle import allowed_placements, budget_case, ruled_case
 from tests.solve.solving import solve
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
-    Draw = Callable[[int, str, str], tuple[Topology, Job]]
 
 ROUNDING = 1e-9
 # Placements above which a proof by trying all may be given up, without rules and with.
