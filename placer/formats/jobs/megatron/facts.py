@@ -92,12 +92,10 @@ def _axes(found: Findings, arguments: Arguments) -> None:
     arguments.copy("parallelism.etp", "expert_tensor_parallel_size")
     mapped = arguments.flag("use_tp_pp_dp_mapping")
     core_rules.order(found, arguments.place("use_tp_pp_dp_mapping") if mapped else None)
-    shards = arguments.integer(
-        "tensor_parallel_num_weight_shards", fact="parallelism.tp"
-    )
-    if shards is not None and shards > found.integer("parallelism.tp", 1):
+    name, key = "tensor_parallel_num_weight_shards", "parallelism.tp"
+    if (arguments.integer(name, fact=key) or 0) > found.integer(key, 1):
         message = "weights sharded beyond tensor parallelism have no job key"
-        arguments.refuse("tensor_parallel_num_weight_shards", message)
+        arguments.refuse(name, message)
     for name in ("model_parallel_size", "batch_size"):
         if arguments.get(name):
             flag = f"--{name.replace('_', '-')}"
@@ -107,16 +105,16 @@ def _axes(found: Findings, arguments: Arguments) -> None:
 def _batch(found: Findings, arguments: Arguments) -> None:
     arguments.copy("micro_batch", "micro_batch_size")
     given = arguments.copy(GLOBAL_BATCH, "global_batch_size") is not None
-    schedule = arguments.value("step_batch_size_schedule")
+    name = "step_batch_size_schedule"
+    schedule = arguments.value(name)
     if schedule is not None:
         if given:
             message = "--step-batch-size-schedule and --global-batch-size together"
             hint = "remove one of them; older versions took both"
-            arguments.forbid("step_batch_size_schedule", message, hint)
+            arguments.forbid(name, message, hint)
         last = schedule[-1].text.rpartition(":")[2] if schedule else ""
         if last.isdecimal() and len(last) < 10:
-            place = arguments.place("step_batch_size_schedule")
-            found.read(GLOBAL_BATCH, int(last), place)
+            arguments.say(GLOBAL_BATCH, int(last), name)
             found.notes.append(f"the last batch size of the schedule counts: {last}")
     if arguments.get("rampup_batch_size"):
         found.notes.append("the batch size after --rampup-batch-size counts")
@@ -128,7 +126,7 @@ def _batch(found: Findings, arguments: Arguments) -> None:
     most = None if arguments.unknown(name) else arguments.integer(name, fact="sequence")
     if most is not None and most < found.integer("sequence"):
         message = f"max_position_embeddings {most} is less than seq_length"
-        arguments.forbid("max_position_embeddings", message)
+        arguments.forbid(name, message)
 
 
 def _shape(found: Findings, arguments: Arguments) -> None:
@@ -207,8 +205,7 @@ def _count_experts(found: Findings, arguments: Arguments) -> bool:
         message = "layers with different numbers of experts are not read"
         arguments.refuse("num_experts", message)
     elif listed and "[" in experts[0].text and listed[0].isdecimal():
-        place = arguments.place("num_experts")
-        found.read("model.experts", int(listed[0][:9]), place)
+        arguments.say("model.experts", int(listed[0][:9]), "num_experts")
     else:
         arguments.copy("model.experts", "num_experts", minimum=0)
     return found.has("model.experts")
