@@ -35,6 +35,13 @@ def test_an_open_value_of_any_argument_is_asked_for(tmp_path, flag, others):
     assert told == [(f"{flag} is $(cmd -a), which nothing sets", "--set X=VALUE")]
 
 
+def test_a_key_of_the_job_answers_for_a_flag(tmp_path):
+    """What an open flag decides may be said instead of its value."""
+    key = "data_parallel.overlap_reduce"
+    text = f"{LAUNCH} --overlap-grad-reduce $(cmd)"
+    assert read(tmp_path, text, **{f"job.{key}": "true"})[key] is True
+
+
 @pytest.mark.parametrize(
     "flag",
     ["--save", "--tokenizer-model", "--optimizer", "--wandb-project", "--data-path"],

@@ -275,18 +275,18 @@ def read_swift(
     ``by_default`` is the place of ``swift sft``, which trains adapters unless told not
     to, on the layers of transformers; ``megatron sft`` does not, on fused ones.
     """
-    given = "tuner_type" if arguments.get("tuner_type") else "train_type"
-    place, kind = arguments.place(given), arguments.text(given)
-    if place is None and by_default is not None:
+    keys = "tuner_type", "train_type"
+    place, kind = arguments.place(*keys), arguments.text(*keys)
+    if by_default is not None and not arguments.get(*keys):
         place, kind = by_default, "lora"
-    if place is None or kind in ("", "full"):
+    if kind in ("", "full"):
         return
     doubts = [_doubt_of_kind(kind)]
-    if arguments.get("target_regex"):
+    if arguments.value("target_regex") is not None:
         doubts.append("are on modules of a target_regex")
     adapted = _Adapted(
         place,
-        arguments.integer("lora_rank", "adapters.rank") or 8,
+        arguments.integer("lora_rank", fact="adapters.rank") or 8,
         arguments.texts("target_modules"),
         arguments.texts("modules_to_save"),
         fused=by_default is None,

@@ -27,6 +27,7 @@ DP_MULTIPLE = "dp_multiple"
 EVEN_PARTS = "even_parts"
 
 LONGEST = 2_000_000  # characters of a configuration
+_LONGEST_SHOWN = 60  # of a value in a message
 _WORTH: dict[Kind, int] = {"given": 0, "read": 1, "derived": 2, "assumed": 3}
 
 
@@ -52,6 +53,12 @@ class Unknown:
     text: str  # the value as it is written
     hint: str = ""  # the option that says it
     message: str = ""  # what asks for it in so many words; empty where its text does
+
+    @property
+    def words(self) -> str:
+        """It as it is written, in so many characters."""
+        text = " ".join(shown(self.text).split())
+        return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 @dataclass(frozen=True)

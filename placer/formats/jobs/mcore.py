@@ -156,13 +156,18 @@ def read_ddp(settings: Settings, prefix: str, optimizer: str) -> None:
     settings.copy_flag("data_parallel.overlap_gather", prefix + "overlap_param_gather")
     size = prefix + "bucket_size"
     settings.copy("data_parallel.bucket_parameters", size, maximum=10**13)
-    aware = f"{optimizer}use_precision_aware_optimizer"
-    if settings.flag(aware):
-        types = [settings.text(optimizer + name) for name in core_rules.STATE_TYPES]
-        core_rules.optimizer_states(found, types, settings.place(aware))
+    read_states(settings, optimizer)
     key = prefix + "grad_reduce_in_fp32"
     if (fp32 := settings.flag(key)) is not None:
         settings.derive("bytes.gradient", 4 if fp32 else 2, "grad_reduce_in_fp32", key)
+
+
+def read_states(settings: Settings, prefix: str = "") -> None:
+    """Take the types of what a precision-aware optimizer keeps."""
+    aware = f"{prefix}use_precision_aware_optimizer"
+    if settings.flag(aware):
+        types = [settings.text(prefix + name) for name in core_rules.STATE_TYPES]
+        core_rules.optimizer_states(settings.found, types, settings.place(aware))
 
 
 def _apply_rules(found: Findings, overlap: bool, even: bool) -> None:

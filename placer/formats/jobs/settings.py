@@ -23,7 +23,7 @@ from placer.formats.jobs.findings import (
 
 _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
 _VARIABLE = re.compile(r"\$\{|\{\{")
-_LONGEST, _LONGEST_SHOWN = 40, 60
+_LONGEST = 40
 # Values that say nothing: a null of the notation, or of a tool that prints it.
 _NOTHING = ("", "null", "None", "none", "~")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -87,7 +87,7 @@ class Settings:
             key = key.rpartition(".")[0]
             setting = self.values.get(key)
             if setting is not None and isinstance(setting.value, Unknown):
-                words = f"what {words_of(setting.value)} makes it"
+                words = f"what {setting.value.words} makes it"
                 return Setting(Unknown(words), setting.place)
         return None
 
@@ -98,8 +98,8 @@ class Settings:
     def unknown(self, *keys: str) -> str:
         """What is given under the first of ``keys``, if not told; empty where it is."""
         got = self.get(*keys)
-        is_unknown = got is not None and isinstance(got[1].value, Unknown)
-        return words_of(got[1].value) if got and is_unknown else ""
+        value = got[1].value if got else None
+        return value.words if isinstance(value, Unknown) else ""
 
     def _told(self, keys: tuple[str, ...], fact: str = "") -> tuple[str, Any] | None:
         """The first of ``keys`` that says something, with a value that is known.
@@ -107,16 +107,23 @@ class Settings:
         What is not told is asked for: as ``fact`` of a job, where it is one.
         """
         got = self.get(*keys)
-        if got is None or not isinstance(got[1].value, Unknown):
-            return got and (got[0], got[1].value)
-        key, (unknown, place) = got
-        words = f"is {words_of(unknown)}, which the file does not tell"
+        if got is not None and isinstance(got[1].value, Unknown):
+            self.ask(got[0], fact)
+            return None
+        return got and (got[0], got[1].value)
+
+    def ask(self, key: str, fact: str = "") -> None:
+        """Ask for the unknown value of a key, once; best as the ``fact`` of a job."""
+        got = self.get(key)
+        if got is None:
+            return
+        unknown, place = got[1]
         subject = key if fact else key.rpartition(".")[2]
-        message = unknown.message or f"{subject} {words}"
+        words = f"{subject} is {unknown.words}, which the file does not tell"
         hint = unknown.hint or named("settings", {key: "VALUE"})
         if fact == GPUS:
             hint += f", or {named('gpus', 'N')}"
-        question = Problem(message, *place, fact or key, hint)
+        question = Problem(unknown.message or words, *place, fact or key, hint)
         before = self.questions.get(key)
         if before is None:
             self.found.asked.append(question)
@@ -124,7 +131,6 @@ class Settings:
             self.found.asked[self.found.asked.index(before)] = question
         if before is None or fact:
             self.questions[key] = question
-        return None
 
     def place(self, *keys: str) -> Place:
         """Where the first of ``keys`` that says something stands."""
@@ -313,13 +319,16 @@ class Settings:
 
     def refuse(self, key: str, message: str, hint: str = "") -> None:
         """Record that the value of a key cannot be."""
-        problem = Problem(message, *self.place(key), key, hint)
+        self.add(Problem(message, *self.place(key), key, hint))
+
+    def add(self, problem: Problem) -> None:
+        """Record what is wrong, once."""
         if problem not in self.found.problems:
             self.found.problems.append(problem)
 
-    def not_modelled(self, key: str, reason: str = "") -> None:
-        """Record what changes the step and has no place in a job."""
-        self.found.not_modelled.append(Remark(key, self.place(key), reason))
+    def not_modelled(self, key: str, reason: str = "", what: str = "") -> None:
+        """Record what changes the step and has no place in a job, or its key."""
+        self.found.not_modelled.append(Remark(what or key, self.place(key), reason))
 
     def leave(self) -> None:
         """Ignore every key that nothing has asked for, and options that say one."""
@@ -374,12 +383,6 @@ def _filled_in(setting: Setting) -> Setting:
     if isinstance(value, str) and _VARIABLE.search(value):
         return Setting(Unknown(value), setting.place)
     return setting
-
-
-def words_of(unknown: Unknown) -> str:
-    """An unknown value as it is written, in so many characters."""
-    text = " ".join(shown(unknown.text).split())
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _whole(value: Any) -> int | None:

@@ -93,7 +93,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     name = "use_distributed_optimizer"
     if not arguments.flag(name):
         arguments.say("data_parallel.sharding", "ddp", name)
-    if arguments.noted("recompute_granularity") is None:
+    if not arguments.get("recompute_granularity"):
         found.derive("memory.recompute", "selective", _DEFAULT)
     adapters.read_swift(found, arguments)
     _model(found, arguments)
@@ -110,9 +110,8 @@ def _trains(command: Command) -> bool:
 
 
 def _model(found: Findings, arguments: Arguments) -> None:
-    model = arguments.noted("model")
-    if model is not None and model.values:
-        name = readable(model.values[0].text)
+    if model := arguments.words("model"):
+        name = readable(model[0].text)
         found.notes.append(f"the shape is that of {name}: join its hf:config.json")
 
 
@@ -136,16 +135,16 @@ def read_training(
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "FSDP and DeepSpeed: dp alone")
     for axis in ("pp", "ep"):
         found.derive(f"parallelism.{axis}", 1, _DEFAULT)
-    arguments.fact("parallelism.tp", "deepspeed_autotp_size", usual=_ONE)
-    arguments.fact("parallelism.cp", "sequence_parallel_size", usual=_ONE)
+    arguments.copy("parallelism.tp", "deepspeed_autotp_size", usual=_ONE)
+    arguments.copy("parallelism.cp", "sequence_parallel_size", usual=_ONE)
     if found.integer("parallelism.cp") > 1:
         rule = "sequence_parallel_size is of Ulysses"
         found.derive("context_parallel.communication", "a2a", rule)
-    if arguments.fact("sequence", "max_length"):
+    if arguments.copy("sequence", "max_length"):
         found.notes.append("sequence is the longest: most are shorter, unless packed")
     _read_batch(found, arguments, asked)
     name = "gradient_checkpointing"
-    if arguments.noted(name) is None or arguments.flag(name):
+    if not arguments.get(name) or arguments.flag(name):
         found.derive("memory.recompute", "full", name)
     adapters.read_swift(found, arguments, place)
     return _with_sharding(found, arguments, asked)
@@ -154,8 +153,8 @@ def read_training(
 def _read_batch(found: Findings, arguments: Arguments, asked: Asked) -> None:
     """Accumulation fills 16 sequences, where nothing says it."""
     name = "per_device_train_batch_size"
-    micro = arguments.fact("micro_batch", name, usual=_ONE) or 1
-    steps = arguments.fact("micro_batches", "gradient_accumulation_steps")
+    micro = arguments.copy("micro_batch", name, usual=_ONE) or 1
+    steps = arguments.copy("micro_batches", "gradient_accumulation_steps")
     world = asked.gpus or found.integer(GPUS)
     if steps is None and world:
         steps = max(1, ceil(_BATCH / micro / world))
@@ -166,9 +165,9 @@ def _read_batch(found: Findings, arguments: Arguments, asked: Asked) -> None:
 def _with_sharding(found: Findings, arguments: Arguments, asked: Asked) -> Findings:
     place, name = arguments.place("deepspeed"), arguments.text("deepspeed")
     preset = _ZERO.fullmatch(name)
-    if place is not None and name and not preset:
+    if name and not preset:
         return join([found, named_deepspeed(found, name, asked)])
-    if preset and place is not None:
+    if preset:
         stage = int(preset[1])
         values = {
             "bf16.enabled": True,
@@ -179,7 +178,7 @@ def _with_sharding(found: Findings, arguments: Arguments, asked: Asked) -> Findi
         settings = {key: Setting(value, place) for key, value in values.items()}
         deepspeed.read_inline(Settings(found, settings, asked))
         return found
-    sharding = "ddp" if arguments.get("fsdp") is None else "zero3"
+    sharding = "ddp" if arguments.value("fsdp") is None else "zero3"
     found.derive("data_parallel.sharding", sharding, "no --deepspeed")
     for key in ("activation", "gradient", "parameter_gather"):
         found.derive(f"bytes.{key}", 2, f"{_DEFAULT}, bfloat16")

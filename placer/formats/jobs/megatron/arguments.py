@@ -11,7 +11,8 @@ from placer.base.errors import Problem
 from placer.documents.tree import visible
 from placer.formats.jobs import core_rules
 from placer.formats.jobs.findings import Findings, Place, Remark, Scalar
-from placer.formats.jobs.shell.questions import ask
+from placer.formats.jobs.settings import Setting, Settings
+from placer.formats.jobs.shell.questions import ask, unknown_value
 from placer.formats.jobs.shell.text import known, opens
 
 if TYPE_CHECKING:
@@ -40,169 +41,116 @@ class Argument:
         return self.values[0].place if self.values else self.place
 
 
-class Arguments:
-    """Arguments by name, with ``_`` for ``-``; whoever reads one has used it.
+class Arguments(Settings):
+    """The flags of a command as settings, by name, with ``_`` for ``-``.
 
-    A value that is not known is asked for, once, by whoever reads it.
+    The last of a name counts. Its value is all words behind it, none of a bare flag,
+    which is on.
 
-    ``found``: takes what is wrong with a value, and questions for open ones. ``given``:
-    the last of a name counts. ``program``: name of the file that is started.
+    ``found``: takes what is wrong with a value, and questions for open ones.
+    ``program``: name of the file that is started.
     """
 
     def __init__(
         self, found: Findings, given: Iterable[Argument], program: str = ""
     ) -> None:
-        self.found = found
         self.program = program
         self._given = {name_of(argument.flag): argument for argument in given}
-        self._used: set[str] = set()
         self._asked: set[str] = set()
-        self._integers: dict[str, int | None] = {}
+        settings = {name: _setting(one) for name, one in self._given.items()}
+        super().__init__(found, settings)
 
     def join(self, joined: Findings) -> None:
         """Let what is wrong from now on go to the joined findings."""
         self.found = joined
 
-    def noted(self, name: str) -> Argument | None:
-        """The argument of a name for whom its value does not matter; None without."""
-        self._used.add(name)
-        argument = self._given.get(name)
-        if argument and argument.values and argument.values[0].text in _NOTHING:
-            return None
-        return argument
-
-    def get(self, name: str, key: str = "") -> Argument | None:
-        """The argument of a name; None when it is not given, null or asked for."""
-        argument = self.noted(name)
-        if argument is None or not any(v.is_open for v in argument.values):
-            return argument
-        self.ask(argument, key)
-        return None
-
-    def ask(self, argument: Argument, key: str = "") -> None:
-        """Ask for what the value of an argument needs."""
-        if argument.flag not in self._asked:
-            self._asked.add(argument.flag)
+    def ask(self, key: str, fact: str = "") -> None:
+        """Ask for what the value of a flag needs; once for all that need it."""
+        if key not in self._asked:
+            self._asked.add(key)
+            argument = self._given[key]
             text = next(value for value in argument.values if value.is_open)
-            ask(self.found, key, argument.flag, text)
+            ask(self.found, fact, argument.flag, text)
 
-    def flag(self, name: str) -> bool:
-        """Whether a flag is given, and not as false."""
-        argument = self.get(name)
-        if argument is None:
-            return False
-        value = argument.values[0].text.lower() if argument.values else "true"
-        return value not in ("false", "0", "no")
+    def flag(self, *keys: str, fact: str = "") -> bool | None:
+        """Whether a flag is given, and not as false; None where it is not given."""
+        got = self._told(keys, fact)
+        if got is None:
+            return None
+        return not got[1] or got[1][0].text.lower() not in ("false", "0", "no")
 
-    def is_open(self, name: str) -> bool:
-        """Whether an argument is given, or may be, with a value that is not known."""
-        argument = self.noted(name)
-        return argument is not None and any(v.is_open for v in argument.values)
+    def words(self, name: str) -> tuple[Text, ...]:
+        """All words behind a flag, known or not; none where it is not given."""
+        return self._given[name].values if self.get(name) else ()
 
-    def place(self, name: str) -> Place | None:
-        """Where the value of an argument stands; None when it is not given."""
-        argument = self.noted(name)
-        return argument.value_place if argument else None
+    def text(self, *keys: str) -> str:
+        """The first word behind a flag; empty where there is none."""
+        values = self.value(*keys)
+        return values[0].text if values else ""
 
-    def text(self, name: str) -> str:
-        """The value of an argument; empty when it is not given or asked for."""
-        argument = self.get(name)
-        return argument.values[0].text if argument and argument.values else ""
-
-    def texts(self, name: str) -> list[str]:
-        """All values of an argument, those of a printed list each by itself."""
-        argument = self.get(name)
-        joined = " ".join(value.text for value in argument.values) if argument else ""
+    def texts(self, *keys: str) -> list[str]:
+        """All words behind a flag, those of a printed list each by itself."""
+        joined = " ".join(value.text for value in self.value(*keys) or ())
         return [item for item in _LIST.split(joined) if item]
 
-    def integer(self, name: str, key: str, *, minimum: int = 1) -> int | None:
-        """The value of an argument as an integer; None when it is not given.
-
-        What is open is asked for, anything else is a problem; each once.
-        """
-        argument = self.get(name, key)
-        if argument is None:
+    def integer(
+        self, *keys: str, minimum: int = 1, maximum: int = 10**9, fact: str = ""
+    ) -> int | None:
+        """The first word behind a flag as an integer; another is a problem."""
+        got = self._told(keys, fact)
+        if got is None:
             return None
-        if name not in self._integers:
-            self._integers[name] = self._integer(argument, key, minimum)
-        return self._integers[name]
-
-    def _integer(self, argument: Argument, key: str, minimum: int) -> int | None:
-        if not argument.values:
+        key, values = got
+        text = values[0].text.strip("'\"") if values else ""
+        is_one = len(text) <= _LONGEST_INTEGER and _INTEGER.fullmatch(text)
+        if is_one and minimum <= int(text) <= maximum:
+            return int(text)
+        words = f'expected an integer, got "{visible(text)}"'
+        if is_one:
+            few = int(text) < minimum
+            bound = f"{minimum} or more" if few else f"{maximum:,} or less"
+            words = f"expected {bound}, got {int(text)}"
+        elif not values:
             words = "expected a number behind it"
-        else:
-            text = argument.values[0].text.strip("'\"")
-            is_one = len(text) <= _LONGEST_INTEGER and _INTEGER.fullmatch(text)
-            if is_one and int(text) >= minimum:
-                return int(text)
-            words = f'expected an integer, got "{visible(text)}"'
-            if is_one:
-                words = f"expected {minimum} or more, got {int(text)}"
-        place = argument.value_place
-        self.found.problems.append(Problem(f"{argument.flag}: {words}", *place, key))
+        message = f"{self._given[key].flag}: {words}"
+        self.add(Problem(message, *self.place(key), fact))
         return None
 
-    def fact(
-        self,
-        key: str,
-        name: str,
-        *,
-        minimum: int = 1,
-        usual: tuple[Scalar, str] | None = None,
-    ) -> int | None:
-        """Read a fact from an argument; its value, None when it is not given.
-
-        ``usual`` is derived then, with why.
-        """
-        value, place = self.integer(name, key, minimum=minimum), self.place(name)
-        if value is not None and place is not None:
-            self.found.read(key, value, place)
-        elif usual is not None:
-            self.found.derive(key, *usual)
-        return value
-
-    def first(self, *names: str) -> str:
-        """The value of the first argument that has one; empty without."""
-        return next(filter(None, map(self.text, names)), "")
-
-    def derive(self, key: str, value: Scalar, rule: str, name: str) -> None:
-        """Set a fact by a rule, from an argument that may be given."""
-        self.found.derive(key, value, rule, self.place(name))
-
-    def problem(self, name: str, message: str, hint: str = "") -> None:
-        """Record that what an argument says is not read."""
-        place = self.place(name) or Place(self.found.source)
-        self.found.problems.append(Problem(message, *place, hint=hint))
-
     def say(self, key: str, value: Scalar, name: str) -> None:
-        """Read the fact that an argument stands for, where it is given."""
-        if place := self.place(name):
-            self.found.read(key, value, place)
+        """Read the fact that a flag stands for, where it is given."""
+        if self.get(name):
+            self.found.read(key, value, self.place(name))
 
-    def switch(self, key: str, name: str) -> bool:
+    def switch(self, key: str, name: str) -> bool | None:
         """Read a flag as a fact, which is false where it is not given; its value."""
-        is_on = self.flag(name)
-        self.say(key, is_on, name)
-        self.found.derive(key, False, f"no --{name.replace('_', '-')}")
-        return is_on
+        return self.copy_flag(
+            key, name, usual=(False, f"no --{name.replace('_', '-')}")
+        )
 
-    def not_modelled(self, name: str, what: str, reason: str = "") -> None:
-        """Record what a given argument asks for and no job can say."""
-        if place := self.place(name):
-            self.found.not_modelled.append(Remark(what, place, reason))
+    def refuse(self, key: str, message: str, hint: str = "") -> None:
+        """Record that what a flag says is not read."""
+        self.add(Problem(message, *self.place(key), hint=hint))
 
-    def refuse(self, name: str, message: str, hint: str = "") -> None:
-        """Record that Megatron refuses an argument, as `core_rules.refuse`."""
-        place = self.place(name) or Place(self.found.source)
-        core_rules.refuse(self.found, place, message, hint)
+    def forbid(self, name: str, message: str, hint: str = "") -> None:
+        """Record that Megatron refuses a flag, as `core_rules.refuse`."""
+        core_rules.refuse(self.found, self.place(name), message, hint)
 
     def ignore_rest(self, joined: Findings) -> None:
-        """Ignore the arguments that nobody asked for."""
+        """Ignore the flags that nobody asked for."""
         joined.ignored += (
             Remark(argument.flag, argument.place)
             for name, argument in self._given.items()
-            if name not in self._used
+            if name not in self.known
         )
+
+
+def _setting(argument: Argument) -> Setting:
+    """The words behind a flag as one value."""
+    values, place = argument.values, argument.value_place
+    if values and values[0].text in _NOTHING:
+        return Setting(None, place)
+    text = next((value for value in values if value.is_open), None)
+    return Setting(values if text is None else unknown_value(text), place)
 
 
 def name_of(flag: str) -> str:

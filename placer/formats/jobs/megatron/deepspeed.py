@@ -75,16 +75,16 @@ def _config(
     found: Findings, arguments: Arguments, script: Script | None, asked: Asked
 ) -> Settings | None:
     """The configuration; None where there is none, or it is asked for."""
-    argument = arguments.noted("deepspeed_config")
-    if argument is None or not argument.values:
+    given = arguments.words("deepspeed_config")
+    if not given:
         return None
-    name, where = argument.values[0].text.strip("'\""), argument.value_place
+    name, where = given[0].text.strip("'\""), given[0].place
     text, shown = None, name
     if script is not None and name in script.files:
         text = script.files[name]
         where = text.place
-    elif arguments.is_open("deepspeed_config"):
-        arguments.ask(argument, "data_parallel.sharding")
+    elif arguments.unknown("deepspeed_config"):
+        arguments.ask("deepspeed_config", "data_parallel.sharding")
         return None
     elif included := asked.include(found.source, name):
         content, shown = included
@@ -102,7 +102,7 @@ def _config(
 
 def _miss(found: Findings, arguments: Arguments, message: str, place: Place) -> None:
     """Ask for a file that cannot be read, unless the arguments say how it shards."""
-    if arguments.noted("zero_stage") is not None:
+    if arguments.get("zero_stage"):
         found.notes.append(f"{message}: DeepSpeed's defaults are assumed")
         return
     hint = (

@@ -86,50 +86,51 @@ def read_facts(found: Findings, arguments: Arguments, *, shape: bool = True) -> 
 
 def _axes(found: Findings, arguments: Arguments) -> None:
     for key, name in _AXES.items():
-        arguments.fact(key, name, usual=(1, _DEFAULT))
-    if (arguments.fact("parallelism.cp", "ds_sequence_parallel_size") or 1) > 1:
+        arguments.copy(key, name, usual=(1, _DEFAULT))
+    if (arguments.copy("parallelism.cp", "ds_sequence_parallel_size") or 1) > 1:
         found.derive("context_parallel.communication", "a2a", "DeepSpeed-Ulysses")
-    arguments.fact("parallelism.etp", "expert_tensor_parallel_size")
+    arguments.copy("parallelism.etp", "expert_tensor_parallel_size")
     mapped = arguments.flag("use_tp_pp_dp_mapping")
     core_rules.order(found, arguments.place("use_tp_pp_dp_mapping") if mapped else None)
-    shards = arguments.integer("tensor_parallel_num_weight_shards", "parallelism.tp")
-    if shards is not None and shards > found.integer("parallelism.tp", 1):
+    name, key = "tensor_parallel_num_weight_shards", "parallelism.tp"
+    if (arguments.integer(name, fact=key) or 0) > found.integer(key, 1):
         message = "weights sharded beyond tensor parallelism have no job key"
-        arguments.problem("tensor_parallel_num_weight_shards", message)
+        arguments.refuse(name, message)
     for name in ("model_parallel_size", "batch_size"):
-        if arguments.noted(name) is not None:
+        if arguments.get(name):
             flag = f"--{name.replace('_', '-')}"
-            arguments.refuse(name, f"{flag} is no longer valid")
+            arguments.forbid(name, f"{flag} is no longer valid")
 
 
 def _batch(found: Findings, arguments: Arguments) -> None:
-    arguments.fact("micro_batch", "micro_batch_size")
-    given = arguments.fact(GLOBAL_BATCH, "global_batch_size") is not None
-    schedule = arguments.get("step_batch_size_schedule")
+    arguments.copy("micro_batch", "micro_batch_size")
+    given = arguments.copy(GLOBAL_BATCH, "global_batch_size") is not None
+    name = "step_batch_size_schedule"
+    schedule = arguments.value(name)
     if schedule is not None:
         if given:
             message = "--step-batch-size-schedule and --global-batch-size together"
             hint = "remove one of them; older versions took both"
-            arguments.refuse("step_batch_size_schedule", message, hint)
-        last = schedule.values[-1].text.rpartition(":")[2] if schedule.values else ""
+            arguments.forbid(name, message, hint)
+        last = schedule[-1].text.rpartition(":")[2] if schedule else ""
         if last.isdecimal() and len(last) < 10:
-            found.read(GLOBAL_BATCH, int(last), schedule.value_place)
+            arguments.say(GLOBAL_BATCH, int(last), name)
             found.notes.append(f"the last batch size of the schedule counts: {last}")
-    if arguments.noted("rampup_batch_size") is not None:
+    if arguments.get("rampup_batch_size"):
         found.notes.append("the batch size after --rampup-batch-size counts")
     # Models of images have --seq-length for these, and another for their decoder.
     for name in _SEQUENCE:
         if not found.has("sequence"):
-            arguments.fact("sequence", name)
+            arguments.copy("sequence", name)
     name = "max_position_embeddings"
-    most = None if arguments.is_open(name) else arguments.integer(name, "sequence")
+    most = None if arguments.unknown(name) else arguments.integer(name, fact="sequence")
     if most is not None and most < found.integer("sequence"):
         message = f"max_position_embeddings {most} is less than seq_length"
-        arguments.refuse("max_position_embeddings", message)
+        arguments.forbid(name, message)
 
 
 def _shape(found: Findings, arguments: Arguments) -> None:
-    given = [arguments.fact(key, name) for key, name in _SHAPE.items()]
+    given = [arguments.copy(key, name) for key, name in _SHAPE.items()]
     refuse_mixed(found, arguments)
     _gated(found, arguments, is_whole=any(given))
     untie = "untie_embeddings_and_output_weights"
@@ -140,15 +141,15 @@ def _shape(found: Findings, arguments: Arguments) -> None:
     if arguments.flag("multi_latent_attention"):
         if arguments.flag("group_query_attention"):
             message = "--group-query-attention with --multi-latent-attention"
-            arguments.refuse("multi_latent_attention", message)
+            arguments.forbid("multi_latent_attention", message)
         for key, (name, size) in _LATENT.items():
-            arguments.fact(key, name, minimum=0, usual=(size, _DEFAULT))
+            arguments.copy(key, name, minimum=0, usual=(size, _DEFAULT))
         return
-    arguments.fact("model.head_dim", "kv_channels")
+    arguments.copy("model.head_dim", "kv_channels")
     if arguments.flag("group_query_attention"):
-        arguments.fact("model.kv_heads", "num_query_groups", usual=(1, _DEFAULT))
+        arguments.copy("model.kv_heads", "num_query_groups", usual=(1, _DEFAULT))
     else:
-        arguments.fact("model.kv_heads", "num_key_value_heads")
+        arguments.copy("model.kv_heads", "num_key_value_heads")
 
 
 def _gated(found: Findings, arguments: Arguments, *, is_whole: bool) -> None:
@@ -159,7 +160,7 @@ def _gated(found: Findings, arguments: Arguments, *, is_whole: bool) -> None:
     if function := arguments.text("activation_func"):
         is_gated = function in ("swiglu", "geglu")
         arguments.say("model.gated", is_gated, "activation_func")
-    arguments.noted("squared_relu")
+    arguments.get("squared_relu")
     if is_whole:
         found.derive("model.gated", False, "no --swiglu or --quick-geglu")
 
@@ -167,16 +168,16 @@ def _gated(found: Findings, arguments: Arguments, *, is_whole: bool) -> None:
 def _experts(found: Findings, arguments: Arguments) -> None:
     deepspeed = arguments.flag("deepspeed")
     if deepspeed:
-        arguments.fact("parallelism.ep", "moe_expert_parallel_size")
+        arguments.copy("parallelism.ep", "moe_expert_parallel_size")
         if not arguments.flag("enable_expert_tensor_parallelism"):
             found.derive("parallelism.etp", 1, "no --enable-expert-tensor-parallelism")
     for name in ("moe_router_topk", "moe_ffn_hidden_size", "topk"):
-        arguments.noted(name)
+        arguments.get(name)
     if not _count_experts(found, arguments):
         return
     name, top_k = ("topk", 1) if deepspeed else ("moe_router_topk", 2)
-    arguments.fact("model.top_k", name, usual=(top_k, _DEFAULT))
-    arguments.fact("model.expert_ffn", "moe_ffn_hidden_size")
+    arguments.copy("model.top_k", name, usual=(top_k, _DEFAULT))
+    arguments.copy("model.expert_ffn", "moe_ffn_hidden_size")
     kind = "moe_token_dispatcher_type"
     dispatcher = arguments.text(kind)
     if way := core_rules.DISPATCHES.get(dispatcher):
@@ -184,10 +185,11 @@ def _experts(found: Findings, arguments: Arguments) -> None:
         if way == "deduplicated":
             name = "moe_flex_dispatcher_backend"
             core_rules.equal_parts(found, arguments.text(name), arguments.place(name))
-    elif arguments.is_open(kind):
+    elif arguments.unknown(kind):
         return
     elif found.integer("parallelism.ep", 1) > 1 and not deepspeed:
-        where = arguments.place(kind) or found.facts["model.experts"].place
+        experts = found.facts["model.experts"].place
+        where = arguments.place(kind) if arguments.get(kind) else experts
         default = "" if dispatcher else "the default, "
         reason = f"{default}modelled as alltoall"
         found.not_modelled.append(Remark("token dispatcher allgather", where, reason))
@@ -195,53 +197,54 @@ def _experts(found: Findings, arguments: Arguments) -> None:
 
 def _count_experts(found: Findings, arguments: Arguments) -> bool:
     """Read the number of experts; whether there are several."""
-    experts = arguments.get("num_experts")
+    experts = arguments.value("num_experts")
     listed = arguments.texts("num_experts")  # Megatron-DeepSpeed has a list
     if experts is None or listed in (["0"], ["1"]):  # one for all tokens is no expert
         return False
     if len(set(listed)) > 1:
         message = "layers with different numbers of experts are not read"
-        arguments.problem("num_experts", message)
-    elif listed and "[" in experts.values[0].text and listed[0].isdecimal():
-        found.read("model.experts", int(listed[0][:9]), experts.value_place)
+        arguments.refuse("num_experts", message)
+    elif listed and "[" in experts[0].text and listed[0].isdecimal():
+        arguments.say("model.experts", int(listed[0][:9]), "num_experts")
     else:
-        arguments.fact("model.experts", "num_experts", minimum=0)
+        arguments.copy("model.experts", "num_experts", minimum=0)
     return found.has("model.experts")
 
 
 def read_vocabulary(found: Findings, arguments: Arguments) -> None:
     """Read or assume the vocabulary, and read how it is padded."""
     for name in ("tokenizer_type", "tokenizer_model", "vocab_file", "merge_file"):
-        arguments.noted(name)
+        arguments.get(name)
     for name in ("padded_vocab_size", "pad_vocab_size_to"):
-        if arguments.noted(name) is not None:
-            arguments.fact("model.vocab", name)
-            arguments.noted("vocab_size")
+        if arguments.get(name):
+            arguments.copy("model.vocab", name)
+            arguments.get("vocab_size")
             found.derive("model.vocab_multiple", 1, "the vocabulary is padded")
             return
-    if arguments.fact("model.vocab", "vocab_size") is None:
+    if arguments.copy("model.vocab", "vocab_size") is None:
         _of_tokenizer(found, arguments)
     key, name = "model.vocab_multiple", "make_vocab_size_divisible_by"
-    arguments.fact(key, name, usual=(_PADDED_TO, _DEFAULT))
+    arguments.copy(key, name, usual=(_PADDED_TO, _DEFAULT))
 
 
 def _of_tokenizer(found: Findings, arguments: Arguments) -> None:
     """Assume what the tokenizer has; nothing where it is not known which one it is."""
     key = "model.vocab"
-    if arguments.is_open("vocab_size"):
+    if arguments.unknown("vocab_size"):
         return
     kind = arguments.text("tokenizer_type")
     if kind in _TOKENIZERS:
         found.assume(key, _TOKENIZERS[kind], kind, arguments.place("tokenizer_type"))
         return
     name = "tokenizer_model"
-    if arguments.is_open(name):
+    if arguments.unknown(name):
         return  # asked for, if no other source tells the size
-    model, place = arguments.text(name), arguments.place("merge_file")
+    model = arguments.text(name)
     sizes = (size for part, size in _OF_MODELS.items() if part in model.lower())
     if size := next(sizes, 0):
         found.assume(key, size, f"tokenizer {model}", arguments.place(name))
-    elif place is not None:
+    elif arguments.get("merge_file"):
+        place = arguments.place("merge_file")
         found.assume(key, 50257, "GPT-2's, as it has a merge file", place)
 
 
@@ -273,7 +276,7 @@ def _refuse_ratios(arguments: Arguments, layers: int) -> None:
     shares = {kind: _ratio(arguments, name) for kind, name in _RATIOS.items()}
     counts = {kind: round(layers * share) for kind, share in shares.items()}
     counts["Mamba"] = layers - sum(counts.values())
-    _refuse(arguments, hybrid if arguments.place(hybrid) else "num_layers", counts)
+    _refuse(arguments, hybrid if arguments.get(hybrid) else "num_layers", counts)
 
 
 def _ratio(arguments: Arguments, name: str) -> float:
@@ -291,4 +294,4 @@ def _linear(arguments: Arguments, layers: int) -> int:
 
 def _refuse(arguments: Arguments, name: str, counts: dict[str, int]) -> None:
     told = ", ".join(f"{count} {words}" for words, count in counts.items() if count)
-    arguments.problem(name, f"a model of mixed layers ({told}) is not read")
+    arguments.refuse(name, f"a model of mixed layers ({told}) is not read")

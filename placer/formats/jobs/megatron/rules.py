@@ -36,28 +36,28 @@ def add_rules(found: Findings, arguments: Arguments) -> None:
 def _stages(found: Findings, arguments: Arguments) -> None:
     """Virtual stages, and the layers that embedding and loss count for."""
     pp, layers = found.integer("parallelism.pp", 1), found.integer("model.layers")
-    deepspeed = arguments.noted("deepspeed") is not None
+    deepspeed = arguments.get("deepspeed") is not None
     ends = sum(_counts_for(arguments, end) for end in ("embedding", "loss"))
     if deepspeed and pp > 1:
         pipeline_ends(found, arguments)
     layout = arguments.text("pipeline_model_parallel_layout")
     vp = _virtual(found, arguments, layout, layers + ends, pp)
-    uneven = [name for name in _UNEVEN if arguments.noted(name) is not None]
+    uneven = [name for name in _UNEVEN if arguments.get(name) is not None]
     for name in uneven:
         flag = f"--{name.replace('_', '-')}"
         found.notes.append(f"{flag}: stages are taken as equally long")
     if not (uneven or layout or deepspeed):
         core_rules.stages(found)
     overlap = not arguments.flag("no_overlap_p2p_communication")
-    if arguments.noted("overlap_p2p_comm") is not None:
-        overlap = arguments.flag("overlap_p2p_comm")
+    if arguments.get("overlap_p2p_comm"):
+        overlap = bool(arguments.flag("overlap_p2p_comm"))
     core_rules.messages(found, overlap=overlap)
     if vp == 1:
         return
     if pp < 2 + (not overlap):
         refuse_fact(found, "parallelism.vp", f"virtual stages with pp {pp}")
     count = found.integer("micro_batches")
-    group = arguments.integer(_GROUP, "memory.micro_batch_group") or pp
+    group = arguments.integer(_GROUP, fact="memory.micro_batch_group") or pp
     if group != pp:
         arguments.derive("memory.micro_batch_group", group, "a group", _GROUP)
     if count and (count < group or group < pp or 0 < count % group < pp):
@@ -71,7 +71,7 @@ def _counts_for(arguments: Arguments, end: str) -> bool:
     name = f"account_for_{end}_in_pipeline_split"
     if counts := arguments.flag(name):
         arguments.say(f"stages.{end}", 1, name)
-    return counts
+    return bool(counts)
 
 
 def _virtual(
@@ -81,8 +81,8 @@ def _virtual(
     key = "parallelism.vp"
     for name in _VIRTUAL:
         if not found.has(key):
-            arguments.fact(key, name)
-    each = arguments.integer(_LAYERS_PER_STAGE, key)
+            arguments.copy(key, name)
+    each = arguments.integer(_LAYERS_PER_STAGE, fact=key)
     place = arguments.place(_LAYERS_PER_STAGE)
     if layout:
         stages = len(_expanded(layout).split("|"))
@@ -90,7 +90,7 @@ def _virtual(
         if stages % pp:
             refuse_fact(found, key, f"a layout of {stages} stages on pp {pp}")
         found.derive(key, max(1, stages // pp), f"{stages} stages / pp {pp}", place)
-    elif each and place is not None and not found.has(key):
+    elif each and not found.has(key):
         if layers % (pp * each):
             words = f"{layers} layers are not divisible by pp {pp} x {each} a stage"
             refuse_fact(found, key, words)
@@ -129,12 +129,12 @@ def _shape(found: Findings, arguments: Arguments) -> None:
     elif hidden % heads and not (latent or found.has("model.head_dim")):
         words = f"hidden {hidden} is not divisible by {heads} heads"
         refuse_fact(found, "model.heads", words)
-    by_heads = arguments.noted("ds_sequence_parallel_size") is not None
+    by_heads = arguments.get("ds_sequence_parallel_size") is not None
     core_rules.cuts(found, by_heads=by_heads)
 
 
 def _moe(found: Findings, arguments: Arguments) -> None:
-    core_rules.experts(found, sequence=arguments.noted("deepspeed") is None)
+    core_rules.experts(found, sequence=arguments.get("deepspeed") is None)
     if found.integer("model.experts"):
         _shared(found, arguments)
         if layers := found.integer("model.layers"):
@@ -143,7 +143,7 @@ def _moe(found: Findings, arguments: Arguments) -> None:
 
 def _shared(found: Findings, arguments: Arguments) -> None:
     name, key = "moe_shared_expert_intermediate_size", "model.shared_experts"
-    width = arguments.integer(name, key, minimum=0)
+    width = arguments.integer(name, minimum=0, fact=key)
     one = found.integer("model.expert_ffn")
     if not width or not one:
         return
@@ -159,8 +159,8 @@ def _moe_layers(found: Findings, arguments: Arguments, layers: int) -> None:
     key = "model.moe_layers"
     place = arguments.place("moe_layer_freq")
     pattern = arguments.text("moe_layer_freq").strip("'\"")
-    interval = arguments.integer("expert_interval", key)
-    if not pattern and arguments.noted("deepspeed") is not None:
+    interval = arguments.integer("expert_interval", fact=key)
+    if not pattern and arguments.get("deepspeed") is not None:
         every = interval or 2
         found.derive(key, layers // every, f"experts in every {every}th layer", place)
         return
@@ -209,11 +209,11 @@ def list_of(pattern: str) -> list[int] | None:
 def _traffic(found: Findings, arguments: Arguments) -> None:
     """Instances of the optimizer, and buckets of gradients."""
     name = "num_distributed_optimizer_instances"
-    instances = arguments.integer(name, "data_parallel.optimizer_instances")
+    instances = arguments.integer(name, fact="data_parallel.optimizer_instances")
     core_rules.optimizer_instances(found, instances or 1, arguments.place(name))
     if not arguments.flag("deepspeed"):
         name = "ddp_num_buckets"
-        count = arguments.integer(name, "data_parallel.bucket_parameters")
+        count = arguments.integer(name, fact="data_parallel.bucket_parameters")
         core_rules.buckets(found, count or 0, arguments.place(name))
 
 

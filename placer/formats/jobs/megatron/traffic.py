@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from placer.formats.jobs import core_rules
+from placer.formats.jobs.mcore import read_states
 from placer.job.memory import MODULES
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def read_traffic(found: Findings, arguments: Arguments) -> None:
 
 def _sharding(found: Findings, arguments: Arguments) -> None:
     key = "data_parallel.sharding"
-    stage = arguments.integer("zero_stage", key, minimum=0)
+    stage = arguments.integer("zero_stage", minimum=0, fact=key)
     deepspeed = arguments.flag("deepspeed")
     distributed = arguments.flag("use_distributed_optimizer")
     names = ("use_megatron_fsdp", "use_custom_fsdp")
@@ -50,19 +51,15 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
         name = "data_parallel_sharding_strategy"
         strategy = arguments.text(name) or "optim_grads_params"
         sharding = core_rules.STRATEGIES.get(strategy, "zero3")
-        arguments.say(key, sharding, name if arguments.place(name) else fsdp)
+        arguments.say(key, sharding, name if arguments.get(name) else fsdp)
     elif distributed:
         arguments.say(key, "zero1", "use_distributed_optimizer")
     else:
         found.derive(key, "ddp", "no --use-distributed-optimizer")
-    optimizer = arguments.noted("optimizer")
-    if optimizer and optimizer.values and optimizer.values[0].text in _EMERGING:
-        arguments.not_modelled("optimizer", f"optimizer {optimizer.values[0].text}")
-    aware = "use_precision_aware_optimizer"
-    place = arguments.place(aware)
-    if place is not None and arguments.flag(aware):
-        types = [arguments.text(name) for name in core_rules.STATE_TYPES]
-        core_rules.optimizer_states(found, types, place)
+    for word in arguments.words("optimizer")[:1]:
+        if word.text in _EMERGING:
+            arguments.not_modelled("optimizer", what=f"optimizer {word.text}")
+    read_states(arguments)
 
 
 def _refuse_fsdp2(found: Findings, arguments: Arguments) -> None:
@@ -75,10 +72,10 @@ def _refuse_fsdp2(found: Findings, arguments: Arguments) -> None:
         ("fp16", arguments.flag("fp16"), "fp16"),
     ):
         if is_so:
-            arguments.refuse(name, f"--use-torch-fsdp2 with {words}")
+            arguments.forbid(name, f"--use-torch-fsdp2 with {words}")
     if not arguments.flag("untie_embeddings_and_output_weights"):
         message = "--use-torch-fsdp2 needs --untie-embeddings-and-output-weights"
-        arguments.refuse("use_torch_fsdp2", message)
+        arguments.forbid("use_torch_fsdp2", message)
 
 
 def _bytes(found: Findings, arguments: Arguments) -> None:
@@ -86,7 +83,7 @@ def _bytes(found: Findings, arguments: Arguments) -> None:
     bf16, fp16 = arguments.flag("bf16"), arguments.flag("fp16")
     in_fp32 = arguments.flag("accumulate_allreduce_grads_in_fp32")
     if bf16 and fp16:
-        arguments.refuse("fp16", "--fp16 and --bf16 together")
+        arguments.forbid("fp16", "--fp16 and --bf16 together")
     key = "bytes.gradient"
     types = {"fp32": 4, "float32": 4, "bf16": 2, "fp16": 2, "bfloat16": 2, "float16": 2}
     wire = arguments.text("megatron_fsdp_grad_comm_dtype").removeprefix("torch.")
@@ -111,7 +108,7 @@ def _bytes(found: Findings, arguments: Arguments) -> None:
     if arguments.flag("fp8_param_gather"):
         if found.text("data_parallel.sharding") == "ddp":
             message = "--fp8-param-gather without the distributed optimizer or FSDP"
-            arguments.refuse("fp8_param_gather", message)
+            arguments.forbid("fp8_param_gather", message)
         arguments.say("bytes.parameter_gather", 1, "fp8_param_gather")
     else:
         found.derive("bytes.parameter_gather", size, rule)
@@ -123,41 +120,41 @@ def _overlaps(found: Findings, arguments: Arguments) -> None:
     sharded = found.text("data_parallel.sharding") != "ddp"
     if gather and not sharded:
         message = "--overlap-param-gather without the distributed optimizer or FSDP"
-        arguments.refuse("overlap_param_gather", message)
+        arguments.forbid("overlap_param_gather", message)
     if gather and not reduce:
         message = "--overlap-param-gather without --overlap-grad-reduce"
-        arguments.refuse("overlap_param_gather", message)
+        arguments.forbid("overlap_param_gather", message)
     if arguments.flag("use_torch_fsdp2"):
         for key in ("data_parallel.overlap_reduce", "data_parallel.overlap_gather"):
-            del found.facts[key]
+            found.facts.pop(key, None)
             found.derive(key, True, "PyTorch's FSDP2 prefetches")
-    arguments.fact("data_parallel.bucket_parameters", "ddp_bucket_size")
+    key, name = "data_parallel.bucket_parameters", "ddp_bucket_size"
+    arguments.copy(key, name, maximum=10**13)
     arguments.switch("tensor_parallel.sequence", "sequence_parallel")
     core_rules.sequence_parallel(found)
     overlaps = arguments.switch("overlap.tp", "tp_comm_overlap")
     if overlaps and not found.integer("tensor_parallel.sequence"):
         message = "--tp-comm-overlap without sequence parallelism"
-        arguments.refuse("tp_comm_overlap", message)
+        arguments.forbid("tp_comm_overlap", message)
     arguments.switch("overlap.ep", "overlap_moe_expert_parallel_comm")
     _context(found, arguments)
 
 
 def _context(found: Findings, arguments: Arguments) -> None:
     """How cp sees the sequence; only the ring runs beside attention."""
-    kinds = core_rules.CONTEXT_WAYS
-    place = arguments.place("cp_comm_type")
-    if found.integer("parallelism.cp", 1) == 1 or place is None:
+    kinds, name = core_rules.CONTEXT_WAYS, "cp_comm_type"
+    if not arguments.get(name) or found.integer("parallelism.cp", 1) == 1:
         return
-    given = arguments.texts("cp_comm_type")
+    given = arguments.texts(name)
     if not given:
         return
     first = kinds.get(given[0], "p2p")
-    found.read("context_parallel.communication", first, place)
+    arguments.say("context_parallel.communication", first, name)
     if first != "p2p":
         found.derive("overlap.cp", False, f"{given[0]} does not run beside attention")
     if len(set(given)) > 1 or given[0] not in kinds:
-        words = f"cp_comm_type {' '.join(given[:4])}"
-        arguments.not_modelled("cp_comm_type", words, f"modelled as {first}")
+        words = f"{name} {' '.join(given[:4])}"
+        arguments.not_modelled(name, f"modelled as {first}", words)
 
 
 def _recompute(found: Findings, arguments: Arguments) -> None:
@@ -173,60 +170,59 @@ def _recompute(found: Findings, arguments: Arguments) -> None:
             granularity = given if given in ("full", "selective") else "full"
     if not granularity and arguments.flag("recompute_activations"):
         granularity, name = "selective", "recompute_activations"
-    place = arguments.place(name)
-    if granularity not in ("full", "selective") or place is None:
+    if granularity not in ("full", "selective"):
         return
-    found.read("memory.recompute", granularity, place)
-    method = arguments.first("recompute_method", "activations_checkpoint_method")
+    arguments.say("memory.recompute", granularity, name)
+    method = arguments.text("recompute_method", "activations_checkpoint_method")
     if granularity == "selective":
         _modules(found, arguments)
         return
     reason = "one more forward; a measured time holds it"
-    arguments.not_modelled(name, "recompute full", reason)
+    arguments.not_modelled(name, reason, "recompute full")
     if method in ("uniform", "block"):
         found.facts["memory.recompute_method"] = found.facts["memory.recompute"]
-        found.read("memory.recompute_method", method, place)
-        arguments.fact("memory.recompute_layers", "recompute_num_layers")
+        arguments.say("memory.recompute_method", method, name)
+        arguments.copy("memory.recompute_layers", "recompute_num_layers")
 
 
 def _modules(found: Findings, arguments: Arguments) -> None:
     """What is computed again; attention proper where nothing is said."""
     key = "recompute_modules"
-    given, place = arguments.texts(key), arguments.place(key)
+    given = arguments.texts(key)
     known = [name for name in given if name in MODULES]
-    if known and place is not None:
-        found.read("memory.recompute_modules", known, place)
+    if known:
+        found.read("memory.recompute_modules", known, arguments.place(key))
     for name in given:
         if name not in MODULES:
-            arguments.not_modelled(key, f"recompute {name}")
+            arguments.not_modelled(key, what=f"recompute {name}")
 
 
 def _not_modelled(found: Findings, arguments: Arguments) -> None:
-    mtp = arguments.integer("mtp_num_layers", "model.mtp_layers", minimum=0)
+    name, key = "mtp_num_layers", "model.mtp_layers"
+    mtp = arguments.integer(name, minimum=0, fact=key)
     if mtp:
-        arguments.say("model.mtp_layers", mtp, "mtp_num_layers")
-        arguments.not_modelled("mtp_num_layers", f"MTP {mtp}", "work on the last stage")
+        arguments.say(key, mtp, name)
+        arguments.not_modelled(name, "work on the last stage", f"MTP {mtp}")
     for name in _GTP:
-        size = arguments.integer(name, "parallelism.tp") or 1
+        size = arguments.integer(name, fact="parallelism.tp") or 1
         if size == 1:
             continue
         # Without cp its groups are consecutive replicas, as dp numbers them anyway.
         if name == _GTP[0] and found.integer("parallelism.cp", 1) > 1:
             message = f"GTP {size} numbers ranks between tp and cp, which is not read"
             hint = "without context parallelism its groups are consecutive replicas"
-            arguments.problem(name, message, hint)
+            arguments.refuse(name, message, hint)
         reason = "its groups are consecutive replicas, and gather weights"
-        arguments.not_modelled(name, f"GTP {size}", reason)
+        arguments.not_modelled(name, reason, f"GTP {size}")
     for name in ("fp8_format", "fp8", "fp4_format", "fp4"):
-        place = arguments.place(name)
-        if place is not None and arguments.flag(name):
+        if arguments.flag(name):
             reason = "faster products; give a time or rate"
-            arguments.not_modelled(name, name[:3], reason)
-            _precision(found, arguments, name[:3], place)
-    vision = "vision_model_type"
-    vision = vision if arguments.place(vision) else "img_h"
-    arguments.not_modelled(vision, "vision encoder", "work beside layers")
-    arguments.not_modelled("window_size", "sliding windows", "less attention")
+            arguments.not_modelled(name, reason, name[:3])
+            _precision(found, arguments, name[:3], arguments.place(name))
+    if vision := arguments.get("vision_model_type", "img_h"):
+        arguments.not_modelled(vision[0], "work beside layers", "vision encoder")
+    if arguments.get("window_size"):
+        arguments.not_modelled("window_size", "less attention", "sliding windows")
 
 
 def _precision(found: Findings, arguments: Arguments, kind: str, place: Place) -> None:
@@ -237,7 +233,7 @@ def _precision(found: Findings, arguments: Arguments, kind: str, place: Place) -
     if arguments.flag("first_last_layers_bf16"):
         given = (
             arguments.integer(
-                f"num_layers_at_{end}_in_bf16", "memory.gemm_layers", minimum=0
+                f"num_layers_at_{end}_in_bf16", minimum=0, fact="memory.gemm_layers"
             )
             for end in ("start", "end")
         )
