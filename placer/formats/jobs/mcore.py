@@ -74,6 +74,9 @@ def read_rest(settings: Settings, prefix: str) -> None:
     way = settings.choice(core_rules.CONTEXT_WAYS, prefix + "cp_comm_type")
     if way:
         found.derive("context_parallel.communication", way, f"cp_comm_type {way}")
+        if way != "p2p":
+            rule = f"cp_comm_type {way} does not run beside attention"
+            found.derive("overlap.cp", False, rule)
     _read_dispatch(settings, prefix)
     uneven = [
         f"{prefix}num_layers_in_{end}_pipeline_stage" for end in ("first", "last")

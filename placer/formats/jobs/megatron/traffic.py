@@ -180,7 +180,6 @@ def _recompute(found: Findings, arguments: Arguments) -> None:
     reason = "one more forward; a measured time holds it"
     arguments.not_modelled(name, reason, "recompute full")
     if method in ("uniform", "block"):
-        found.facts["memory.recompute_method"] = found.facts["memory.recompute"]
         arguments.say("memory.recompute_method", method, name)
         arguments.copy("memory.recompute_layers", "recompute_num_layers")
 
@@ -192,6 +191,9 @@ def _modules(found: Findings, arguments: Arguments) -> None:
     known = [name for name in given if name in MODULES]
     if known:
         found.read("memory.recompute_modules", known, arguments.place(key))
+    elif given:
+        # Only what the model does not know is computed again.
+        found.facts.pop("memory.recompute", None)
     for name in given:
         if name not in MODULES:
             arguments.not_modelled(key, what=f"recompute {name}")
