@@ -1,6 +1,7 @@
 """Walks that mend what rules forbid, where the annealer was not built.
 
-What is broken is counted in full after every change, and the cost is not looked at.
+What is broken is counted in full after every change, and the cost is not looked at. Of
+sets that are torn all members count that are not where most of them are.
 Shapes: U units of s ranks, P places (slots, or nodes of runs).
 """
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from placer.solve.annealing.walks import Walk
     from placer.solve.run.budget import Budget
 
+NEAR = 0.5  # of goals of units that have no pin: near who must be in one domain
 PATIENCE = 500  # moves, since one that mended
 
 
@@ -65,11 +67,12 @@ class MendsInFull:
         far = away[pin[pinned], place[pinned]] if len(pinned) else pinned
         broken, by = int(far.sum()), np.isin(np.arange(len(pin)), pinned[far > 0])
         for own, row in self._ties:
-            first = np.unique(own, return_index=True)[1]
-            domain = row[place]
-            torn = np.unique(own[domain != domain[first][own]])
-            broken += len(torn)
-            by |= np.isin(own, torn)
+            both = own * (int(row.max()) + 1) + row[place]
+            pairs, pair, many = np.unique(both, return_inverse=True, return_counts=True)
+            most = np.zeros(int(own.max()) + 1, dtype=np.int64)
+            np.maximum.at(most, pairs // (int(row.max()) + 1), many)
+            broken += len(own) - int(most.sum())
+            by |= many[pair] < most[own]
         node_of_rank = np.empty(ranks.size, dtype=np.int64)
         node_of_rank[ranks] = self._nodes[place]
         for count in limits.counts:
@@ -102,12 +105,16 @@ class MendsInFull:
         return exchanged(slots, here[: len(there)], there[: len(here)])
 
     def _goal(self, unit: int, slots: IntArray, draw: np.random.Generator) -> int:
-        """A place that is open to a unit; where it is if none is."""
-        pin, away = self._pins
+        """A place that is open to a unit, perhaps near its set; else where it is."""
+        (pin, away), place = self._pins, self._places(slots)
         goals = np.arange(len(self._nodes))
         if pin[unit] >= 0:
             goals = np.flatnonzero(away[pin[unit]] == 0)
-        return int(draw.choice(goals) if len(goals) else self._places(slots)[unit])
+        elif self._ties and draw.random() < NEAR:
+            own, row = self._ties[draw.integers(len(self._ties))]
+            mate = draw.choice(np.flatnonzero(own == own[unit]))
+            goals = np.flatnonzero(row == row[place[mate]])
+        return int(draw.choice(goals) if len(goals) else place[unit])
 
     @cached_property
     def _nodes(self) -> IntArray:
