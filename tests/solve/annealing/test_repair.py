@@ -14,7 +14,7 @@ from placer.solve.annealing import annealed_step
 from placer.solve.rules import search
 from placer.solve.score import evaluator
 from placer.solve.score.kernel import is_built
-from tests.solve.test_uneven_nodes import racks
+from tests.solve.random_cases import machine_of
 
 compiled = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 
@@ -80,7 +80,9 @@ def test_rules_of_every_kind_are_repaired(rules, launcher):
 )
 def test_runs_on_nodes_of_several_sizes_are_repaired(rules):
     """Each rank has its turn: what a node holds depends on those before it."""
-    machine = racks([[4, 3] * 12] * 8, [0, 0, 0, 0, 1, 1, 1, 1])
+    tiers = placer.read_topology("rack:8 node:24 gpu:4").tiers
+    racks = [node // 24 for node in range(192)]
+    machine = machine_of([4, 3] * 96, [racks, [0] * 192], tiers)
     axes, weights = Parallelism(pp=2, dp=250), {"pp": 10, "dp": 1}
     job = Job("j", axes, weights=weights, launcher="node-contiguous", sha256="j")
     with patch.object(search, "seat", return_value=None):
