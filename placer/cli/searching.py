@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SLOW = (
     "the fast search was not built, as no C++ compiler was found when placer was "
-    "installed; plans of uneven machines may be several percent slower"
+    "installed; plans of uneven machines and under rules may be several percent slower"
 )
 NOT_EXACT = (
     "changes were priced in full, which is slow: the compiled cost and the scorer do "

@@ -33,7 +33,7 @@ def fence_in(
     """
     nodes = np.broadcast_to(nodes, (len(nodes), ranks.shape[1]))
     if limits.nodes_of_rank:
-        pin, away = _pins(limits, ranks, nodes)
+        pin, away = pins(limits, ranks, nodes)
         row, place = np.nonzero(away == 0)
         annealer.set_pins(
             pin_of_unit=pin,
@@ -62,9 +62,7 @@ def fence_in(
         )
 
 
-def _pins(
-    limits: Limits, ranks: IntArray, nodes: IntArray
-) -> tuple[IntArray, IntArray]:
+def pins(limits: Limits, ranks: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
     """Pin of each unit, -1 for none; tiers from each place to the homes of each."""
     pin, rows = np.full(len(ranks), -1), list[IntArray]()
     homes, domains = limits.nodes_of_rank, limits.topology.domain_of_node

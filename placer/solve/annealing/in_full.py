@@ -58,8 +58,12 @@ def _exchanged(
     cells = units.slots_of_cell
     there = np.setdiff1d(cells[draw.integers(len(cells))], mates)
     there = draw.permutation(there)[: len(mates)]
-    here = draw.permutation(mates)[: len(there)]
-    unit_at = np.full(len(cell), -1)
+    return exchanged(slots, draw.permutation(mates)[: len(there)], there)
+
+
+def exchanged(slots: IntArray, here: IntArray, there: IntArray) -> IntArray:
+    """Slots (U,) when pairs of slots exchange the units on them, if any."""
+    unit_at = np.full(np.concatenate((slots, here, there)).max() + 1, -1)
     unit_at[slots] = np.arange(len(slots))
     unit_at[here], unit_at[there] = unit_at[there], unit_at[here]
     taken = np.flatnonzero(unit_at >= 0)

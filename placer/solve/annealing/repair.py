@@ -14,8 +14,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from placer.solve.annealing.annealed_step import seeds, spaces
+from placer.solve.annealing.mend_in_full import MendsInFull, RunMendsInFull
+from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.walks import PricedInFull, Walk
-from placer.solve.score.kernel import is_built
 
 if TYPE_CHECKING:
     from placer.base.arrays import IntArray
@@ -35,15 +36,17 @@ def repair(
 ) -> None:
     """Offer what walks make of placements (R,) that break rules, and of simple starts.
 
-    Nothing where the annealer was not built, or does not know the job.
+    Where the annealer was not built, or does not know the job, slowly.
     """
-    if not is_built():
-        return
     for units in spaces(problem, incumbent):
+        walks: Walks | MendsInFull
         try:
             walks = units.walks()
         except PricedInFull:
-            continue
+            if isinstance(units, Runs):
+                walks = RunMendsInFull(units)
+            else:
+                walks = MendsInFull(units)
         moves = min(MOST_MOVES, MOVES_A_UNIT * len(walks.units.slots.ranks))
         seed = seeds(problem)
         for slots in _starts(walks, near, budget):
@@ -56,7 +59,9 @@ def repair(
             incumbent.offer(REPAIRED, walks.units.gpu_of_rank(walk.slots))
 
 
-def _starts(walks: Walks, near: list[IntArray], budget: Budget) -> Iterator[IntArray]:
+def _starts(
+    walks: Walks | MendsInFull, near: list[IntArray], budget: Budget
+) -> Iterator[IntArray]:
     """Slots to begin with, those first that break least, the cheapest of them."""
     units = walks.units
 

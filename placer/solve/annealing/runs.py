@@ -91,10 +91,14 @@ class Runs(Units):
         first = np.sort(np.unique(nodes, return_index=True)[1])
         if (lengths % self.size).any() or len(first) < len(nodes):
             nodes = nodes[first]
-            nodes = np.append(nodes, np.setdiff1d(np.arange(machine.num_nodes), nodes))
-            room = np.cumsum(machine.gpus_of_node[nodes] // self.size)
-            filled = np.minimum(room, len(self.slots.ranks))
-            units = np.diff(filled, prepend=0)
+            rest = np.setdiff1d(np.arange(machine.num_nodes), nodes)
+            return self.filled(np.append(nodes, rest))
+        return np.stack((nodes, units), axis=1)[units > 0]
+
+    def filled(self, nodes: IntArray) -> IntArray:
+        """Nodes in turn (N,), each filled before the next; shape (P, 2)."""
+        room = np.cumsum(self.problem.machine.gpus_of_node[nodes] // self.size)
+        units = np.diff(np.minimum(room, len(self.slots.ranks)), prepend=0)
         return np.stack((nodes, units), axis=1)[units > 0]
 
     @property

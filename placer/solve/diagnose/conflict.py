@@ -25,6 +25,7 @@ from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
 from placer.solve.rules.search import Tools, fits_under_rules
 from placer.solve.run.budget import ENDLESS
+from placer.solve.score.kernel import is_built
 
 if TYPE_CHECKING:
     from placer.base.budget import Budget
@@ -156,6 +157,8 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
             break
     if not is_proved and tools.budget.is_over():
         hints.append("give it more time, such as 5m")
+    if not is_proved and not is_built():
+        hints.append("install placer where there is a C++ compiler: it then finds more")
     return InfeasibleError("\n".join(lines), hints=hints, is_proved=is_proved)
 
 

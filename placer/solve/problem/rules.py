@@ -122,14 +122,19 @@ class Count:
         """Whether several ranks have what is counted."""
         return self.by_rank and bool(self.number.max() + 1 < len(self.number))
 
-    def holds(self, node_of_rank: IntArray) -> bool:
-        """Whether no box has more."""
+    def excess(self, node_of_rank: IntArray) -> IntArray:
+        """How many too many each box has; shape (boxes,)."""
         box = self.box[node_of_rank]
         number = self.number if self.by_rank else self.number[node_of_rank]
-        pairs = np.unique(np.stack((box, number))[:, box >= 0], axis=1)
-        return bool(
-            (np.bincount(pairs[0], minlength=len(self.most)) <= self.most).all()
-        )
+        width = int(self.number.max()) + 1
+        pairs = np.unique((box * width + number)[box >= 0])
+        there = np.bincount(pairs // width, minlength=len(self.most))
+        excess: IntArray = np.maximum(there - self.most, 0)
+        return excess
+
+    def holds(self, node_of_rank: IntArray) -> bool:
+        """Whether no box has more."""
+        return not self.excess(node_of_rank).any()
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,9 @@ from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.count import Limits as EngineLimits
 from placer.solve.exact.enumeration import LISTED_UNDER_RULES, listed_under_rules
 from placer.solve.exact.seats import MOST_CHOICES, seat
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.launch import launch_blocks, launched
+from placer.solve.problem.launch import fits, launch_blocks, launched
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
 from placer.solve.rules.readmit import READMIT_WORK, readmitted
@@ -142,10 +143,13 @@ class _RuledSearch:
     def _construct(self, offered: BoolArray) -> None:
         """Offer what is made of some nodes without rules, else what walks repair."""
         inner = Submachine.of(self.problem.machine, offered)
-        if inner.topology.num_gpus < self.problem.job.world_size:
+        plain = self.problem.without_rules
+        sets = colocation_of(inner.topology, plain.job, 1)
+        if inner.topology.num_gpus < plain.job.world_size:
+            return
+        if sets.uniform_sizes() and not fits(inner.topology, sets):
             return
         incumbent, budget = self.incumbent, self.tools.budget.share(2)
-        plain = self.problem.without_rules
         problem = plain.on(inner.topology, plain.job)
         near: dict[bytes, IntArray] = {}
 

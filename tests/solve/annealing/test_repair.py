@@ -1,5 +1,6 @@
 """Placements that break rules are walked to where none is broken."""
 
+import sys
 from unittest.mock import patch
 
 import pytest
@@ -9,10 +10,22 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
+from placer.solve.annealing import annealed_step
 from placer.solve.rules import search
+from placer.solve.score import evaluator
 from placer.solve.score.kernel import is_built
+from tests.solve.random_cases import machine_of
 
-pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
+compiled = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
+
+
+@pytest.fixture(autouse=True, params=[pytest.param("", marks=compiled), "in full"])
+def walks(request, monkeypatch):
+    """Walks of the compiled annealer, and those that nothing was compiled for."""
+    if request.param:
+        monkeypatch.setitem(sys.modules, "placer.solve.score._kernel", None)
+        for user in (annealed_step, evaluator):
+            monkeypatch.setattr(user, "is_built", lambda: False)
 
 
 def placed(machine, job, pins):
@@ -60,3 +73,18 @@ def test_rules_of_every_kind_are_repaired(rules, launcher):
         plan = placer.place("rack:5 node:8 gpu:8", job, rules=rules, time_limit=9).plan
     assert violations(plan, placer.read_topology("rack:5 node:8 gpu:8"), job) == []
     assert plan.rules.get("avoided_nodes", []) == []
+
+
+@pytest.mark.parametrize(
+    "rules", [Rules((Pin((300,), ("n27",)),)), Rules(spares={"rack": 1})]
+)
+def test_runs_on_nodes_of_several_sizes_are_repaired(rules):
+    """Each rank has its turn: what a node holds depends on those before it."""
+    tiers = placer.read_topology("rack:8 node:24 gpu:4").tiers
+    racks = [node // 24 for node in range(192)]
+    machine = machine_of([4, 3] * 96, [racks, [0] * 192], tiers)
+    axes, weights = Parallelism(pp=2, dp=250), {"pp": 10, "dp": 1}
+    job = Job("j", axes, weights=weights, launcher="node-contiguous", sha256="j")
+    with patch.object(search, "seat", return_value=None):
+        plan = placer.place(machine, job, rules=rules, time_limit=9).plan
+    assert violations(plan, machine, job) == []
