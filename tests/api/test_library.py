@@ -135,3 +135,10 @@ def test_a_refuted_bound_is_withdrawn(
     words = " ".join(result.summary().split())
     assert "other placements (withdrawn: " in words
     assert "please report it" in words
+
+
+def test_a_call_tells_machine_and_job_together():
+    """Both files that cannot be read are named in one error."""
+    with pytest.raises(placer.InputError) as error:
+        placer.place("gone.yaml", "megatron:gone.sh")
+    assert [p.source for p in error.value.problems] == ["gone.yaml", "gone.sh"]

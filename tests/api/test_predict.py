@@ -99,3 +99,7 @@ def test_command(inputs):
     assert json.loads(Path("after.json").read_text())["score"]["hop_cost"] == 28
     run("diff", "before.json", "after.json", code=1)
     run("check", "after.json", *inputs)
+    assert run("score", "launcher:kueue", *inputs).stderr == (
+        "warning: kueue sorts labels as text and these have numbers of mixed width: "
+        "r10 before r9\n"
+    )

@@ -98,11 +98,17 @@ def test_a_topology_that_calls_hosts_unavailable(small):
 
 
 def test_max_moves(small):
-    """A limit below the fewest moves is refused with the numbers."""
+    """A limit below the fewest moves is refused with the numbers.
+
+    The cost may lie above the one before by the share that is given.
+    """
     topology, job, plan = small
     failed = in_rack(plan, 0, 1)
-    found = placer.replace(plan, topology, job, failed=failed, max_moves=4)
-    assert found.plan.previous["moved"] == 4
+    found = placer.replace(plan, topology, job, failed=failed, max_moves=4, within=0.5)
+    about, before = found.plan.previous, plan.bound["value"]
+    assert about["moved"] == 4
+    assert (about["reference"], about["value_before"]) == ("before", before)
+    assert (about["within"], about["budget"]) == (0.5, 1.5 * before)
     with pytest.raises(placer.InfeasibleError, match="moves at most 3 ranks"):
         placer.replace(plan, topology, job, failed=failed, max_moves=3, shrink=True)
 

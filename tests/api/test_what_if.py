@@ -6,7 +6,7 @@ import pytest
 
 import placer
 from placer.api.checked_plan import what_if
-from placer.assumed import RATE, Assumption
+from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
 from placer.cost.step import StepModel
 from placer.placement.baselines import baseline
@@ -57,3 +57,13 @@ def test_the_rate_is_told_where_it_changes_the_verdict():
         assert entry["saved_share"] == pytest.approx(saved(rate))
     assert asked(at_rate(high, (high, 2 * high)), plain) == []
     assert asked(at_rate(low), plain) == []
+
+
+def test_uplinks_are_tried_at_two_ratios():
+    """Only where they are assumed: not on a machine that says them."""
+    machine, job = placer.read_topology(MACHINE), at_rate(400)
+    found = [e for e in asked(job, machine) if e["key"] == OVERSUBSCRIPTION]
+    assert [entry["value"] for entry in found] == [2, 4]
+    assert found[1]["saved_share"] >= found[0]["saved_share"] > 0
+    given = placer.read_topology(MACHINE, oversubscription={"cluster": 2})
+    assert asked(job, given) == []

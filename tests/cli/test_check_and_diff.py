@@ -61,6 +61,8 @@ def test_a_plan_alone_is_enough():
     run("place", *SMALL, "-q", "-o", "placed.json")
     for more in ((), ("--bound",), SMALL):
         assert run("check", "placed.json", *more).stdout == HOLDS
+    assert run("check", "placed.json", "-q").stdout == ""
+    assert data("check", "placed.json") == {"ok": True, "violations": []}
     plan = json.loads(Path("placed.json").read_text())
     plan["score"]["hop_cost"] *= 2
     Path("other.json").write_text(json.dumps(plan))

@@ -35,6 +35,16 @@ def test_json_is_what_the_library_says(plan, job):
     assert [seat["rank"] for seat in group["members"]] == group["facts"]["ranks"]
 
 
+def test_without_a_subject(plan):
+    """It is the group that a step waits for, or rank 0 where none is slower."""
+    content = json.loads(plan.read_text())
+    for as_slow, head in ((1, "group pp:3 of 4"), (4, "rank 0: ")):
+        worst = {"axis": "pp", "group": 3, "as_slow": as_slow, "groups": 4}
+        content["score"]["worst_group"] = content["score"]["worst_group"] | worst
+        plan.write_text(json.dumps(content))
+        assert run("explain", plan).stdout.startswith(head)
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [

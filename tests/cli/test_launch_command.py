@@ -142,6 +142,8 @@ def test_errors(launch, words, message):
     [
         ("srun torchrun --nproc-per-node 2 train.py", [], True),
         ("srun bash -c 'torchrun --node-rank=$SLURM_PROCID train.py'", [], True),
+        ("srun python -m torch.distributed.run train.py", [], True),
+        ("srun ft_launcher --nproc-per-node 2 train.py", [], True),
         ("srun accelerate launch train.py", [], True),
         ("srun ray start --address=$HEAD --block", [], True),
         ("srun bash -c 'python -m verl.trainer.main_ppo a=b'", [], True),
@@ -236,6 +238,20 @@ def test_ray_is_told_of(launch):
     """It gives no order of tasks a meaning: what does is named."""
     told = launch("--plan", "p.json", "srun", "ray", "start", "--head").err
     assert "placer emit PLAN ray" in told
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "srun -m arbitrary python a.py -m block",
+        "srun torchrun --rdzv-backend=placer --rdzv-conf=map=m.json a.py",
+        "srun python a.py --rdzv-backend c10d",
+    ],
+)
+def test_harmless_commands_pass(launch, command):
+    """What only looks alike: options of the program, and the plan's own backend."""
+    words = command.split()
+    assert launch("--plan", "p.json", *words).command == tuple(words)
 
 
 _BARE = """\

@@ -133,7 +133,8 @@ def test_nothing_leaves_the_allocation(folder):
     """Hosts outside it, or excluded, serve no repair, baseline or prediction."""
     plan = folder / "plan.json"
     told = refusal("replace", plan, "--failed", "a1,b1", "-q", code=3)
-    assert "outside the allocation" in told
+    assert "left out: 1 x excluded, 2 x failed, 1 x outside" in told
+    assert "add hosts from outside the allocation: --added" in told
     for command in (("diff", "baseline:random"), ("diff", "launcher:slurm")):
         found = json.loads(run_on(plan, command, "--format", "json").stdout)
         gained = {*found["nodes_lost"]} | {*found["nodes_gained"]}

@@ -62,6 +62,14 @@ def test_a_replica_on_two_racks_is_one_colour_there():
         assert (last == first) == straddles, rack
 
 
+@pytest.mark.parametrize(("size", "holds"), [(64, True), (24, True), (8, False)])
+def test_the_legend_does_not_pretend(size, holds):
+    """That one colour is one replica is said where it holds, and only there."""
+    root = parse(placement_map(rows_of_replicas(14, size), "dp"))
+    promise = "one colour across a gap is one replica"
+    assert any(promise in (e.text or "") for e in root.iter()) == holds
+
+
 def test_colours_do_not_pretend():
     """A cell with more groups than colours is grey, and says how many they are."""
     root = parse(placement_map(rows_of_replicas(32, 4), "dp"))

@@ -10,11 +10,14 @@ from placer.api.place import place
 from placer.api.report import report_html
 from placer.base.units import format_beside, format_bytes_beside
 from placer.draw import palette
+from placer.draw.grouping import grouping
 from placer.draw.heat_map import traffic_map
+from placer.draw.machine_view import machine_view
 from placer.draw.placement_map import placement_map
 from placer.job.started import Started
+from placer.placement.inputs import Inputs
 from placer.report.next_text import launch_commands
-from placer.report.page.maps import maps_of
+from placer.report.page.maps import maps_of, modes
 from placer.report.page.side import Side
 from placer.topology.read import read_topology
 from tests.draw.pictures import of_class, parse
@@ -25,6 +28,29 @@ DEEP = small_job(tp=2, pp=2, dp=16)
 
 def body(page):
     return page.partition("<noscript>")[0]
+
+
+def test_free_nodes_are_drawn_beside_ranks():
+    """Of a machine that is known, free nodes in domains with ranks are shown."""
+    topology = read_topology("rack:3 node:4 gpu:8")
+    job = small_job(tp=2, pp=2, dp=10)
+    plan = plan_on(topology, job, np.arange(40))
+    maps = maps_of([Side("", plan, Inputs(topology, job))])
+    assert (maps.gpus.tolist(), maps.left_out) == ([8] * 8, 4)
+    assert maps.seats(maps.view).tolist() == list(range(40))
+    alone = maps_of([Side("", plan, None)])
+    assert (len(alone.view.names[0]), alone.left_out) == (5, 0)
+
+
+def test_a_replica_has_one_colour_everywhere():
+    """Cells of the page have the colours of the map that `placer.draw` makes."""
+    plan = two_plans()[1]
+    view = machine_view(plan)
+    (mode,) = (one for one in modes([view], ["tp", "pp", "dp"]) if one["axis"] == "dp")
+    value = grouping(view, "dp", np.ones(48, dtype=bool), 1).value_of_rank
+    for cell in of_class(parse(placement_map(plan, "dp")), "cell"):
+        shade = mode["shades"][value[int(cell.get("data-rank", -1))]]
+        assert mode["palette"][int(shade, 36)] == cell.get("fill")
 
 
 @pytest.mark.parametrize(

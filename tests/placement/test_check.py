@@ -130,6 +130,25 @@ def test_each_requirement_is_named(require, wanted):
     assert len(found) == 1
 
 
+@pytest.mark.parametrize(
+    ("racks", "parts"),
+    [
+        ("aaaabbbb", ""),
+        ("aabbccdd", ""),
+        ("aaabbbbb", "3 + 5"),
+        ("aabbaacc", "2 + 2 + 2 + 2"),
+    ],
+)
+def test_groups_lie_in_equal_parts(racks, parts):
+    """Parts are of one length, of consecutive ranks, and a rack holds one of them."""
+    even = Job("even", Parallelism(ep=8, dp=8), require={"ep/even": "rack"})
+    gpus = [8 * "abcd".index(rack) + rank for rank, rack in enumerate(racks)]
+    machine = read_topology("rack:4 node:8 gpu:1")
+    found = violations(Placement(np.array(gpus)), machine, even)
+    says = "1 of 1 ep groups does not lie in equal parts, one a rack: the first is ep"
+    assert found == ([f"{says} group 0 ({parts})"] if parts else [])
+
+
 def test_unavailable_nodes_are_refused():
     """A node that must not be used is a violation, with the reason."""
     topology, job = tiny()

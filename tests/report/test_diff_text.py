@@ -64,8 +64,11 @@ def test_no_difference():
     """Equal plans are told to be so in one line."""
     text = diff_text(diff(tiny_plan(), tiny_plan()))
     assert text == "no difference: 16 ranks on the same GPUs\n"
-    dearer = tiny_plan(score=OLD_SCORE | {"step_time_s": 1.5})
-    assert "no difference" not in diff_text(diff(tiny_plan(score=OLD_SCORE), dearer))
+    plan = tiny_plan(score=OLD_SCORE)
+    assert diff(plan, plan).is_empty
+    for change in ({"step_time_s": 1.5}, {"hottest_links": []}):
+        other = tiny_plan(score=OLD_SCORE | change)
+        assert "no difference" not in diff_text(diff(plan, other))
 
 
 def test_other_inputs_and_nodes():

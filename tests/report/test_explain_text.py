@@ -12,6 +12,8 @@ from placer.cost.step import StepModel
 from placer.explain import exchanges
 from placer.explain.facts import explain
 from placer.explain.score import score_with
+from placer.job.axes import Parallelism
+from placer.job.model import Job
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.report.explain_text import explain_text
@@ -46,6 +48,23 @@ def test_worst_group_in_words():
     assert "it spans 2 racks, not 1" in text
     assert "hops: 0 in the rack (not 2), 2 in the cluster (not 0)" in text
     assert "its fullest link (rack" in text
+
+
+def test_a_whole_explanation():
+    """Equal groups are one, hops are told by stage, links with the axes on them."""
+    gpus = np.argsort(np.argsort(JOB.parallelism.coordinates["pp"], kind="stable"))
+    text = text_of(racks(2, gpus=16), JOB, gpus)
+    assert f"{text}\n" == data("report/explained.txt")
+
+
+def test_hop_cost_alone():
+    """A job of weights shows its hop cost by axis and tier: 4 pairs in, 1 ring out."""
+    job = Job("toy", Parallelism(tp=2, dp=4), weights={"tp": 10.0, "dp": 1.0})
+    assert text_of(racks(4, gpus=2), job, np.arange(8)).splitlines() == [
+        "hop cost  rack  cluster  share",
+        "  tp        40        -  83.3%",
+        "  dp         -        8  16.7%",
+    ]
 
 
 def test_slow_node_and_nics():

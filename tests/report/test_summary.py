@@ -24,7 +24,10 @@ def plan():
 
 
 def test_parts_and_gains(plan):
-    """Gains are in seconds, percent and GPU hours, by axis; broken rules are said."""
+    """Gains are in seconds, percent and GPU hours, by axis; broken rules are said.
+
+    What only the launcher cannot number is not called a broken rule.
+    """
     score = plan.score | {
         "step_time_s": 1.0,
         "exposed_s": {"tp": 0.1, "pp": 0.02, "dp": 0.005},
@@ -42,6 +45,13 @@ def test_parts_and_gains(plan):
     assert row in words
     assert "* breaks rules of the job" in words
     assert "exposed cross-node 25 ms 2.5%" in words
+    launch = "1 of 4 nodes does not hold consecutive ranks: the first"
+    for violates, note in (
+        ([launch], "* cannot be launched: the job's launcher"),
+        ([launch, "a rule"], "* breaks rules of the job, or cannot"),
+    ):
+        other = {"given-order": usual | {"violates": violates}}
+        assert note in told(replace(plan, score=score, baselines=other))
 
 
 def test_plan_of_few_words(plan):

@@ -39,6 +39,23 @@ def test_savings():
     assert "would lower the hop cost by 1,280" in found
 
 
+def test_the_chosen_order():
+    """A plan that chose its order says which, and what numbers ranks so."""
+    plan = tiny_plan()
+    chosen = replace(plan, job={**plan.job, "auto_order": True})
+    assert list(advice_lines(chosen)) == [f"rank order tp-cp-ep-pp-dp chosen ({FLAG})"]
+    assert list(advice_lines(plan)) == []
+
+
+def test_out_of_time():
+    """A plan that a limit left without advice says so, unless its launch is free."""
+    plan = tiny_plan(solver={"deterministic": False})
+    (line,) = advice_lines(plan)
+    assert line.endswith("not computed, no time was left")
+    free = replace(plan, job={**plan.job, "launcher": "free"})
+    assert list(advice_lines(free)) == []
+
+
 UPLINKS = {"key": "oversubscription", "value": 1, "why": "w", "option": "--o spine=N"}
 RATE = {
     "key": "compute.tflops_per_gpu",

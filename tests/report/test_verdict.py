@@ -99,6 +99,18 @@ def test_broken_rules_are_named(count, said):
     assert said in told
 
 
+def test_the_reason_is_in_the_sentence():
+    """Which groups cross, and who waits; a rule that is broken is said once.
+
+    Of a plan whose verdict lacks a fact, no comparison is made up.
+    """
+    why = "1 of 32 tp groups crosses racks, and all wait for it"
+    assert f"a step; in your order {why}; no" in said_of(plan(1.0, 2.0), why=why)
+    assert said_of(plan(1.0, 2.0, violates=[SPLIT])).count(SPLIT) == 1
+    facts = {"advice": "move", "saved_share": 0.1, "saved_s": 0.1}
+    assert "your order" not in sentence(plan(0.9, 1.0), facts)
+
+
 @pytest.mark.parametrize(*table("report/verdict.yaml", "reasons"))
 def test_reasons(theirs, mine, said):
     """The groups of the axis that waits longest, so far as they lie otherwise."""

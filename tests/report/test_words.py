@@ -9,6 +9,7 @@ from placer.report.tune_words import tight
 from placer.report.words import gap_text, hosts_text, share_text
 
 TEXT = "1.559 s a step, 8.4 % of 12 GB in 20.1 ms, 2 sites, 3 Boxes and 45 us"
+LONG = [f"n{i}" for i in range(0, 2000, 2)]
 
 
 def test_a_number_stays_with_its_unit():
@@ -28,6 +29,7 @@ def test_a_number_stays_with_its_unit():
         ([f"b{i:02}-r{j}" for i in (1, 2, 9) for j in (1, 2)], "b[01-02,09]-r[1-2]"),
         (["b1-r7", "b2-r7", "c-r7"], "b[1-2]-r[7], c-r7"),
         (["x" * 250, "y"], "x" * 250 + " and 1 more"),
+        (LONG, f"n[{','.join(str(i) for i in range(0, 126, 2))}] and 937 more"),
     ],
 )
 def test_text(hosts, text):
