@@ -136,9 +136,10 @@ def test_text_is_readable():
 def test_unknown_keys_are_let_through_and_nulls_left_out(tmp_path):
     """A later release may add keys; optional facts that are null are not there."""
     score = {"step_time_s": 1, "mood": [1, {"x": "good"}]}
-    nulls = {"score": score | {"hop_cost": None}, "solver": {"seed": None}}
-    found = read_plan(written(tmp_path / "p.json", {"colour": "red", **nulls}))
-    assert (found.score, found.solver) == (score, {})
+    verdict = {"text": "x", "reason": None}
+    change = {"score": score | {"hop_cost": None}, "verdict": verdict, "colour": "red"}
+    found = read_plan(written(tmp_path / "p.json", change))
+    assert (found.score, found.verdict) == (score, {"text": "x"})
 
 
 @pytest.mark.parametrize(COLUMNS, NO_PLANS)
