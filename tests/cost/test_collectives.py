@@ -126,6 +126,15 @@ def test_the_algorithm_that_nccl_takes(domains, members, size, name):
     assert found.seconds == pytest.approx(alone, rel=1e-3)
 
 
+def test_every_group_takes_its_own():
+    """Two groups of a call, one in a rack and one over two: each as if alone."""
+    both = np.array([[0, 1, 2, 3], [4, 8, 9, 5]])
+    found = groups(racks(4), both).all_reduce(1e10, "auto")
+    alone = [all_reduce(racks(4), row, "auto", 1e10) for row in both]
+    assert [cost.algorithm for cost in (*alone, found)] == ["nvls", "tree", "auto"]
+    assert found.seconds.tolist() == [cost.seconds.item() for cost in alone]
+
+
 GB200 = [tier("rack", 720e9, 1e-6, scale_up=True), tier("cluster", 49.7e9, 8e-6)]
 # Bus bandwidths, GB/s, by buffer from 0.54 GB on, each twice the one before.
 GB200_RACKS = {

@@ -55,6 +55,19 @@ def shuffled(seed):
     return np.arange(32), np.concatenate(nodes)
 
 
+def test_only_groups_that_change_rails_are_slower():
+    """Those on one rail pay nothing, nor does a ring through all GPUs of its nodes."""
+
+    def seconds(text, gpus, **degrees):
+        return StepModel(machine(text), small_job(**degrees)).step(gpus).step_time_s
+
+    straight, mixed = shuffled(0)
+    for gpus, degrees in ((straight, {"tp": 4, "dp": 8}), (mixed, {"dp": 32})):
+        assert seconds(MACHINE, gpus, **degrees) == seconds(PLAIN, gpus, **degrees)
+    broken = seconds(PLAIN, mixed, tp=4, dp=8)
+    assert seconds(MACHINE, mixed, tp=4, dp=8) > broken
+
+
 @pytest.mark.slow
 def test_a_free_launch_keeps_to_rails():
     """No mix of the GPUs of a node makes the placement found faster."""

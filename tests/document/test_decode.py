@@ -30,6 +30,17 @@ def test_keys_that_are_absent(method, more, default):
         root.document.fail_if_problems()
 
 
+@pytest.mark.parametrize("bad", ["010", "0x1F", "12:30:45", "1.5", "'3'", "yes", "~"])
+def test_integers_are_decimal(bad):
+    """What YAML 1.1 would silently turn into another integer is refused."""
+    document = parse_document(f"a: {bad}", "f.yaml")
+    assert document.root.integer("a", 5) == 5
+    with pytest.raises(InputError, match="expected an integer, got") as caught:
+        document.fail_if_problems()
+    (problem,) = caught.value.problems
+    assert ("leading zeros" in problem.hint) == (bad in ("010", "0x1F", "12:30:45"))
+
+
 def test_unknown_keys_are_reported_once_with_the_nearest_name():
     """Finishing twice or opening a section twice does not repeat a problem."""
     document = parse_document("s: {pipline: 1}\nother: 2", "f.yaml")

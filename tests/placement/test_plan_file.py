@@ -124,6 +124,24 @@ NO_PLANS += [('{"format": ' + "9" * 5000 + "}", "not JSON: ")]
 NO_PLANS += [("[" * 200_000, "nested too deeply")]
 
 
+def test_text_is_readable():
+    """Lists and mappings of plain values take one line each, and the file is short."""
+    text = encode_plan(tiny_plan(score={"crossings": {"tp": {"node": 8}}}))
+    assert '\n  "node_of_rank": [0, 0, 1, 1, 2, 2, 3, 3, ' in text
+    assert '\n    "crossings": {\n      "tp": {"node": 8}\n    }\n' in text
+    assert text.endswith("}\n")
+    assert text.count("\n") < 40
+
+
+def test_unknown_keys_are_let_through_and_nulls_left_out(tmp_path):
+    """A later release may add keys; optional facts that are null are not there."""
+    score = {"step_time_s": 1, "mood": [1, {"x": "good"}]}
+    verdict = {"text": "x", "reason": None}
+    change = {"score": score | {"hop_cost": None}, "verdict": verdict, "colour": "red"}
+    found = read_plan(written(tmp_path / "p.json", change))
+    assert (found.score, found.verdict) == (score, {"text": "x"})
+
+
 @pytest.mark.parametrize(COLUMNS, NO_PLANS)
 def test_what_is_no_plan_is_refused(tmp_path, text, wanted):
     """Files that are not plans of this version are refused with the reason."""

@@ -13,17 +13,20 @@ from placer.job.rules import Rules
 from placer.solve.exact.enumeration import (
     Enumeration,
     every_placement,
+    fewest,
     listed_under_rules,
 )
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.tree.symmetry import Symmetry
+from placer.topology.model import Tier
 from placer.topology.read import read_topology
 from tests.solve.oracle import consecutive_placements, free_placements, symmetries
-from tests.solve.random_cases import random_case
+from tests.solve.random_cases import machine_of, random_case
 
 ENOUGH = 10**6
+TIERS = (Tier("node", 4e11, 0.0, True), Tier("all", 5e10, 0.0, False))
 
 
 def orbits(topology, legal):
@@ -62,6 +65,18 @@ def test_each_orbit_once(seed, launcher):
         times[number[tuple(node_of_rank.tolist())]] += 1
     assert walk.complete
     assert times == dict.fromkeys(number.values(), 1)
+
+
+def test_few_placements_of_many_ranks_are_counted_and_listed():
+    """By hand: 9 ranks on nodes of 4 and 5 have 126, 4 on two alike of 2 have 3."""
+    machine = machine_of([4, 5], [[0, 0]], TIERS)
+    job = Job("job", Parallelism(dp=9), weights={"dp": 1.0}, launcher="free")
+    every = every_placement(Problem.of(machine, job), ENDLESS)
+    assert every.complete
+    assert len(every.nodes_of_rank) == 126
+    assert fewest(Symmetry(machine), machine.gpus_of_node, 9) == pytest.approx(126)
+    alike = read_topology("node:2 gpu:2")
+    assert fewest(Symmetry(alike), alike.gpus_of_node, 4) == pytest.approx(3)
 
 
 def test_listing_under_rules_ends_with_its_time():
