@@ -16,13 +16,7 @@ from placer.job.edges import hop_edges
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.placement.placement import Placement
     from placer.topology.machine import Domains
-
-
-def hop_cost(topology: Domains, job: Job, placement: Placement) -> float:
-    """Sum over the job's edges of weight x distance of the tier of the two GPUs."""
-    return HopCost(topology, job).cost(placement.gpu_of_rank)
 
 
 class HopCost:

@@ -11,7 +11,7 @@ from benchmarks.instances import (
     megatron_default,
     replica_major,
 )
-from placer.cost.hop_cost import hop_cost
+from placer.cost.hop_cost import HopCost
 from placer.job.edges import hop_edges
 
 # name: ranks, edges, total weight, leaves, GPUs
@@ -53,7 +53,8 @@ def test_published_figures(name):
         topology.num_gpus,
     ) == SIZES[name]
     orders = megatron_default, replica_major
-    costs = tuple(hop_cost(topology, job, order(topology, job)) for order in orders)
+    cost = HopCost(topology, job).cost
+    costs = tuple(cost(order(topology, job).gpu_of_rank) for order in orders)
     assert costs == ORDERS[name]
 
 
@@ -63,4 +64,5 @@ def test_published_figures(name):
 def test_toys(name, optimum):
     """On the toys replica-major has the published optimal cost."""
     topology, job = load(name)
-    assert hop_cost(topology, job, replica_major(topology, job)) == optimum
+    placed = replica_major(topology, job)
+    assert HopCost(topology, job).cost(placed.gpu_of_rank) == optimum

@@ -10,7 +10,7 @@ from benchmarks.peers.problem import (
     unit_size,
 )
 from benchmarks.run import PEERS
-from placer.cost.hop_cost import hop_cost
+from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.placement.placement import Placement
 
@@ -56,8 +56,8 @@ def test_mapping_cost_is_the_hop_cost(axes, unit):
     whole = job.world_size
     alone = Placement(np.arange(whole))
     inside_topology, _ = machine([whole, 4, 4, 4], axes)
-    inside = hop_cost(inside_topology, job, alone)
-    cost = hop_cost(topology, job, placement)
+    inside = HopCost(inside_topology, job).cost(alone.gpu_of_rank)
+    cost = HopCost(topology, job).cost(placement.gpu_of_rank)
     assert mapped_cost(problem, leaf_of_vertex) == cost - inside
 
 

@@ -13,7 +13,7 @@ from placer import read_plan
 from placer.base.errors import InputError
 from placer.base.hostlist import expand
 from placer.cli.searching import NOT_EXACT
-from placer.cost.hop_cost import hop_cost
+from placer.cost.hop_cost import HopCost
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
 from placer.solve.run.solution import Solution
@@ -53,7 +53,7 @@ def test_writes_a_plan_that_holds(job, tmp_path):
 def without_proof(problem, *_options):
     """A search that stops at the given order, half of it proved."""
     placement = baseline("given-order", problem.machine, problem.job)
-    value = hop_cost(problem.machine, problem.job, placement)
+    value = HopCost(problem.machine, problem.job).cost(placement.gpu_of_rank)
     return Solution(
         placement=placement,
         objective="hop-cost",
@@ -84,7 +84,7 @@ def test_a_plan_that_fails_its_check_is_never_shown(job, tmp_path, monkeypatch):
         solution = without_proof(problem)
         gpus = solution.placement.gpu_of_rank[[0, 2, 1, 3, 4, 5, 6, 7]]
         swapped = Placement(gpus)
-        value = hop_cost(problem.machine, problem.job, swapped)
+        value = HopCost(problem.machine, problem.job).cost(swapped.gpu_of_rank)
         return replace(solution, placement=swapped, value=value, lower_bound=0.0)
 
     monkeypatch.setattr("placer.solve.orders.solve", wrong)

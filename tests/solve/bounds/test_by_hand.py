@@ -9,7 +9,7 @@ import pytest
 from benchmarks.cluster_jobs import drawn
 from benchmarks.generate import random_case
 from benchmarks.instances import load, place_in_order, replica_major
-from placer.cost.hop_cost import hop_cost
+from placer.cost.hop_cost import HopCost
 from placer.documents import document_of
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
@@ -167,7 +167,7 @@ def test_a_ring_of_a_million_ranks(tensor):
     axes = Parallelism(tp=tensor, dp=1_048_576 // tensor, etp=tensor, order=ORDER)
     job = Job("rings", axes, weights={"tp": 4_000, "dp": 4})
     in_order = Placement(np.arange(job.world_size))
-    assert cut_bound(topology, job) == hop_cost(topology, job, in_order)
+    assert cut_bound(topology, job) == HopCost(topology, job).cost(in_order.gpu_of_rank)
 
 
 OUTER = 50e9
@@ -352,7 +352,8 @@ def test_full_bound_stays_below_known_costs(name):
 def test_toys_are_proved_optimal(name):
     """On the toys the bound equals the cost of the replica-major order."""
     topology, job = load(name)
-    cost = hop_cost(topology, job, replica_major(topology, job))
+    placed = replica_major(topology, job)
+    cost = HopCost(topology, job).cost(placed.gpu_of_rank)
     assert cut_bound(topology, job) == cost
 
 
@@ -362,5 +363,5 @@ def test_raw_weights_are_proved_optimal():
     at = job.parallelism.coordinates
     keys = (at["tp"], at["dp"] % 16, at["dp"] // 16 % 4, at["cp"], at["dp"] // 64)
     placement = place_in_order(topology, np.lexsort((*keys, at["pp"])))
-    cost = hop_cost(topology, job, placement)
+    cost = HopCost(topology, job).cost(placement.gpu_of_rank)
     assert cut_bound(topology, job, incumbent=cost) == cost
