@@ -1,8 +1,9 @@
 """The rules of a job as the compiled annealer keeps them.
 
-A rule says what may be on which node. Pins are places open to a unit; every other rule
-counts tokens in boxes: replicas in a rack, nodes in use, ranks within a budget. Shapes:
-U units of s ranks, P places (slots, or nodes of runs).
+A rule says what may be on which node. Pins are how far each place is from those that
+are open to a unit; every other rule counts tokens in boxes: replicas in a rack, nodes
+in use, ranks within a budget. Shapes: U units of s ranks, P places (slots, or nodes of
+runs).
 """
 
 from __future__ import annotations
@@ -63,20 +64,29 @@ def fence_in(
 
 
 def pins(limits: Limits, ranks: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
-    """Pin of each unit, -1 for none; tiers from each place to the homes of each."""
-    pin, rows = np.full(len(ranks), -1), list[IntArray]()
+    """Pin of each unit, -1 for none; tiers from each place to the homes of each pin.
+
+    Units whose ranks have the same homes share a pin.
+    """
     homes, domains = limits.nodes_of_rank, limits.topology.domain_of_node
+    away = {own: _away(domains, own) for own in {*homes.values()}}
+    pin, rows = np.full(len(ranks), -1), list[IntArray]()
+    number: dict[tuple[frozenset[int] | None, ...], int] = {}
     has_pins = np.isin(ranks, [*homes])
     for unit in np.flatnonzero(has_pins.any(axis=1)).tolist():
-        pin[unit] = len(rows)
-        away = np.zeros(len(nodes), dtype=np.int64)
-        for k, rank in enumerate(ranks[unit].tolist()):
-            if rank in homes:
-                own = [*homes[rank]]
-                for row in domains:
-                    away += ~np.isin(row[nodes[:, k]], row[own])
-        rows.append(away)
+        wanted = tuple(map(homes.get, ranks[unit].tolist()))
+        if wanted not in number:
+            number[wanted] = len(rows)
+            pinned = [(k, own) for k, own in enumerate(wanted) if own is not None]
+            rows.append(np.sum([away[own][nodes[:, k]] for k, own in pinned], axis=0))
+        pin[unit] = number[wanted]
     return pin, np.array(rows)
+
+
+def _away(domains: IntArray, homes: frozenset[int]) -> IntArray:
+    """Tiers on which each node (N,) is in no domain of one of some nodes."""
+    own = [*homes]
+    return np.asarray(np.sum([~np.isin(row, row[own]) for row in domains], axis=0))
 
 
 def _place_inside(box: IntArray, number: IntArray) -> IntArray:

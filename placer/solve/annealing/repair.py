@@ -2,8 +2,9 @@
 
 What a placement breaks is counted: the tiers between each pinned unit and its nearest
 host, sets that are torn, and in each box the replicas, ranks or hosts that are too many
-(`fence.hpp`). A walk may make any change that breaks no more than was broken; its best
-is what breaks least, and the cheapest of that.
+(`fence.hpp`). A walk makes changes that break no more than was broken, now and then one
+more, and late on its way any that mends, whatever it costs; its best is what breaks
+least, and the cheapest of that.
 """
 
 from __future__ import annotations

@@ -195,14 +195,6 @@ class Limits:
         return np.asarray(found, dtype=np.int64).ravel()
 
     @property
-    def pinned(self) -> BoolArray:
-        """Whether a rank is pinned to a node, or to it among others; shape (N,)."""
-        found = np.zeros(self.topology.num_nodes, dtype=bool)
-        for hosts in set(self.nodes_of_rank.values()):
-            found[list(hosts)] = True
-        return found
-
-    @property
     def replica_size(self) -> int:
         """Ranks of a data-parallel replica."""
         return self.job.world_size // self.job.parallelism.dp

@@ -62,11 +62,6 @@ class Submachine(Generic[AnyMachine]):
         found: IntArray = self.topology.first_gpu_of_node[own[node]] + local
         return found
 
-    def node_in_whole(self, gpu_of_rank: IntArray) -> IntArray:
-        """Node of every rank in the whole machine."""
-        found: IntArray = self.nodes[self.topology.node_of_gpu[gpu_of_rank]]
-        return found
-
     def gpu_in_whole(self, gpu_of_rank: IntArray) -> IntArray:
         """GPU of every rank in the whole machine."""
         node = self.topology.node_of_gpu[gpu_of_rank]

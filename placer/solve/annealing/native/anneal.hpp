@@ -197,6 +197,7 @@ struct Annealer {
       search.room[search.cell(before[i])] += (search.unit_at(before[i]) < 0) - (was_at[i] < 0);
   }
   void keep_best() {
+    if (search.fence.broken > broken) return;
     const bool repairs = search.fence.broken < broken;
     if (!repairs && energy->at_most() + fee() > best * (1 + SLACK)) return;
     if (!repairs && cost.at_least() + fee() >= best * (1 - 1e-12)) return;

@@ -69,7 +69,7 @@ struct Fence {
   std::vector<Tie> ties;
   std::vector<Limit> limits;
   Ints pin_of_unit;             // -1: it may be anywhere
-  Ints away;                    // of each pin and place: tiers between it and the nearest home
+  Ints away;                    // of each pin and place: tiers between it and the nearest home, summed over ranks
   Ints pinned;                  // units
   Rows homes;                   // places of each pin
   int places = 0;

@@ -24,7 +24,7 @@
 namespace placer {
 
 // What a move needs of a job to be tried: sets of two units or more, wanted only where units
-// have partners; or partners.
+// have partners; partners; or rules that are broken.
 enum class Needs { nothing, sets, partners, rules };
 
 struct Move {

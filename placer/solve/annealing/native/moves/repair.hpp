@@ -16,9 +16,10 @@ inline void repair(Search& s, Pairs& pairs) {
   if (way == 1) {
     const Family& family = s.any_family();
     const int set = family.of_unit[unit], size = family.units.size(set);
-    if (other < 0 || family.of_unit[other] == set || family.units.size(family.of_unit[other]) != size || size > MOST_UNITS) return;
+    const int theirs = other < 0 ? set : family.of_unit[other];
+    if (theirs == set || family.units.size(theirs) != size || size > MOST_UNITS) return;
     for (int i = 0; i < size; ++i)
-      pairs.push_back({s.slot_of(family.units.begin(set)[i]), s.slot_of(family.units.begin(family.of_unit[other])[i])});
+      pairs.push_back({s.slot_of(family.units.begin(set)[i]), s.slot_of(family.units.begin(theirs)[i])});
     return;
   }
   const int level = s.random.below(s.levels);
