@@ -214,8 +214,12 @@ def _smallest_conflict(
     is_counted = any(broken_counts(topology, job))
     for rule in _rules(topology, job):
         fewer = rule.without(current)
-        is_broken = any(broken_counts(topology, fewer))
-        if is_broken or (not is_counted and trials.fits(fewer) is False):
+        # Counts that hold with a rule hold without it.
+        if is_counted:
+            is_needless = any(broken_counts(topology, fewer))
+        else:
+            is_needless = trials.fits(fewer) is False
+        if is_needless:
             current = fewer
         else:
             blamed.append(rule)
