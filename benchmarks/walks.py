@@ -22,7 +22,7 @@ from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.placement.baselines import baseline
 from placer.solve.annealing.units import Units
-from placer.solve.annealing.walks import Walk, Walks
+from placer.solve.annealing.walks import Walk, walk_in_pool
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS
 from placer.solve.run.workers import in_order
@@ -72,17 +72,10 @@ def measure(objective: str, ranks: int, workers: int, changes: int) -> Row:
     slots = pool[0].units.slot_of_unit(placement.gpu_of_rank)
     walks = [Walk(seed, 1.0, slots) for seed in range(workers)]
     wall, busy = perf_counter(), process_time()
-    in_order(partial(_walk, pool, changes), walks, workers)
+    in_order(partial(walk_in_pool, pool, changes, ENDLESS), walks, workers)
     wall, busy = perf_counter() - wall, process_time() - busy
     tried = sum(count for one in pool for _, _, count in one.counted())
     return Row(objective, ranks, workers, tried / busy, busy / wall)
-
-
-def _walk(pool: list[Walks], changes: int, walk: Walk) -> Walk:
-    walks = pool.pop()
-    found = walks.walk(walk, changes, ENDLESS)
-    pool.append(walks)
-    return found
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from placer.base.arrays import IntArray, row_of_number
 from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.units import Units
-from placer.solve.annealing.walks import PricedInFull, Walk
+from placer.solve.annealing.walks import PricedInFull, Walk, walk_in_pool
 from placer.solve.problem.colocation import join
 from placer.solve.run.later import has_own_traffic
 from placer.solve.run.workers import in_order
@@ -211,7 +211,8 @@ def _one_race(
         for number in range(walks)
     ]
     while not budget.is_over():
-        racing = in_order(partial(_walk, pool, moves, budget), racing, budget.workers)
+        walker = partial(walk_in_pool, pool, moves, budget)
+        racing = in_order(walker, racing, budget.workers)
         _count(pool, incumbent)
         racing.sort(key=attrgetter("cost"))
         _offer(pool[0], racing[0].slots, incumbent)
@@ -232,14 +233,6 @@ def _heat(units: Units) -> tuple[float, ...]:
 def seeds(problem: Problem) -> Iterator[int]:
     """Seeds of walks, of which no two searches have the same."""
     return count(problem.seed << 32)
-
-
-def _walk(pool: list[Walks], moves: int, budget: Budget, walk: Walk) -> Walk:
-    """A walk on what no other thread is at."""
-    walks = pool.pop()
-    found = walks.walk(walk, moves, budget)
-    pool.append(walks)
-    return found
 
 
 def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[Walk]:

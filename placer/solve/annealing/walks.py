@@ -157,6 +157,14 @@ class Walks:
         return self.evaluator.value > self.annealer.best * (1 + MELTED)
 
 
+def walk_in_pool(pool: list[Walks], moves: int, budget: Budget, walk: Walk) -> Walk:
+    """A walk on what no other thread is at."""
+    walks = pool.pop()
+    found = walks.walk(walk, moves, budget)
+    pool.append(walks)
+    return found
+
+
 def _family(label: IntArray, stage: IntArray) -> Rows:
     """The units of each set, by stage: two sets that swap exchange equal stages."""
     size = np.unique(label, return_counts=True)[1]

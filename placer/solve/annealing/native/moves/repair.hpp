@@ -1,7 +1,7 @@
 // A unit by which rules are broken goes where it may be, alone, with its set or with its
 // domain; who is there takes its place.
 #pragma once
-#include "swap_sets.hpp"
+#include "swap_domains.hpp"
 
 namespace placer {
 
@@ -15,18 +15,11 @@ inline void repair(Search& s, Pairs& pairs) {
   if (way == 0) return pairs.push_back({from, to});
   if (way == 1) {
     const Family& family = s.any_family();
-    const int set = family.of_unit[unit], size = family.units.size(set);
-    const int theirs = other < 0 ? set : family.of_unit[other];
-    if (theirs == set || family.units.size(theirs) != size || size > MOST_UNITS) return;
-    for (int i = 0; i < size; ++i)
-      pairs.push_back({s.slot_of(family.units.begin(set)[i]), s.slot_of(family.units.begin(theirs)[i])});
-    return;
+    const int set = family.of_unit[unit], theirs = other < 0 ? set : family.of_unit[other];
+    return exchange_sets(s, family, set, theirs, pairs);
   }
   const int level = s.random.below(s.levels);
-  const Range here = s.range(level, s.domain(level, from)), there = s.range(level, s.domain(level, to));
-  const int count = std::min(here.end - here.first, there.end - there.first);
-  if (here.first == there.first || count > MOST_UNITS) return;
-  for (int i = 0; i < count; ++i) pairs.push_back({here.first + i, there.first + i});
+  exchange_domains(s, level, s.domain(level, from), s.domain(level, to), pairs);
 }
 
 }  // namespace placer
