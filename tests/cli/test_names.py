@@ -5,7 +5,7 @@ import pytest
 from tests.commands import data, refusal, run
 
 INPUTS = ("-t", "dgx-h100-4x8", "-j", "quickstart")
-FEW = ("--gpus", "16", "--tp", "4", "--pp", "2", "--vp", "1", "--micro-batch", "1")
+FEW = ("--gpus", "16", "--tp", "4", "--pp", "2", "--vp", "1", "--recompute", "none")
 TAKERS = {
     "score": ("score", "PLAN"),
     "diff": ("diff", "PLAN", "PLAN"),

@@ -41,6 +41,7 @@ roles:
 transfers: [{from: trainer, to: rollout, bytes: 8GB, pattern: reshard}]
 """
 PLACE = ("--hosts", "b[1-3],a[1,3-4]", "--exclude", "b3", "--require", "tp=node")
+QUICK = ("--effort", "quick", "--time-limit", "1", "-q")
 COMMANDS = {
     "check": ("check",),
     "score": ("score", "--explain"),
@@ -69,9 +70,9 @@ def folder(tmp_path_factory):
     (path / "machine.yaml").write_text(MACHINE)
     (path / "job.yaml").write_text(small_job.JOB)
     (path / "roles.yaml").write_text(ROLES)
-    run("place", *inputs_in(path), *PLACE, "-q", "-o", path / "plan.json")
+    run("place", *inputs_in(path), *PLACE, *QUICK, "-o", path / "plan.json")
     roles = ("-t", path / "machine.yaml", "-j", path / "roles.yaml")
-    run("place", *roles, "--effort", "quick", "-q", "-o", path / "roles.json")
+    run("place", *roles, *QUICK, "-o", path / "roles.json")
     plan = placer.read_plan(path / "plan.json")
     placer.write_plan(plan, path / "plan.json.gz")
     return path

@@ -19,6 +19,7 @@ from tests.degrees.cases import job, machine
 from tests.degrees.test_tuning import work
 
 RUNS = Path(__file__).parents[2] / "benchmarks" / "choices.md"
+FEWER = {"gpus": [16], "tp": [2], "cp": [1], "pp": [1, 2], "micro_batch": [1]}
 FEW = {"tp": [1, 2, 4], "cp": [1, 2, 4], "pp": [1, 2], "micro_batch": [1, 2]}
 
 
@@ -167,7 +168,7 @@ def test_a_kind_that_is_rated_too_well_may_save_nothing(
     for miss in (0.0, 0.05, 5.0):
         of_all = {key: one._replace(median=miss) for key, one in RATED.items()}
         monkeypatch.setattr("placer.degrees.kinds.RATED", of_all)
-        found = placer.tune(machine(), work(), top=1, **FEW)
+        found = placer.tune(machine(), work(), top=1, **FEWER)
         told = found.to_dict()
         low, high = told["gain"]["saved_s_interval"]
         assert low <= told["gain"]["saved_s"] <= high
@@ -183,9 +184,9 @@ def test_much_that_is_assumed_is_warned_of():
     """60 ms of a step that is short are told, and none where the job says its own."""
     usual = work()
     short = replace(usual, compute=replace(usual.compute, fixed_time=None))
-    found = placer.tune(machine(), short, top=1, **FEW)
+    found = placer.tune(machine(), short, top=1, **FEWER)
     share = 0.06 / found.rows[0]["step_time_s"]
     warned = f"warning: that is {share:.0%} of the step" in found.summary()
     assert warned == (share > 0.05)
     said = replace(usual, compute=replace(usual.compute, fixed_time=0.06))
-    assert "warning" not in placer.tune(machine(), said, top=1, **FEW).summary()
+    assert "warning" not in placer.tune(machine(), said, top=1, **FEWER).summary()
