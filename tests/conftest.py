@@ -1,4 +1,6 @@
+import gc
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +15,9 @@ settings.register_profile(
     "ci", settings.get_profile("default"), derandomize=True, database=None
 )
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+# Without compiled files each start of the command takes a second more.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_addoption(parser):
@@ -24,6 +29,17 @@ def pytest_addoption(parser):
         metavar="N",
         help="run every N-th slow test, which ones depends on the day",
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep what is collected out of the collections of garbage, then and later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config, items):

@@ -108,15 +108,6 @@ def test_formats_load_alone(script, own, others):
     assert loaded & (others | heavy) == set()
 
 
-@pytest.mark.parametrize("package", ["emit", "formats.machines", "formats.jobs"])
-def test_formats_name_what_is_there(package):
-    """Every row of a registry names a module, and a function in it."""
-    for row in import_module(f"placer.{package}.registry").FORMATS.values():
-        name = row.writer if package == "emit" else row.reader
-        module, _, function = name.rpartition(".")
-        assert callable(getattr(import_module(f"placer.{package}.{module}"), function))
-
-
 def test_methods_that_are_loaded_when_they_run_are_there():
     """Each is named as a function of its module."""
     ways = search.METHODS, search.METHODS_OF_UNEVEN_NODES, search.METHODS_OF_RUNS

@@ -1,6 +1,5 @@
 """Reading within limits, and writing all or nothing."""
 
-import io
 import os
 import stat
 import sys
@@ -90,13 +89,6 @@ def test_what_is_not_utf8_text_is_refused(tmp_path, data, fragment, place):
     assert (problem.line, problem.column) == place
 
 
-def test_standard_input(monkeypatch):
-    """``-`` reads standard input; messages call it so."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a: 1")))
-    assert files.read_text("-") == "a: 1"
-    assert files.shown_name("-") == "<stdin>"
-
-
 def test_writing_replaces_and_leaves_nothing_else(tmp_path):
     """The file holds the new text and the folder holds only the file."""
     path = tmp_path / "out.txt"
@@ -137,33 +129,6 @@ def test_a_failure_keeps_the_old_file(tmp_path, monkeypatch):
         files.write_text(str(path), "new")
     assert path.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
-
-
-def kept(path):
-    path.write_text("old")
-    path.chmod(0o444)
-
-
-@pytest.mark.parametrize(
-    ("make", "fragment"),
-    [
-        (lambda path: path / "none" / "out", "No such file|there is no folder"),
-        (lambda path: path, "folder"),
-        (lambda path: path / "loop", "Too many levels"),
-        (lambda path: path / ("n" * 300), "too long"),
-        (lambda path: path / "kept", "read-only"),
-    ],
-    ids=["no folder", "folder", "loop", "long name", "read-only"],
-)
-def test_impossible_targets_are_output_errors(tmp_path, make, fragment):
-    """Before anything is written or after; what is there stays, whoever asks."""
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    kept(tmp_path / "kept")
-    for write in (files.check_target, lambda path: files.write_text(path, "new")):
-        with pytest.raises(OutputError, match=fragment):
-            write(str(make(tmp_path)))
-    assert (tmp_path / "kept").read_text() == "old"
-    assert (tmp_path / "loop").is_symlink()
 
 
 def test_writing_through_a_link_is_kept_a_link(tmp_path):

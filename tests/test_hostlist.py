@@ -108,16 +108,6 @@ def test_any_text_is_expanded_or_refused(text):
 
 
 @pytest.mark.parametrize(
-    "name", ["", "-a", "a b", "a;b", "a\n", "a/b", "a" * 64, "a.", "a[1]", "\x1b[31m"]
-)
-def test_bad_names_have_a_reason(name):
-    """A name that is no host name gets a reason without control characters."""
-    reason = name_problem(name)
-    assert reason
-    assert reason.isprintable()
-
-
-@pytest.mark.parametrize(
     ("names", "folded"),
     [
         (["r1t1", "r1t2", "r2t1", "r2t2"], "r[1-2]t[1-2]"),

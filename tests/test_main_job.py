@@ -25,10 +25,11 @@ def runs_on():
 
 
 FIRST = [(job, first) for job, (first, *_) in runs_on().items()]
-HUGE = [case for case in FIRST if case[1] in ("h100-131k", "meta-llama3-24k")]
+VAST = ("h100-131k", "meta-llama3-24k", "azure-ndh100-v5")
+HUGE = [case for case in FIRST if case[1] in VAST]
 OTHERS = [(job, other) for job, (_, *others) in runs_on().items() for other in others]
 SMALL = [case for case in OTHERS if case[0] == "quickstart"]
-LARGE = [case for case in OTHERS if case[0] != "quickstart" and case[1] != "h100-131k"]
+LARGE = [case for case in OTHERS if case[0] != "quickstart" and case[1] != VAST[0]]
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,6 @@ def test_old_names_lead_to_their_presets():
             assert presets.preset_path(kind, old) == presets.preset_path(kind, new)
 
 
-@pytest.mark.usefixtures("checkout")
-def test_a_missing_folder_has_no_presets():
-    """Without the folder there are no names and no crash."""
-    assert presets.preset_names("topologies") == ()
-
-
 @pytest.mark.parametrize("name", ["moe-larg", "", "../jobs/moe-large", "x" * 5000])
 @pytest.mark.usefixtures("checkout")
 def test_an_unknown_name_is_an_input_error(name):

@@ -259,7 +259,7 @@ def least_of_pairs(machine, jobs):
     )
 
 
-@pytest.mark.parametrize("seed", [0, 42, *slow([163, *range(1, 9)])])
+@pytest.mark.parametrize("seed", [0, *slow([42, 163, *range(1, 9)])])
 def test_two_jobs_on_thin_uplinks_against_all_pairs(seed):
     """They cost the least of all pairs; no bound is above it."""
     machine, jobs = on_thin_uplinks(seed)

@@ -51,13 +51,6 @@ def test_a_plan_in_any_form(forms, name):
     assert all(other == first for other in others)
 
 
-@pytest.mark.parametrize("form", [3, None, ["plan.json"]], ids=str)
-def test_what_is_no_plan(form):
-    """Anything else is refused by the argument's name, before any work."""
-    with pytest.raises(placer.InputError, match="a Plan, a Result, a path or a dict"):
-        placer.check(form)
-
-
 def test_broken_data_of_a_plan():
     """A dict that is no plan, and a file that is not there, are told as such."""
     with pytest.raises(placer.InputError, match="the plan"):

@@ -46,7 +46,7 @@ def _files(folder):
 
 
 def placed(*more):
-    return data("place", *GIVEN, "-q", *more)
+    return data("place", *GIVEN, "--effort", "quick", "-q", *more)
 
 
 def keys(plan):

@@ -89,16 +89,6 @@ def test_options_that_do_not_fit(script, source, options, words):
     assert words in refusal("jobs", "show", *given, *options)
 
 
-def test_a_preset_becomes_a_file_that_can_be_changed(tmp_path):
-    """What convert writes of a preset is the same job, in YAML and in JSON."""
-    own = data("jobs", "show", "quickstart")
-    for name in ("job.yaml", "job.json"):
-        path = str(tmp_path / name)
-        run("jobs", "convert", "quickstart", "-o", path)
-        assert data("jobs", "show", path) == own
-    assert run("jobs", "convert", "quickstart").stdout.startswith("format: placer/job")
-
-
 def test_keys_of_a_complete_job_can_be_set(tmp_path):
     """Of a preset and of a file; what had its default follows, digests differ."""
     path = str(tmp_path / "job.yaml")

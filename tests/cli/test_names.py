@@ -5,6 +5,7 @@ import pytest
 from tests.commands import data, refusal, run
 
 INPUTS = ("-t", "dgx-h100-4x8", "-j", "quickstart")
+FEW = ("--gpus", "16", "--tp", "4", "--pp", "2", "--vp", "1", "--recompute", "none")
 TAKERS = {
     "score": ("score", "PLAN"),
     "diff": ("diff", "PLAN", "PLAN"),
@@ -133,7 +134,7 @@ def test_no_terminal_is_filled(files, monkeypatch, words, name):
         ("draw", "plan.json", "--format", "svg", "-o", "OUT"),
         ("report", "plan.json", "-o", "OUT"),
         ("topology", "convert", "dgx-h100-4x8", "-o", "OUT"),
-        ("tune", *INPUTS, "--gpus", "16", "--tp", "4", "--pp", "2", "-o", "OUT"),
+        ("tune", *INPUTS, *FEW, "-o", "OUT"),
     ],
     ids=lambda words: words[0],
 )

@@ -60,7 +60,7 @@ def test_outputs_that_cannot_be(folder, name):
     (folder / "loop").symlink_to("loop")
     (folder / "kept").write_text("kept")
     (folder / "kept").chmod(0o444)
-    for output in ("loop", "n" * 300, "kept", "none/out"):
+    for output in ("loop", "n" * 300, "kept", "none/out", "."):
         found = run(*WRITERS[name], "-o", output, code=4)
         assert "cannot be written" in found.stderr
     assert (folder / "kept").read_text() == "kept"

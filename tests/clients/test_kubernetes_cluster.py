@@ -59,7 +59,7 @@ def test_two_commands_from_the_nodes_to_a_job(tmp_path, monkeypatch):
     (tmp_path / "nodes.json").write_text(json.dumps({"kind": "List", "items": items}))
     (tmp_path / "pretrain.sh").write_text(SCRIPT)
     for command in (
-        "place -t nodes.json -j pretrain.sh -o plan.json",
+        "place -t nodes.json -j pretrain.sh --effort quick -o plan.json",
         "emit plan.json kubernetes-jobset -o jobset.yaml",
     ):
         done = run(*command.split())

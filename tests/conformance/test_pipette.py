@@ -162,11 +162,11 @@ def test_the_published_optima(sizes, count, stages, best):
 
 
 # Of these two, pipelines that all cross once beat whole ones.
-SOON = [([8, 8, 8, 7], 4, 7), ([8, 8, 8, 8], 4, 7)]
+SOON = ([8, 8, 8, 7], 4, 7, 0)
 ALL = [(*row[:3], seed) for row in PUBLISHED + VARIED for seed in range(2)]
 
 
-@pytest.mark.parametrize("case", [*((*row, 0) for row in SOON), *slow(ALL)])
+@pytest.mark.parametrize("case", [SOON, *slow([([8, 8, 8, 8], 4, 7, 0), *ALL])])
 def test_the_optimum_is_found(case):
     """Whatever the order of the nodes the plan costs the optimum; no bound is above."""
     sizes, count, stages, seed = case

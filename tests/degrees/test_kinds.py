@@ -19,6 +19,7 @@ from tests.degrees.cases import job, machine
 from tests.degrees.test_tuning import work
 
 RUNS = Path(__file__).parents[2] / "benchmarks" / "choices.md"
+FEWER = {"gpus": [16], "tp": [2], "cp": [1], "pp": [1, 2], "micro_batch": [1]}
 FEW = {"tp": [1, 2, 4], "cp": [1, 2, 4], "pp": [1, 2], "micro_batch": [1, 2]}
 
 
@@ -137,17 +138,18 @@ def test_the_command_that_follows_runs_as_it_is_printed(tmp_path, monkeypatch):
     limits = ["--top", "1", "--memory", "80GB", *few]
     machine = ["-t", "rack:2 node:2 gpu:8", "--gpu", "h100"]
     zero1, zero3 = ["--sharding", "zero1"], ["--sharding", "zero3"]
+    quick = ["--effort", "quick"]
     asked = ["tune", "-q", *machine, *limits, "--gpus", "16", "-j"]
     text = run(*asked, "megatron:pretrain.sh", *zero1).stdout
     assert "once the flags are changed in pretrain.sh" in text
     assert follows(text)[-4:] == ["--gpu", "h100", "-o", "plan.json"]
-    run(*follows(text))
+    run(*follows(text), *quick)
     assert Path("plan.json").exists()
     text = run(*asked, "quickstart", *zero1).stdout
     assert "after this command with --job-output job.yaml" in text
     text = run(*asked, "quickstart", *zero1, "--job-output", "degrees.yaml").stdout
     assert "degrees.yaml" in follows(text)
-    run(*follows(text))
+    run(*follows(text), *quick)
     without = run(*asked, "megatron:pretrain.sh", "--framework", "jax", *zero3).stdout
     assert "once the flags" not in without
 
@@ -166,7 +168,7 @@ def test_a_kind_that_is_rated_too_well_may_save_nothing(
     for miss in (0.0, 0.05, 5.0):
         of_all = {key: one._replace(median=miss) for key, one in RATED.items()}
         monkeypatch.setattr("placer.degrees.kinds.RATED", of_all)
-        found = placer.tune(machine(), work(), top=1)
+        found = placer.tune(machine(), work(), top=1, **FEWER)
         told = found.to_dict()
         low, high = told["gain"]["saved_s_interval"]
         assert low <= told["gain"]["saved_s"] <= high
@@ -182,9 +184,9 @@ def test_much_that_is_assumed_is_warned_of():
     """60 ms of a step that is short are told, and none where the job says its own."""
     usual = work()
     short = replace(usual, compute=replace(usual.compute, fixed_time=None))
-    found = placer.tune(machine(), short, top=1)
+    found = placer.tune(machine(), short, top=1, **FEWER)
     share = 0.06 / found.rows[0]["step_time_s"]
     warned = f"warning: that is {share:.0%} of the step" in found.summary()
     assert warned == (share > 0.05)
     said = replace(usual, compute=replace(usual.compute, fixed_time=0.06))
-    assert "warning" not in placer.tune(machine(), said, top=1).summary()
+    assert "warning" not in placer.tune(machine(), said, top=1, **FEWER).summary()

@@ -60,7 +60,9 @@ def test_what_is_wrong_is_said():
 def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown():
     """Rows that are looked at for the table alone were beaten before."""
     few, many = (
-        placer.tune("nvl72", "quickstart", gpus=[16], memory=80e9, top=top).to_dict()
+        placer.tune(
+            "nvl72", "quickstart", gpus=[16], memory=80e9, top=top, pp=[1, 2]
+        ).to_dict()
         for top in (1, 6)
     )
     assert len(many["rows"]) > len(few["rows"])
@@ -109,12 +111,12 @@ def test_what_goes_to_stdout_stands_there_alone(option, format):
 def test_a_row_is_looked_for_and_never_another(tmp_path):
     """Row 3 of two that were asked for is found; where there is none, no file."""
     plan = tmp_path / "plan.json"
-    command = (*SMALL, "--top", "2", "-o", plan)
+    command = (*SMALL, "--top", "2", "--pp", "1", "--cp", "1", "-o", plan)
     third = data(*command, "--row", "3")["rows"][2]
     step_s = placer.read_plan(plan).score["step_time_s"]
     assert step_s == pytest.approx(third["step_time_s"])
     plan.unlink()
-    few = ("--format", "json", "--tp", "4", *FEW)
+    few = ("--format", "json", "--tp", "4", *FEW[4:])
     assert "rows, and none 99" in run(*command, *few, "--row", "99", code=2).stderr
     assert not plan.exists()
 
@@ -123,6 +125,7 @@ def test_fewer_rows_than_asked_for_say_that_time_was_up():
     """Where there are no more choices nothing is said."""
     work = replace(job(Random(3)), parallelism=Parallelism(dp=2))
     few = {"gpus": [8], "tp": [1], "cp": [1], "sharding": "ddp", "recompute": "none"}
+    few["micro_batch"] = [1]
     found = placer.tune(machine(), work, top=1000, **few)
     assert not found.to_dict()["is_short"]
     cut = replace(found, found=replace(found.found, is_short=True))
@@ -174,6 +177,7 @@ def test_a_model_alone_needs_a_batch_and_no_way_to_cut_it(tmp_path):
     file.write_text(json.dumps(config))
     command = ("tune", "-q", "-t", "node:2 gpu:2", "-j", f"hf:{file}", "--top", 1)
     command += ("--tflops", 100, "--set", "job.sequence=1024", "--memory", "80GB")
+    command += FEW[-4:]
     told = refusal(*command)
     assert "hint: --global-batch N" in told
     assert "micro_batch" not in told
@@ -227,7 +231,7 @@ def test_a_batch_that_gpus_do_not_share_is_shared_by_fewer(tmp_path):
     file = tmp_path / "train.sh"
     file.write_text(SCRIPT)
     command = ("tune", "-t", "node:2 gpu:4", "-j", f"megatron:{file}", "--top", 1)
-    limits = ("--gpus", 8, "--memory", "80GB", "--tflops", 300)
+    limits = ("--gpus", 8, "--memory", "80GB", "--tflops", 300, *FEW[-4:])
     done = run(*command, *limits, "--format", "json")
     found = json.loads(done.stdout)
     assert (found["global_batch"], found["rows"][0]["gpus"]) == (4, 8)

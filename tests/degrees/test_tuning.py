@@ -67,7 +67,7 @@ def test_the_best_with_fewer_gpus_and_less_memory(found):
     for row, following in pairwise(front):
         assert following["memory_bytes"] < row["memory_bytes"]
         assert following["step_time_s"] > row["step_time_s"]
-    for row, following in list(pairwise(front))[:3]:
+    for row, following in list(pairwise(front))[:2]:
         less = row["memory_bytes"] - 1
         again = placer.tune(machine(), work(), gpus=[8, 16], memory=less, top=1, **FEW)
         step = again.rows[0]["step_time_s"]

@@ -21,9 +21,9 @@ from placer.emit.domains import tiers_of
 from placer.emit.nodes import nodes_of
 from tests.emit.readback import plan_of
 from tests.emit.tiered import tiered, tiered_plans
-from tests.texts import data
+from tests.texts import content
 
-KNOWN = yaml.safe_load(data("emit/schedulers.yaml"))
+KNOWN = content("emit/schedulers.yaml")
 HEAD = {"apiVersion": "text", "kind": "text", "metadata": {"name": "text"}}
 KINDS = {str: "text", int: "integer", dict: "mapping"}
 

@@ -74,9 +74,9 @@ def _size(model):
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """Of machines with drawn constants 19 of 20 lie inside."""
-    inside, told = held(range(14))
-    assert told >= 10
-    assert inside >= told - 2
+    inside, told = held(range(10))
+    assert told >= 8
+    assert inside >= told - 1
 
 
 @pytest.mark.slow

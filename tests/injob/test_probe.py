@@ -174,7 +174,7 @@ class _Metadata(BaseHTTPRequestHandler):
             ),
         }
         if self.path.startswith("/metadata/"):
-            time.sleep(3)
+            time.sleep(1.6)
             return
         (header, wanted), text = answers.get(self.path, (("", ""), ""))
         self.send_response(200 if header and self.headers[header] == wanted else 404)

@@ -261,13 +261,3 @@ def test_notes():
         "which one of the host's it is",
         "reports that cannot be read: 3, in lines 3-4",
     ]
-
-
-def test_one_process_alone():
-    """A process that checks itself misses nobody, and judges what it can see."""
-    plan = plan_of(CONTIGUOUS)
-    run = as_planned(CONTIGUOUS)
-    assert compare(plan, [run[3]], alone=True).holds
-    assert not compare(plan, [replace(run[3], host="n4")], alone=True).holds
-    one = compare(plan, [replace(run[3], visible=("6",))], alone=True)
-    assert (one.holds, one.unknown_gpus) == (True, 1)

@@ -134,7 +134,7 @@ def check(problems):
 def test_mutated_texts(name, text):
     """Mutants of every format's small files: a result or an error."""
     chance = random.Random(text)
-    for _ in range(200):
+    for _ in range(100):
         check(outcome(read_and_combine, name, mutated(text, chance)))
 
 
@@ -145,7 +145,7 @@ JSON = [name for name, text in cases.TEXTS.items() if text[:1] in "[{"]
 def test_mutated_values(name):
     """Well-formed JSON with other values than it should have: a result or an error."""
     chance = random.Random(f"{name} values")
-    for _ in range(150):
+    for _ in range(80):
         text = mutated_values(cases.TEXTS[name], chance)
         check(outcome(read_and_combine, name, text))
 
@@ -154,7 +154,7 @@ def test_mutated_values(name):
 def test_mutated_orders_of_labels(text):
     """Objects of any order beside nodes: a result or an error."""
     chance = random.Random(text)
-    for _ in range(150):
+    for _ in range(80):
         order = mutated(cases.ORDER, chance)
         check(outcome(read_with_order, mutated_values(text, chance), order))
 

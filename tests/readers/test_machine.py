@@ -36,7 +36,8 @@ def test_content_shows_the_format(name):
 def test_round_trip(tmp_path, name):
     """Convert and read back: the same tiers, nodes, domains and digest."""
     hardware = cases.HARDWARE.get(name, cases.GB200)
-    machine, _ = machine_of(tmp_path, cases.TEXTS[name], hardware=hardware)
+    machine, notes = machine_of(tmp_path, cases.TEXTS[name], hardware=hardware)
+    assert any(note.startswith(f"{name}:{tmp_path}/source0: ") for note in notes)
     again = placer.read_topology(
         written(tmp_path, json.dumps(compact_document(machine)), "machine.json")
     )

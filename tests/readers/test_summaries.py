@@ -7,24 +7,6 @@ from placer.formats.machines.machine import read_topology
 from tests.readers import cases
 
 
-@pytest.mark.parametrize("name", cases.TEXTS)
-def test_every_format_has_a_line(name, tmp_path):
-    """Its format, its file, and how many nodes or names."""
-    path = tmp_path / "source"
-    path.write_text(cases.TEXTS[name])
-    sources = [f"{name}:{path}"]
-    if name in cases.NO_NODES:
-        (tmp_path / "hosts").write_text(cases.HOSTS)
-        sources.append(f"hosts:{tmp_path}/hosts")
-    notes = []
-    hardware = cases.HARDWARE.get(name, cases.GB200)
-    if name == "nccl":
-        hardware = cases.H100
-    read_topology(sources, hardware=hardware, note=notes.append)
-    (line,) = [note for note in notes if note.startswith(f"{name}:{path}: ")]
-    assert any(word in line for word in (" nodes, ", " names", " labels in order"))
-
-
 @pytest.mark.parametrize(
     ("more", "options", "error"),
     [

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import yaml
 
 from placer.api.explain import explain as explain_plan
 from placer.base.units import format_seconds
@@ -22,7 +21,7 @@ from tests.cost.machines import machine, racks, tier
 from tests.cost.random_cases import random_case
 from tests.explain.test_facts import JOB, swapped
 from tests.marks import slow
-from tests.texts import data, table
+from tests.texts import content, data, table
 
 
 def text_of(topology, job, gpus):
@@ -141,7 +140,7 @@ def test_everything_is_said(seed, monkeypatch):
         assert f"{worst['axis']} adds {format_seconds(worst['exposed_s'])}" in words
 
 
-KNOWN = yaml.safe_load(data("report/explain.yaml"))
+KNOWN = content("report/explain.yaml")
 
 
 def of_group(

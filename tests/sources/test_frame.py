@@ -110,12 +110,6 @@ def test_an_invalid_job_is_told_where_it_is_read(config):
     assert [p.source for p in caught.value.problems] == ["--set job.model.kv_heads"]
 
 
-def test_settings_that_nothing_uses_are_refused(config):
-    """A misspelt variable is a problem, not silence."""
-    with pytest.raises(InputError, match="no source has a variable NODES"):
-        placer.read_job(str(config), settings={"NODES": "4"})
-
-
 def test_options_of_a_complete_job_are_refused():
     """A preset needs no GPUs, and cannot be joined."""
     with pytest.raises(InputError, match="gpus: the job quickstart is complete"):

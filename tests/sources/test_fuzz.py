@@ -3,7 +3,6 @@
 import random
 
 import pytest
-import yaml
 
 from placer.base.errors import InputError
 from placer.documents.recognise import recognise
@@ -13,7 +12,7 @@ from tests.marks import slow
 from tests.readers.test_fuzz import TOKENS, mutated
 from tests.sources.reading import with_neighbours
 from tests.sources.texts import BRIDGE_PYTHON, SHAPE, TEXTS, TORCHTITAN_PYTHON
-from tests.texts import data
+from tests.texts import content, data
 
 SCRIPT = data("jobs/script.sh")
 JUNK = (
@@ -27,7 +26,7 @@ SMALL = [
     ("nemo", BRIDGE_PYTHON),
 ]
 # Captured files and the format that each is read as.
-SAMPLES = yaml.safe_load(data("sources/damaged.yaml"))
+SAMPLES = content("sources/damaged.yaml")
 SETTINGS = {"job.sequence": "1024", "job.micro_batch": "1", "job.micro_batches": "2"}
 
 

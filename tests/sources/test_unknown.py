@@ -6,16 +6,15 @@ import random
 import re
 
 import pytest
-import yaml
 
 from placer.base.errors import InputError
 from placer.formats.jobs.job import Options, open_job
 from tests.marks import slow
 from tests.sources import texts
 from tests.sources.reading import with_neighbours
-from tests.texts import data
+from tests.texts import content
 
-KNOWN = yaml.safe_load(data("sources/unknown.yaml"))
+KNOWN = content("sources/unknown.yaml")
 
 FUNCTIONS = (
     *("deepseek_v3_16b", "deepseek_v3_16b_hybridep", "deepseek_v3_671b"),

@@ -1,5 +1,7 @@
 """Pairs of public steps: one predicts the other."""
 
+import pytest
+
 from validation import pairs
 
 # Each of these is explained on the page.
@@ -11,6 +13,7 @@ MISSED = {
 }
 
 
+@pytest.mark.slow
 def test_pairs_predict_each_other():
     """The median error is at most 2 %; no more pairs are missed than are explained."""
     found = {p.title: pairs.error(p) for p in pairs.pairs() if not p.untested}

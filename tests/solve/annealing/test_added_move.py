@@ -9,9 +9,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.texts import data
+from tests.texts import content
 
 ROOT = Path(__file__).resolve().parents[3]
 NATIVE = "placer/solve/annealing/native"
@@ -33,7 +32,7 @@ for job in json.loads(sys.argv[2]):
     found.append(plan.to_dict()["solver"].get("moves", {}))
 print(json.dumps([placer.__file__, found]))
 """
-MACHINE, *WORK = yaml.safe_load(data("solve/odd_racks.yaml")).values()
+MACHINE, *WORK = content("solve/odd_racks.yaml").values()
 
 
 def jobs():

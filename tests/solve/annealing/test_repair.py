@@ -76,15 +76,15 @@ def test_rules_of_every_kind_are_repaired(rules, launcher):
 
 
 @pytest.mark.parametrize(
-    "rules", [Rules((Pin((300,), ("n27",)),)), Rules(spares={"rack": 1})]
+    "rules", [Rules((Pin((150,), ("n13",)),)), Rules(spares={"rack": 1})]
 )
 def test_runs_on_nodes_of_several_sizes_are_repaired(rules):
     """Each rank has its turn: what a node holds depends on those before it."""
-    tiers = placer.read_topology("rack:8 node:24 gpu:4").tiers
-    racks = [node // 24 for node in range(192)]
-    machine = machine_of([4, 3] * 96, [racks, [0] * 192], tiers)
-    axes, weights = Parallelism(pp=2, dp=250), {"pp": 10, "dp": 1}
+    tiers = placer.read_topology("rack:4 node:24 gpu:4").tiers
+    racks = [node // 24 for node in range(96)]
+    machine = machine_of([4, 3] * 48, [racks, [0] * 96], tiers)
+    axes, weights = Parallelism(pp=2, dp=125), {"pp": 10, "dp": 1}
     job = Job("j", axes, weights=weights, launcher="node-contiguous", sha256="j")
     with patch.object(search, "seat", return_value=None):
-        plan = placer.place(machine, job, rules=rules, time_limit=9).plan
+        plan = placer.place(machine, job, rules=rules, effort="quick").plan
     assert violations(plan, machine, job) == []

@@ -4,7 +4,6 @@ import time
 from itertools import islice
 
 import pytest
-import yaml
 
 import placer
 from placer.documents import document_of
@@ -18,7 +17,7 @@ from placer.topology.read import decode_topology
 from tests.marks import slow
 from tests.solve.attacked_cases import drawn
 from tests.solve.every_placement import every_legal
-from tests.texts import data
+from tests.texts import content
 
 
 def ruled_islands(first):
@@ -50,7 +49,7 @@ def test_hosts_of_islands(first):
 
 def test_fewest_hosts_to_avoid_are_not_waited_for():
     """So few that no fewer will do took 54 s to prove, whatever the time limit."""
-    found = yaml.safe_load(data("solve/few_to_avoid.yaml"))
+    found = content("solve/few_to_avoid.yaml")
     topology = decode_topology(document_of(found["machine"], "machine.json"))
     before = time.process_time()
     job = decode_job(document_of(found["job"], "job.json"))

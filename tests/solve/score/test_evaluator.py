@@ -127,8 +127,8 @@ def slots_of(problem, size):
 
 # Draw, the case, and how many changes are made.
 CASES = [
-    *((traffic_and_relays, seed, 20) for seed in range(8)),
-    *((own_reductions, case, 12) for case in REDUCTIONS),
+    *((traffic_and_relays, seed, 10) for seed in range(8)),
+    *((own_reductions, case, 6) for case in REDUCTIONS),
     *((workloads, seed, 8) for seed in range(20)),
     *((step_times, seed, 6) for seed in range(40)),
     *slow((step_times, seed, 50) for seed in range(40, 240)),
