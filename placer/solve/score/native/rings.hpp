@@ -212,8 +212,8 @@ struct Rings : Operation {
         for (const Hop& hop : r.*hops)
           for (int t : m.thin) {
             if (t > hop.tier) break;
-            load[0][m.uplink(t, m.child[t][hop.from])] += more;
-            load[1][m.uplink(t, m.child[t][hop.to])] += more;
+            load[0][m.uplink(t, m.child(t, hop.from))] += more;
+            load[1][m.uplink(t, m.child(t, hop.to))] += more;
           }
       }
       for (int g = 0; g < groups; ++g) {
@@ -226,7 +226,7 @@ struct Rings : Operation {
           for (int t : m.thin)
             for (int way = 0; way < 2; ++way, ++sums) {
               if (t > hop.tier) continue;
-              const int uplink = m.uplink(t, m.child[t][way ? hop.to : hop.from]);
+              const int uplink = m.uplink(t, m.child(t, way ? hop.to : hop.from));
               const double here = std::max(own, load[way][uplink] / m.shared[uplink]);
               *sums += width * here;
               slowest = std::max(slowest, here);

@@ -59,8 +59,12 @@ struct Sync {
 
   void add_up(Reals Part::*of, const Reals& peak) {
     seconds.assign((size_t)stages * chunks, 0.0);
-    for (size_t i = 0; i < parts.size(); ++i)
-      for (size_t at = 0; at < seconds.size(); ++at) seconds[at] += (parts[i].*of)[at] * peak[i * stages + at / chunks];
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Reals& each = parts[i].*of;
+      if (std::all_of(each.begin(), each.end(), [](double factor) { return factor == 0.0; })) continue;
+      for (int p = 0; p < stages; ++p)
+        for (int at = p * chunks; at < (p + 1) * chunks; ++at) seconds[at] += each[at] * peak[i * stages + p];
+    }
   }
   double total() const {
     double most = 0.0;
