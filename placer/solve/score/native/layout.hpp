@@ -49,11 +49,20 @@ struct Layout {
   // Slots follow the tree: those of child d of tier t are first[t][d] .. end[t][d].
   std::vector<Ints> first, end;
 
+  Pairs made;                   // of slots, by the last change
+
   int site_of(int atom) const { return site_at[atom]; }
   void exchange(int one, int other) {
     std::swap(atom_at[one], atom_at[other]);
     for (int slot : {one, other})
       if (const int atom = atom_at[slot]; atom >= 0) slot_of[atom] = slot, site_at[atom] = site[slot];
+  }
+  void change(const Pairs& pairs) {
+    made = pairs;
+    for (const auto& [one, other] : made) exchange(one, other);
+  }
+  void undo() {
+    for (size_t i = made.size(); i-- > 0;) exchange(made[i].first, made[i].second);
   }
   void load(const Ints& slots) {
     slot_of = slots;

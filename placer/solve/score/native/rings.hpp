@@ -3,12 +3,12 @@
 // in tables.
 #pragma once
 #include <cmath>
+#include <numeric>
 #include "operation.hpp"
 
 namespace placer {
 
 struct Rings : Operation {
-  Ints weight;               // how many members each atom of a group has
   Ints lanes;                // groups alike that are kept once
   int members;
   Reals buffer;              // bytes of each size
@@ -18,36 +18,60 @@ struct Rings : Operation {
 
   // Atoms by first appearance, or every member where order counts.
   Rings(const Cost& cost, const Given& of)
-      : Operation(cost, of.rows("member"), (int)of.reals("buffer").size()), weight(of.ints("weight")),
-        lanes(of.ints("lanes")), members(of.number("members")), buffer(of.reals("buffer")),
-        moved(of.real("moved")), steps_outside(of.reals("steps_outside")),
-        steps_inside(of.reals("steps_inside")), is_even(of.flag("is_even")), rings(groups),
-        was(groups), pace(groups, 0.0) {
-    int count = 0;
-    for (int s = 0; s < (int)machine.rail.size(); ++s) count = std::max(count, machine.scale_up_domain(s) + 1);
-    seen.resize(count);
-    at.assign(count, 0);
+      : Operation(cost, of.rows("member"), (int)of.reals("buffer").size()), lanes(of.ints("lanes")),
+        members(of.number("members")), buffer(of.reals("buffer")), moved(of.real("moved")),
+        steps_outside(of.reals("steps_outside")), steps_inside(of.reals("steps_inside")),
+        is_even(of.flag("is_even")), rings(groups), was(groups), pace(groups, 0.0), latest(groups, 0) {
+    tier = machine.first_outer();
+    const int domains = tier < machine.tiers ? (int)layout.first[tier].size() : 1;
+    seen.resize(domains);
+    at.assign(domains, 0);
     for (Reals& way : load) way.assign(machine.uplinks(), 0.0);
+    const Ints weight = of.ints("weight");
+    of_entry.resize(of_atom.entry.size());
+    Ints next = of_atom.start, last(of_atom.count(), -1);
+    for (int g = 0; g < groups; ++g)
+      for (int entry = member.start[g]; entry < member.start[g + 1]; ++entry) {
+        const int atom = member.entry[entry];
+        if (last[atom] != g) last[atom] = g, of_entry[next[atom]++] = {entry, 0};
+        of_entry[next[atom] - 1].weight += weight[entry];
+      }
+    const auto [least, most] = std::minmax_element(machine.factor.begin(), machine.factor.end());
+    is_alike = *least == *most;
   }
 
   bool is_slow() const override { return true; }
 
   void rebuild() override {
-    for (int g = 0; g < groups; ++g) scan(g, rings[g]);
+    parts.assign(member.entry.size(), {});
+    domains.assign(groups, 0);
+    hops.assign(groups * machine.tiers * 2, 0);
+    sizes_of.assign(groups * (members + 1), 0);
+    marks.wipe();
+    for (int g = 0; g < groups; ++g) marks.mark(g);
+    changed_domains.resize(seen.at.size());
+    std::iota(changed_domains.begin(), changed_domains.end(), 0);
+    find_parts();
+    for (int g = 0; g < groups; ++g) route(g, rings[g]);
     changed_rings.clear();
     price_all();
-    kept.kept.clear();
+    keep();
     changed.clear();
   }
 
   void settle() override {
     changed.clear();
-    changed_rings.clear();
+    seen.wipe();
+    changed_domains.clear();
+    for (const auto& [one, other] : layout.made)
+      for (int slot : {one, other})
+        if (const int d = machine.scale_up_domain(layout.site[slot]); seen.mark(d)) changed_domains.push_back(d);
+    find_parts();
+    changed_rings = touched;
     bool shares = false;
     for (int g : touched) {
       std::swap(was[g], rings[g]);
-      scan(g, rings[g]);
-      changed_rings.push_back(g);
+      route(g, rings[g]);
       shares = shares || uses_thin(rings[g]) || uses_thin(was[g]);
     }
     if (shares) return price_all();
@@ -56,10 +80,13 @@ struct Rings : Operation {
   void undo() override {
     for (int g : changed_rings) std::swap(was[g], rings[g]);
     changed_rings.clear();
+    for (size_t i = before.size(); i-- > 0;) put(before[i]);
+    before.clear();
     Operation::undo();
   }
   void keep() override {
     changed_rings.clear();
+    before.clear();
     Operation::keep();
   }
 
@@ -74,98 +101,180 @@ struct Rings : Operation {
     double tree_pace = 0.0, tree_latency = 0.0;  // of the double tree between domains
     std::vector<Hop> tree;
   };
+  // Members of a group in one scale-up domain: how many, where the first is, on which rails.
+  struct Part {
+    int size = 0, site = 0, rails = 0;
+    bool lies_as(const Part& other) const { return site == other.site && rails == other.rails; }
+  };
+  struct Placed { int group, entry; Part part; };
   std::vector<Ring> rings, was;
   Reals pace;
-  Marks seen;
-  Ints at, order, sites, size_of, rails_of, changed_rings;
+  // Parts stand at their first members, and follow each other in the ring as these do.
+  std::vector<Part> parts;
+  Ints domains, hops, sizes_of;  // of each group: parts; hops by [tier, detour]; parts by [size]
+  Ints order;                    // parts of one group, after `in_order`
   Reals load[2];
 
   bool uses_thin(const Ring& ring) const { return !ring.hops.empty(); }
   double alone(const Ring& r) const { return std::max(r.inner_pace, r.outer_pace / r.fewest); }
 
-  // After the domains of a ring are in `order`, by their first members.
-  virtual void scan_more(Ring&) {}
-
-  // Members in the order of the ring: domain after domain, in that of the ranks inside.
-  void scan(int g, Ring& ring) {
-    const Machine& m = machine;
-    seen.wipe();
+  void in_order(int g) {
     order.clear();
-    size_of.clear();
-    const int *begin = member.begin(g), *end = member.end(g), *w = weight.data() + member.start[g];
-    ring.factor = 1e300;
-    for (const int* a = begin; a != end; ++a) {
-      const int site = layout.site_of(*a), d = m.scale_up_domain(site);
-      if (seen.mark(d)) at[d] = (int)order.size(), order.push_back(site), size_of.push_back(0);
-      size_of[at[d]] += w[a - begin];
-      ring.factor = std::min(ring.factor, m.factor[site]);
+    for (int entry = member.start[g]; entry < member.start[g + 1]; ++entry)
+      if (parts[entry].size) order.push_back(entry);
+  }
+  // After all else of a ring is known.
+  virtual void scan_more(int, Ring&) {}
+
+ private:
+  struct Entry { int entry, weight; };  // the first of an atom in a group, and its members
+  struct Found { Placed placed; int domain; };
+  struct First { int group, entry, found; };
+  int tier;                             // of scale-up domains
+  bool is_alike;                        // all GPUs send as fast
+  std::vector<Entry> of_entry;          // of each atom and group
+  std::vector<Found> found;
+  std::vector<First> firsts;
+  std::vector<Placed> before;           // parts that the change replaced
+  Marks seen;
+  Ints at, latest, changed_domains, changed_rings, sites;
+
+  // The parts of groups that move, in the domains of a change.
+  void find_parts() {
+    found.clear();
+    firsts.clear();
+    for (int d : changed_domains) {
+      const bool is_all = tier == machine.tiers;
+      const int end = is_all ? (int)layout.site.size() : layout.end[tier][d];
+      for (int slot = is_all ? 0 : layout.first[tier][d]; slot < end; ++slot) {
+        const int atom = layout.atom_at[slot];
+        if (atom < 0) continue;
+        for (int i = of_atom.start[atom]; i < of_atom.start[atom + 1]; ++i) {
+          const int g = of_atom.entry[i], entry = of_entry[i].entry;
+          if (!marks.has(g)) continue;
+          if (latest[g] >= (int)found.size() || found[latest[g]].placed.group != g || found[latest[g]].domain != d) {
+            latest[g] = (int)found.size();
+            found.push_back({{g, entry, {}}, d});
+          }
+          auto& [placed, domain] = found[latest[g]];
+          if (parts[entry].size) firsts.push_back({g, entry, latest[g]});
+          if (entry <= placed.entry) placed.entry = entry, placed.part.site = layout.site[slot];
+          placed.part.size += of_entry[i].weight;
+          placed.part.rails |= 1 << machine.rail[layout.site[slot]];
+        }
+      }
     }
-    const int domains = (int)order.size();
-    ring.domains = domains;
-    ring.fewest = *std::min_element(size_of.begin(), size_of.end());
-    ring.hops.clear();
+    for (const First& first : firsts)
+      if (found[first.found].placed.entry != first.entry) replace({first.group, first.entry, {}});
+    for (const Found& one : found) replace(one.placed);
+  }
+  void replace(const Placed& placed) {
+    before.push_back({placed.group, placed.entry, parts[placed.entry]});
+    put(placed);
+  }
+  void put(const Placed& placed) {
+    const auto& [g, entry, next] = placed;
+    Part& part = parts[entry];
+    int* count = sizes_of.data() + (size_t)g * (members + 1);
+    const bool stays = part.size && next.size && part.lies_as(next);
+    if (part.size) {
+      --count[part.size];
+      if (!stays) join(g, entry, -1), --domains[g];
+    }
+    part = next;
+    if (part.size) {
+      ++count[part.size];
+      if (!stays) ++domains[g], join(g, entry, 1);
+    }
+  }
+  // Count the hops from and to a part, or no longer.
+  void join(int g, int entry, int by) {
+    if (domains[g] < 2) return;
+    const int begin = member.start[g], end = member.start[g + 1];
+    int last = entry, next = entry;
+    do last = (last == begin ? end : last) - 1;
+    while (!parts[last].size);
+    do next = next + 1 == end ? begin : next + 1;
+    while (!parts[next].size);
+    int* count = hops.data() + (size_t)g * machine.tiers * 2;
+    count[hop(last, entry)] += by;
+    count[hop(entry, next)] += by;
+    if (domains[g] > 2) count[hop(last, next)] -= by;
+  }
+  // Tier of a hop, and whether it takes a detour.
+  int hop(int from, int to) const {
+    const int here = parts[from].rails, there = parts[to].rails, shared = here & there;
+    return machine.tier(parts[from].site, parts[to].site) * 2 + (shared != here && shared != there);
+  }
+  void route(int g, Ring& ring) {
+    const Machine& m = machine;
+    const int domains = ring.domains = this->domains[g];
+    const int* parts_of = sizes_of.data() + (size_t)g * (members + 1);
+    ring.fewest = 0;
     ring.spread = 0.0;
-    for (int size : size_of) ring.spread += 1.0 / size / domains;
-    if (m.has_rails) rails(g);
+    for (int size = 1, left = domains; left; ++size) {
+      if (!parts_of[size]) continue;
+      if (!ring.fewest) ring.fewest = size;
+      ring.spread += (double)parts_of[size] / size / domains;
+      left -= parts_of[size];
+    }
     double inner = 0, outer = 0, inner_latency = 0, outer_latency = 0;
-    int inside = 0;
+    const int* hops_of = hops.data() + (size_t)g * m.tiers * 2;
+    for (int t = 0; t < m.tiers; ++t) {
+      const int count = hops_of[2 * t] + hops_of[2 * t + 1];
+      if (!count) continue;
+      outer = std::max(outer, 1 / m.bandwidth[t]);
+      outer_latency += count * m.latency[t] + hops_of[2 * t + 1] * m.detour[t];
+    }
+    ring.factor = m.factor[0];
+    for (int e = member.start[g]; !is_alike && e < member.start[g + 1]; ++e) {
+      const double factor = m.factor[layout.site_of(member.entry[e])];
+      ring.factor = e == member.start[g] ? factor : std::min(ring.factor, factor);
+    }
+    ring.hops.clear();
+    const int inside = domains == 1 ? members : members - domains;
     if (is_even) {
-      inside = domains == 1 ? members : members - domains;
       if (inside) inner = 1 / m.bandwidth[0], inner_latency = inside * m.latency[0];
-      for (int d = 0; d < domains && domains > 1; ++d)
-        cross(ring, d, order[d], order[d + 1 < domains ? d + 1 : 0], outer, outer_latency);
+      if (!m.thin.empty() && domains > 1) {
+        in_order(g);
+        for (int d = 0; d < domains; ++d) cross(ring, parts[order[d]].site, parts[order[d + 1 < domains ? d + 1 : 0]].site);
+      }
     } else {
       by_domain(g);
       for (int i = 0; i < members; ++i) {
         const int from = sites[i], to = sites[i + 1 < members ? i + 1 : 0];
-        const int d = at[m.scale_up_domain(from)];
         if (domains > 1 && m.scale_up_domain(from) != m.scale_up_domain(to)) {
-          cross(ring, d, from, to, outer, outer_latency);
+          cross(ring, from, to);
           continue;
         }
         const int t = m.tier(from, to);
         inner = std::max(inner, 1 / m.bandwidth[t]);
         inner_latency += m.latency[t];
-        ++inside;
       }
     }
     ring.inner_pace = inner / ring.factor;
     ring.outer_pace = outer / ring.factor;
     ring.inner_latency = inside ? inner_latency / inside : 0.0;
     ring.outer_latency = domains > 1 ? outer_latency / domains : 0.0;
-    scan_more(ring);
+    scan_more(g, ring);
   }
+  // Sites in the order of the ring: domain after domain, in that of the ranks inside.
   void by_domain(int g) {
-    const Machine& m = machine;
-    Ints place(order.size(), 0);
-    for (size_t d = 1; d < order.size(); ++d) place[d] = place[d - 1] + size_of[d - 1];
+    in_order(g);
+    int place = 0;
+    for (int entry : order) at[machine.scale_up_domain(parts[entry].site)] = place, place += parts[entry].size;
     sites.assign(members, 0);
     for (const int* a = member.begin(g); a != member.end(g); ++a) {
       const int site = layout.site_of(*a);
-      sites[place[at[m.scale_up_domain(site)]]++] = site;
+      sites[at[machine.scale_up_domain(site)]++] = site;
     }
   }
-  void rails(int g) {
-    rails_of.assign(order.size(), 0);
-    for (const int* a = member.begin(g); a != member.end(g); ++a) {
-      const int site = layout.site_of(*a);
-      rails_of[at[machine.scale_up_domain(site)]] |= 1 << machine.rail[site];
-    }
-  }
-  // A hop from domain number d of the ring to the next one.
-  void cross(Ring& ring, int d, int from, int to, double& pace, double& latency) {
-    const Machine& m = machine;
-    const int t = m.tier(from, to);
-    pace = std::max(pace, 1 / m.bandwidth[t]);
-    latency += m.latency[t];
-    if (m.has_rails) {
-      const int here = rails_of[d], there = rails_of[d + 1 < ring.domains ? d + 1 : 0];
-      const int shared = here & there;
-      if (shared != here && shared != there) latency += m.detour[t];
-    }
-    if (!m.thin.empty() && m.thin.front() <= t) ring.hops.push_back({from, to, t});
+  void cross(Ring& ring, int from, int to) const {
+    const int t = machine.tier(from, to);
+    if (!machine.thin.empty() && machine.thin.front() <= t) ring.hops.push_back({from, to, t});
   }
 
+ protected:
   virtual void price(int g, double of_pace) {
     const Ring& r = rings[g];
     const double latency = steps_outside[r.domains] * r.outer_latency +
@@ -276,17 +385,18 @@ struct AllReduces : Rings {
     const int found = parent(odd ? (vertex - 1 + count) % count : count - 1 - vertex, count);
     return found < 0 ? -1 : odd ? (found + 1) % count : count - 1 - found;
   }
-  void scan_more(Ring& ring) override {
+  void scan_more(int g, Ring& ring) override {
     const Machine& m = machine;
     ring.tree.clear();
     ring.tree_pace = ring.tree_latency = 0.0;
     if (!has_trees() || ring.domains < 2) return;
+    in_order(g);
     double latency = 0.0;
     int edges = 0;
     for (int d = 0; d < ring.domains; ++d)
       for (const int over : {parent(d, ring.domains), second_parent(d, ring.domains)}) {
         if (over < 0) continue;
-        const int low = order[d], high = order[over], t = m.tier(low, high);
+        const int low = parts[order[d]].site, high = parts[order[over]].site, t = m.tier(low, high);
         ring.tree_pace = std::max(ring.tree_pace, 1 / m.bandwidth[t]);
         latency += m.latency[t];
         if (m.has_rails && m.rail[low] != m.rail[high]) latency += m.detour[t];

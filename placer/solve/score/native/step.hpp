@@ -199,7 +199,11 @@ struct StepTime : Cost {
     blocks_seen.resize(blocks);
     memory.assign(size_t(1) << 16, Known{});
     parts_of.assign(operations.size(), {});
-    for (size_t k = 0; k < sync.parts.size(); ++k) parts_of[sync.parts[k].operation].push_back((int)k);
+    for (const Sync::Part& part : sync.parts) {
+      parts_of[part.operation].push_back((int)stages_of.size());
+      stages_of.push_back(part.groups.turned(operations[part.operation]->groups));
+    }
+    stages_seen.resize(stages);
     axes_of.assign(operations.size(), {});
     for (const Kind& kind : kinds)
       for (int o : kind.operations) operations[o]->is_of_kind = true;
@@ -262,7 +266,6 @@ struct StepTime : Cost {
 
   // Prices the pipelines; `finish` prices the rest.
   void change(const Pairs& pairs) override {
-    made = pairs;
     atoms.clear();
     for (const auto& [one, other] : pairs) {
       if (layout.atom_at[one] >= 0) atoms.push_back(layout.atom_at[one]);
@@ -276,7 +279,7 @@ struct StepTime : Cost {
       for (int i : changed_instances) instances[i].step->change(pairs);
     }
     for (auto& op : operations) op->touch(atoms);
-    for (const auto& [one, other] : pairs) layout.exchange(one, other);
+    layout.change(pairs);
     for (auto& op : operations) op->moved();
     before = {longest_s, exposed_s, own_s, traffic, background};
     is_open = true;
@@ -307,7 +310,7 @@ struct StepTime : Cost {
   }
   void undo() override {
     for (int i : changed_instances) instances[i].step->undo();
-    for (size_t i = made.size(); i-- > 0;) layout.exchange(made[i].first, made[i].second);
+    layout.undo();
     for (auto& op : operations) op->undo();
     values.undo();
     longest_s = before.longest;
@@ -332,13 +335,13 @@ struct StepTime : Cost {
   struct Before { double longest = 0, exposed = 0, own = 0, traffic = 0, background = 0; };
   std::vector<Known> memory;
   std::vector<Ints> parts_of, axes_of;
+  std::vector<Rows> stages_of;  // of the groups of each part
   Rows of_atom_in_blocks, atoms_of_block;
-  Marks cells_seen, blocks_seen, instances_seen;
+  Marks cells_seen, blocks_seen, stages_seen, instances_seen;
   Ints instance_of;  // of each atom, -1: of none that counts
   Journal<double> values;
   Ints atoms, dirty_blocks;
   Reals blocks_before, work, hop, now, slow, peak_s;
-  Pairs made;
   Before before;
   bool joins_nobody = true, is_open = false;
 
@@ -412,9 +415,15 @@ struct StepTime : Cost {
         }
     }
     bool differs = false;
-    for (int part : parts_of[o])
-      for (int k = part * stages; k < (part + 1) * stages; ++k)
-        if (const double most = peak(k); most != peak_s[k]) values.set(peak_s[k], most), differs = true;
+    for (int part : parts_of[o]) {
+      stages_seen.wipe();
+      for (int g : op.changed)
+        for (const int* p = stages_of[part].begin(g); p != stages_of[part].end(g); ++p) {
+          if (!stages_seen.mark(*p)) continue;
+          const int k = part * stages + *p;
+          if (const double most = peak(k); most != peak_s[k]) values.set(peak_s[k], most), differs = true;
+        }
+    }
     if (differs) exposed_s = sync.exposed(peak_s);
   }
   void price_speeds() {
