@@ -67,12 +67,14 @@ struct Operation {
   virtual void before_move(const Ints&) {}
   virtual void after_move(const Ints&) {}
   virtual bool is_slow() const { return false; }   // priced last, where still of use
+  virtual bool is_apart() const { return true; }   // groups that do not move stay as they are
   virtual bool is_rough() const { return false; }  // seconds are at least so many
   virtual void refine() {}                         // make them exact
 
   double of(int size, int group) const { return seconds[(size_t)size * groups + group]; }
 
-  // The groups that the atoms of a change are in, once each.
+  Ints touched;                // groups that the atoms of a change are in, once each
+
   virtual void touch(const Ints& atoms) {
     if (is_of_kind) kept.keep(excess.sum);
     touched.clear();
@@ -119,7 +121,6 @@ struct Operation {
   }
 
  protected:
-  Ints touched;
   Marks marks;
   // One size each where entries are groups.
   size_t number() const { return &entries() == &seconds ? (size_t)groups : entries().size(); }
@@ -138,6 +139,7 @@ struct Operation {
 struct PricedAnew : Operation {
   using Operation::Operation;
   bool is_slow() const override { return true; }
+  bool is_apart() const override { return false; }
   void touch(const Ints&) override {
     if (is_of_kind) kept.keep(excess.sum);
   }
