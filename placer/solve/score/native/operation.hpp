@@ -46,6 +46,7 @@ struct Operation {
   int groups, sizes;
   Reals seconds;              // [size][group]
   Reals mean;                 // of the members of each group, or as seconds
+  double* total = nullptr;    // of those means and of others, which the step keeps
   Ints changed;               // groups whose seconds `settle` changed
   Journal<double> kept;
   // Where the slowest of all entries sets a time: groups, or ports.
@@ -131,7 +132,9 @@ struct Operation {
       kept.set(place, value);
       if (changed.empty() || changed.back() != group) changed.push_back(group);
     }
-    if (size == 0 && mean[group] != average) kept.set(mean[group], average);
+    if (size > 0 || mean[group] == average) return;
+    if (total) *total += average - mean[group];
+    kept.set(mean[group], average);
   }
 };
 

@@ -21,7 +21,7 @@ struct Rings : Operation {
       : Operation(cost, of.rows("member"), (int)of.reals("buffer").size()), lanes(of.ints("lanes")),
         members(of.number("members")), buffer(of.reals("buffer")), moved(of.real("moved")),
         steps_outside(of.reals("steps_outside")), steps_inside(of.reals("steps_inside")),
-        is_even(of.flag("is_even")), rings(groups), was(groups), pace(groups, 0.0), latest(groups, 0) {
+        is_even(of.flag("is_even")), rings(groups), was(groups), pace(groups, 0.0) {
     tier = machine.first_outer();
     const int domains = tier < machine.tiers ? (int)layout.first[tier].size() : 1;
     seen.resize(domains);
@@ -33,7 +33,7 @@ struct Rings : Operation {
     for (int g = 0; g < groups; ++g)
       for (int entry = member.start[g]; entry < member.start[g + 1]; ++entry) {
         const int atom = member.entry[entry];
-        if (last[atom] != g) last[atom] = g, of_entry[next[atom]++] = {entry, 0};
+        if (last[atom] != g) last[atom] = g, of_entry[next[atom]++] = {g, entry, 0};
         of_entry[next[atom] - 1].weight += weight[entry];
       }
     const auto [least, most] = std::minmax_element(machine.factor.begin(), machine.factor.end());
@@ -48,8 +48,9 @@ struct Rings : Operation {
     domains.assign(groups, 0);
     hops.assign(groups * machine.tiers * 2, 0);
     sizes_of.assign(groups * (members + 1), 0);
-    marks.wipe();
-    for (int g = 0; g < groups; ++g) marks.mark(g);
+    latest.assign(groups, UNTOUCHED);
+    touched.resize(groups);
+    std::iota(touched.begin(), touched.end(), 0);
     changed_domains.resize(seen.at.size());
     std::iota(changed_domains.begin(), changed_domains.end(), 0);
     find_parts();
@@ -128,49 +129,52 @@ struct Rings : Operation {
   virtual void scan_more(int, Ring&) {}
 
  private:
-  struct Entry { int entry, weight; };  // the first of an atom in a group, and its members
-  struct Found { Placed placed; int domain; };
+  struct Entry { int group, entry, weight; };  // the first of an atom in a group, and its members
   struct First { int group, entry, found; };
+  static constexpr int UNTOUCHED = -2;
   int tier;                             // of scale-up domains
   bool is_alike;                        // all GPUs send as fast
   std::vector<Entry> of_entry;          // of each atom and group
-  std::vector<Found> found;
+  std::vector<Placed> found;            // parts in the domains of a change
   std::vector<First> firsts;
   std::vector<Placed> before;           // parts that the change replaced
   Marks seen;
-  Ints at, latest, changed_domains, changed_rings, sites;
+  Ints latest;                          // of each group that moves, in `found`
+  Ints at, changed_domains, changed_rings, sites;
 
   // The parts of groups that move, in the domains of a change.
   void find_parts() {
     found.clear();
     firsts.clear();
+    for (int g : touched) latest[g] = -1;
     for (int d : changed_domains) {
       const bool is_all = tier == machine.tiers;
-      const int end = is_all ? (int)layout.site.size() : layout.end[tier][d];
+      const int end = is_all ? (int)layout.site.size() : layout.end[tier][d], before = (int)found.size();
       for (int slot = is_all ? 0 : layout.first[tier][d]; slot < end; ++slot) {
-        const int atom = layout.atom_at[slot];
+        const int atom = layout.atom_at[slot], site = layout.site[slot];
         if (atom < 0) continue;
         for (int i = of_atom.start[atom]; i < of_atom.start[atom + 1]; ++i) {
-          const int g = of_atom.entry[i], entry = of_entry[i].entry;
-          if (!marks.has(g)) continue;
-          if (latest[g] >= (int)found.size() || found[latest[g]].placed.group != g || found[latest[g]].domain != d) {
-            latest[g] = (int)found.size();
-            found.push_back({{g, entry, {}}, d});
-          }
-          auto& [placed, domain] = found[latest[g]];
-          if (parts[entry].size) firsts.push_back({g, entry, latest[g]});
-          if (entry <= placed.entry) placed.entry = entry, placed.part.site = layout.site[slot];
-          placed.part.size += of_entry[i].weight;
-          placed.part.rails |= 1 << machine.rail[layout.site[slot]];
+          const auto [g, entry, weight] = of_entry[i];
+          int& at = latest[g];
+          if (at == UNTOUCHED) continue;
+          if (at < before) at = (int)found.size(), found.push_back({g, entry, {}});
+          if (parts[entry].size) firsts.push_back({g, entry, at});
+          Placed& here = found[at];
+          if (entry <= here.entry) here.entry = entry, here.part.site = site;
+          here.part.size += weight;
+          here.part.rails |= 1 << machine.rail[site];
         }
       }
     }
+    for (int g : touched) latest[g] = UNTOUCHED;
     for (const First& first : firsts)
-      if (found[first.found].placed.entry != first.entry) replace({first.group, first.entry, {}});
-    for (const Found& one : found) replace(one.placed);
+      if (found[first.found].entry != first.entry) replace({first.group, first.entry, {}});
+    for (const Placed& one : found) replace(one);
   }
   void replace(const Placed& placed) {
-    before.push_back({placed.group, placed.entry, parts[placed.entry]});
+    const Part& part = parts[placed.entry];
+    if (part.size == placed.part.size && part.lies_as(placed.part)) return;
+    before.push_back({placed.group, placed.entry, part});
     put(placed);
   }
   void put(const Placed& placed) {

@@ -226,6 +226,12 @@ struct StepTime : Cost {
       axes[a].groups_of_block = axes[a].of_block.turned(cells);
       axes[a].slowest.assign(cells, 0.0);
     }
+    for (size_t o = 0; o < operations.size(); ++o) {
+      Operation& op = *operations[o];
+      if (op.is_of_kind) continue;
+      op.total = axes_of[o].empty() ? &background : &traffic;
+      if (axes_of[o].empty()) ring_groups += op.groups;
+    }
     of_atom_in_blocks = in_blocks(cells_of_atom);
     atoms_of_block = of_atom_in_blocks.turned(cells);
     atoms_of_cell = cells_of_atom.turned(replicas * stages);
@@ -244,13 +250,9 @@ struct StepTime : Cost {
     }
     for (auto& op : operations) op->rebuild();
     traffic = background = 0.0;
-    ring_groups = 0;
-    for (size_t o = 0; o < operations.size(); ++o) {
-      if (operations[o]->is_of_kind) continue;
-      const bool waits = !axes_of[o].empty();
-      if (!waits) ring_groups += operations[o]->groups;
-      for (double s : operations[o]->mean) (waits ? traffic : background) += s;
-    }
+    for (const auto& op : operations)
+      for (double s : op->mean)
+        if (op->total) *op->total += s;
     for (int c = 0; c < (int)slow.size(); ++c) {
       for (Axis& axis : axes) axis.slowest[c] = largest(axis, axis.groups_of_block, c);
       slow[c] = slowness(c, atoms_of_block);
@@ -407,17 +409,10 @@ struct StepTime : Cost {
   }
   void price(int o) {
     Operation& op = *operations[o];
-    const size_t noted = op.kept.kept.size();
     op.settle();
     if (op.is_of_kind) {
       if (!op.changed.empty()) own_s = of_kinds();
       return;
-    }
-    double& mean = axes_of[o].empty() ? background : traffic;
-    for (size_t i = noted; i < op.kept.kept.size(); ++i) {
-      double* place = op.kept.kept[i].place;
-      if (place >= op.mean.data() && place < op.mean.data() + op.mean.size())
-        mean += *place - op.kept.kept[i].value;
     }
     if (op.changed.empty()) return;
     for (int a : axes_of[o]) {

@@ -65,8 +65,10 @@ struct Sync {
     seconds.assign((size_t)stages * chunks, 0.0);
     for (size_t i = 0; i < parts.size(); ++i) {
       const Reals& each = parts[i].*of;
-      for (int p = 0; p < stages && !each.empty(); ++p)
-        for (int at = p * chunks; at < (p + 1) * chunks; ++at) seconds[at] += each[at] * peak[i * stages + p];
+      for (int p = 0; p < stages && !each.empty(); ++p) {
+        const double own = peak[i * stages + p];
+        for (int at = p * chunks; at < (p + 1) * chunks; ++at) seconds[at] += each[at] * own;
+      }
     }
   }
   double total() const {
