@@ -3,8 +3,8 @@
 // in tables.
 #pragma once
 #include <cmath>
-#include <numeric>
 #include "operation.hpp"
+#include "parts.hpp"
 
 namespace placer {
 
@@ -21,21 +21,10 @@ struct Rings : Operation {
       : Operation(cost, of.rows("member"), (int)of.reals("buffer").size()), lanes(of.ints("lanes")),
         members(of.number("members")), buffer(of.reals("buffer")), moved(of.real("moved")),
         steps_outside(of.reals("steps_outside")), steps_inside(of.reals("steps_inside")),
-        is_even(of.flag("is_even")), rings(groups), was(groups), pace(groups, 0.0) {
-    tier = machine.first_outer();
-    const int domains = tier < machine.tiers ? (int)layout.first[tier].size() : 1;
-    seen.resize(domains);
-    at.assign(domains, 0);
+        is_even(of.flag("is_even")), rings(groups), was(groups), pace(groups, 0.0),
+        parts(machine, layout, member, of_atom, of.ints("weight"), members) {
+    at.assign(parts.count(), 0);
     for (Reals& way : load) way.assign(machine.uplinks(), 0.0);
-    const Ints weight = of.ints("weight");
-    of_entry.resize(of_atom.entry.size());
-    Ints next = of_atom.start, last(of_atom.count(), -1);
-    for (int g = 0; g < groups; ++g)
-      for (int entry = member.start[g]; entry < member.start[g + 1]; ++entry) {
-        const int atom = member.entry[entry];
-        if (last[atom] != g) last[atom] = g, of_entry[next[atom]++] = {g, entry, 0};
-        of_entry[next[atom] - 1].weight += weight[entry];
-      }
     const auto [least, most] = std::minmax_element(machine.factor.begin(), machine.factor.end());
     is_alike = *least == *most;
   }
@@ -44,16 +33,7 @@ struct Rings : Operation {
   bool is_apart() const override { return machine.thin.empty(); }
 
   void rebuild() override {
-    parts.assign(member.entry.size(), {});
-    domains.assign(groups, 0);
-    hops.assign(groups * machine.tiers * 2, 0);
-    sizes_of.assign(groups * (members + 1), 0);
-    latest.assign(groups, UNTOUCHED);
-    touched.resize(groups);
-    std::iota(touched.begin(), touched.end(), 0);
-    changed_domains.resize(seen.at.size());
-    std::iota(changed_domains.begin(), changed_domains.end(), 0);
-    find_parts();
+    parts.rebuild();
     for (int g = 0; g < groups; ++g) route(g, rings[g]);
     changed_rings.clear();
     price_all();
@@ -63,12 +43,7 @@ struct Rings : Operation {
 
   void settle() override {
     changed.clear();
-    seen.wipe();
-    changed_domains.clear();
-    for (const auto& [one, other] : layout.made)
-      for (int slot : {one, other})
-        if (const int d = machine.scale_up_domain(layout.site[slot]); seen.mark(d)) changed_domains.push_back(d);
-    find_parts();
+    parts.move(touched);
     changed_rings = touched;
     bool shares = false;
     for (int g : touched) {
@@ -82,13 +57,12 @@ struct Rings : Operation {
   void undo() override {
     for (int g : changed_rings) std::swap(was[g], rings[g]);
     changed_rings.clear();
-    for (size_t i = before.size(); i-- > 0;) put(before[i]);
-    before.clear();
+    parts.undo();
     Operation::undo();
   }
   void keep() override {
     changed_rings.clear();
-    before.clear();
+    parts.keep();
     Operation::keep();
   }
 
@@ -103,118 +77,26 @@ struct Rings : Operation {
     double tree_pace = 0.0, tree_latency = 0.0;  // of the double tree between domains
     std::vector<Hop> tree;
   };
-  // Members of a group in one scale-up domain: how many, where the first is, on which rails.
-  struct Part {
-    int size = 0, site = 0, rails = 0;
-    bool lies_as(const Part& other) const { return site == other.site && rails == other.rails; }
-  };
-  struct Placed { int group, entry; Part part; };
   std::vector<Ring> rings, was;
   Reals pace;
-  // Parts stand at their first members, and follow each other in the ring as these do.
-  std::vector<Part> parts;
-  Ints domains, hops, sizes_of;  // of each group: parts; hops by [tier, detour]; parts by [size]
-  Ints order;                    // parts of one group, after `in_order`
+  Parts parts;
+  Ints order;                   // of the parts of a group, where it is asked for
   Reals load[2];
 
   bool uses_thin(const Ring& ring) const { return !ring.hops.empty(); }
   double alone(const Ring& r) const { return std::max(r.inner_pace, r.outer_pace / r.fewest); }
 
-  void in_order(int g) {
-    order.clear();
-    for (int entry = member.start[g]; entry < member.start[g + 1]; ++entry)
-      if (parts[entry].size) order.push_back(entry);
-  }
   // After all else of a ring is known.
   virtual void scan_more(int, Ring&) {}
 
  private:
-  struct Entry { int group, entry, weight; };  // the first of an atom in a group, and its members
-  struct First { int group, entry, found; };
-  static constexpr int UNTOUCHED = -2;
-  int tier;                             // of scale-up domains
-  bool is_alike;                        // all GPUs send as fast
-  std::vector<Entry> of_entry;          // of each atom and group
-  std::vector<Placed> found;            // parts in the domains of a change
-  std::vector<First> firsts;
-  std::vector<Placed> before;           // parts that the change replaced
-  Marks seen;
-  Ints latest;                          // of each group that moves, in `found`
-  Ints at, changed_domains, changed_rings, sites;
+  bool is_alike;                // all GPUs send as fast
+  Ints at, changed_rings, sites;
 
-  // The parts of groups that move, in the domains of a change.
-  void find_parts() {
-    found.clear();
-    firsts.clear();
-    for (int g : touched) latest[g] = -1;
-    for (int d : changed_domains) {
-      const bool is_all = tier == machine.tiers;
-      const int end = is_all ? (int)layout.site.size() : layout.end[tier][d], before = (int)found.size();
-      for (int slot = is_all ? 0 : layout.first[tier][d]; slot < end; ++slot) {
-        const int atom = layout.atom_at[slot], site = layout.site[slot];
-        if (atom < 0) continue;
-        for (int i = of_atom.start[atom]; i < of_atom.start[atom + 1]; ++i) {
-          const auto [g, entry, weight] = of_entry[i];
-          int& at = latest[g];
-          if (at == UNTOUCHED) continue;
-          if (at < before) at = (int)found.size(), found.push_back({g, entry, {}});
-          if (parts[entry].size) firsts.push_back({g, entry, at});
-          Placed& here = found[at];
-          if (entry <= here.entry) here.entry = entry, here.part.site = site;
-          here.part.size += weight;
-          here.part.rails |= 1 << machine.rail[site];
-        }
-      }
-    }
-    for (int g : touched) latest[g] = UNTOUCHED;
-    for (const First& first : firsts)
-      if (found[first.found].entry != first.entry) replace({first.group, first.entry, {}});
-    for (const Placed& one : found) replace(one);
-  }
-  void replace(const Placed& placed) {
-    const Part& part = parts[placed.entry];
-    if (part.size == placed.part.size && part.lies_as(placed.part)) return;
-    before.push_back({placed.group, placed.entry, part});
-    put(placed);
-  }
-  void put(const Placed& placed) {
-    const auto& [g, entry, next] = placed;
-    Part& part = parts[entry];
-    int* count = sizes_of.data() + (size_t)g * (members + 1);
-    const bool stays = part.size && next.size && part.lies_as(next);
-    if (part.size) {
-      --count[part.size];
-      if (!stays) join(g, entry, -1), --domains[g];
-    }
-    part = next;
-    if (part.size) {
-      ++count[part.size];
-      if (!stays) ++domains[g], join(g, entry, 1);
-    }
-  }
-  // Count the hops from and to a part, or no longer.
-  void join(int g, int entry, int by) {
-    if (domains[g] < 2) return;
-    const int begin = member.start[g], end = member.start[g + 1];
-    int last = entry, next = entry;
-    do last = (last == begin ? end : last) - 1;
-    while (!parts[last].size);
-    do next = next + 1 == end ? begin : next + 1;
-    while (!parts[next].size);
-    int* count = hops.data() + (size_t)g * machine.tiers * 2;
-    count[hop(last, entry)] += by;
-    count[hop(entry, next)] += by;
-    if (domains[g] > 2) count[hop(last, next)] -= by;
-  }
-  // Tier of a hop, and whether it takes a detour.
-  int hop(int from, int to) const {
-    const int here = parts[from].rails, there = parts[to].rails, shared = here & there;
-    return machine.tier(parts[from].site, parts[to].site) * 2 + (shared != here && shared != there);
-  }
   void route(int g, Ring& ring) {
     const Machine& m = machine;
-    const int domains = ring.domains = this->domains[g];
-    const int* parts_of = sizes_of.data() + (size_t)g * (members + 1);
+    const int domains = ring.domains = parts.domains[g];
+    const int* parts_of = parts.sizes_of(g);
     ring.fewest = 0;
     ring.spread = 0.0;
     for (int size = 1, left = domains; left; ++size) {
@@ -224,7 +106,7 @@ struct Rings : Operation {
       left -= parts_of[size];
     }
     double inner = 0, outer = 0, inner_latency = 0, outer_latency = 0;
-    const int* hops_of = hops.data() + (size_t)g * m.tiers * 2;
+    const int* hops_of = parts.hops_of(g);
     for (int t = 0; t < m.tiers; ++t) {
       const int count = hops_of[2 * t] + hops_of[2 * t + 1];
       if (!count) continue;
@@ -241,8 +123,8 @@ struct Rings : Operation {
     if (is_even) {
       if (inside) inner = 1 / m.bandwidth[0], inner_latency = inside * m.latency[0];
       if (!m.thin.empty() && domains > 1) {
-        in_order(g);
-        for (int d = 0; d < domains; ++d) cross(ring, parts[order[d]].site, parts[order[d + 1 < domains ? d + 1 : 0]].site);
+        parts.in_order(g, order);
+        for (int d = 0; d < domains; ++d) cross(ring, parts.at[order[d]].site, parts.at[order[d + 1 < domains ? d + 1 : 0]].site);
       }
     } else {
       by_domain(g);
@@ -265,9 +147,9 @@ struct Rings : Operation {
   }
   // Sites in the order of the ring: domain after domain, in that of the ranks inside.
   void by_domain(int g) {
-    in_order(g);
+    parts.in_order(g, order);
     int place = 0;
-    for (int entry : order) at[machine.scale_up_domain(parts[entry].site)] = place, place += parts[entry].size;
+    for (int entry : order) at[machine.scale_up_domain(parts.at[entry].site)] = place, place += parts.at[entry].size;
     sites.assign(members, 0);
     for (const int* a = member.begin(g); a != member.end(g); ++a) {
       const int site = layout.site_of(*a);
@@ -395,13 +277,13 @@ struct AllReduces : Rings {
     ring.tree.clear();
     ring.tree_pace = ring.tree_latency = 0.0;
     if (!has_trees() || ring.domains < 2) return;
-    in_order(g);
+    parts.in_order(g, order);
     double latency = 0.0;
     int edges = 0;
     for (int d = 0; d < ring.domains; ++d)
       for (const int over : {parent(d, ring.domains), second_parent(d, ring.domains)}) {
         if (over < 0) continue;
-        const int low = parts[order[d]].site, high = parts[order[over]].site, t = m.tier(low, high);
+        const int low = parts.at[order[d]].site, high = parts.at[order[over]].site, t = m.tier(low, high);
         ring.tree_pace = std::max(ring.tree_pace, 1 / m.bandwidth[t]);
         latency += m.latency[t];
         if (m.has_rails && m.rail[low] != m.rail[high]) latency += m.detour[t];
