@@ -83,7 +83,7 @@ struct Annealer {
                            search.home.price * (double)farther;
       const double after = energy->after();
       const bool mends = begin >= LATE && search.fence.broken && is_allowed() && search.fence.mends;
-      bool takes = mends || (after - energy->late_gain(temperature) < limit && is_allowed());
+      bool takes = mends || (is_near(after, limit) && is_allowed());
       if (takes) {
         cost.finish();
         takes = mends || energy->after() < limit;
@@ -161,6 +161,10 @@ struct Annealer {
       if (unit >= 0) taken.push_back({unit, before[i]});
     }
     return search.fence.allows(left, taken, search.random);
+  }
+  // Whether what is priced late may bring a change below a limit.
+  bool is_near(double after, double limit) {
+    return after - temperature < limit || after - energy->late_gain(temperature) < limit;
   }
   void note_best() {
     energy->note_best();

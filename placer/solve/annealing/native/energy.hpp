@@ -140,11 +140,12 @@ struct StepEnergy : Energy {
       next_roles += of_role(step.instances[i].steps * instances[i]->after()) - of_role(role_s[i]);
     return next = soft(next_sum, next_times) + own_excess(true) + next_roles;
   }
-  // What gradients may gain at most is all that they cost.
   double late_gain(double temperature) override {
     double own = own_excess(false);
     for (int i : step.changed_instances) own += step.instances[i].steps * instances[i]->late_gain(temperature);
-    return has_experts ? temperature + own : temperature + step.exposed_s + rings_part * step.background + own;
+    if (has_experts) return temperature + own;
+    const auto [exposed, mean] = step.late_gain();
+    return temperature + exposed + rings_part * mean + own;
   }
   void take() override {
     for (int i : step.changed_instances) {

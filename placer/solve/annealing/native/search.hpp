@@ -52,7 +52,7 @@ struct Search {
   }
   // Domain of a slot, 0: the scale-up domain, or cell; and the slots of one.
   int domain(int level, int slot) const {
-    return machine.child[machine.first_outer() + level][layout.site[(size_t)slot * width]];
+    return machine.child(machine.first_outer() + level, layout.site[(size_t)slot * width]);
   }
   int cell(int slot) const { return domain(0, slot); }
   int cell_of(int unit) const { return cell(slot_of(unit)); }

@@ -16,7 +16,6 @@ struct Cost {
   void set_machine(const Given& of) {
     Machine& m = machine;
     m.scale_up = of.number("scale_up");
-    m.child = of.lists<int>("child");
     m.capacity = of.lists<double>("capacity");
     m.bandwidth = of.reals("bandwidth");
     m.latency = of.reals("latency");
@@ -25,6 +24,9 @@ struct Cost {
     m.factor = of.reals("factor");
     m.speed = of.reals("speed");
     m.tiers = (int)m.bandwidth.size();
+    const std::vector<Ints> child = of.lists<int>("child");
+    for (size_t site = 0; site < m.rail.size(); ++site)
+      for (const Ints& tier : child) m.child_of.push_back(tier[site]);
     for (int r : m.rail) m.rails = std::max(m.rails, r + 1);
     for (double d : m.detour) m.has_rails |= d > 0;
     for (const Reals& tier : m.capacity) m.first_uplink.push_back(m.uplinks() + (int)tier.size());
@@ -36,10 +38,10 @@ struct Cost {
     layout.site = of.ints("site");
     layout.atom_at.assign(layout.site.size(), -1);
     for (int t = 0; t < m.tiers; ++t) {
-      const int count = 1 + *std::max_element(m.child[t].begin(), m.child[t].end());
+      const int count = 1 + *std::max_element(child[t].begin(), child[t].end());
       Ints first(count, 0), end(count, 0);
       for (int slot = (int)layout.site.size(); slot-- > 0;) {
-        const int c = m.child[t][layout.site[slot]];
+        const int c = child[t][layout.site[slot]];
         if (!end[c]) end[c] = slot + 1;
         first[c] = slot;
       }

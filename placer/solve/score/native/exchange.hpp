@@ -63,7 +63,7 @@ struct Exchange : OnUplinks {
     for (int t = 1; t < m.tiers; ++t) {
       seen[t].wipe();
       for (int site : sites) {
-        const int c = m.child[t][site];
+        const int c = m.child(t, site);
         if (seen[t].mark(c)) {
           around[t][c] = 0;
           if (m.has_rails) std::fill_n(by_rail[t].begin() + (size_t)c * m.rails, m.rails, 0);
@@ -75,12 +75,12 @@ struct Exchange : OnUplinks {
   }
   int within(int t, int site) const {
     if (t == 0) return 1;
-    return t < machine.tiers ? around[t][machine.child[t][site]] : members;
+    return t < machine.tiers ? around[t][machine.child(t, site)] : members;
   }
   int on_rail(int t, int site) const {
     const Machine& m = machine;
     if (t == 0) return 1;
-    if (t < m.tiers) return by_rail[t][(size_t)m.child[t][site] * m.rails + m.rail[site]];
+    if (t < m.tiers) return by_rail[t][(size_t)m.child(t, site) * m.rails + m.rail[site]];
     int total = 0;
     for (int other : sites)
       if (m.rail[other] == m.rail[site]) total += on_site[other];
@@ -92,7 +92,7 @@ struct Exchange : OnUplinks {
     if (t == machine.tiers) return 1;
     int found = 0;
     seen[t].wipe();
-    for (int site : sites) found += seen[t].mark(machine.child[t][site]);
+    for (int site : sites) found += seen[t].mark(machine.child(t, site));
     return found;
   }
 
@@ -114,7 +114,7 @@ struct Exchange : OnUplinks {
       for (int t = m.first_outer(); t < m.tiers; ++t) {
         const int outside = members - within(t, site);
         if (!outside) break;
-        add(0, t, m.child[t][site], each * on_site[site] * outside);
+        add(0, t, m.child(t, site), each * on_site[site] * outside);
       }
   }
   double harmless(int tier, int child) const override { return least_outside * machine.capacity[tier][child]; }
@@ -156,7 +156,7 @@ struct Exchange : OnUplinks {
       for (const Here& here : members_at[g]) {
         double busy = here.port;
         for (int t = m.first_outer(); t < here.whole; ++t) {
-          const int child = m.child[t][here.site];
+          const int child = m.child(t, here.site);
           busy = std::max(busy, load[m.uplink(t, child)] / m.capacity[t][child]);
         }
         const double seconds = share[run] * busy + here.latency;
@@ -187,8 +187,8 @@ struct Messages : OnUplinks {
     const int from = sender(p), to = receiver(p), common = m.tier(from, to);
     for (int t : m.thin) {
       if (t > common) break;
-      add(0, t, m.child[t][from], sign * lanes[p]);
-      add(1, t, m.child[t][to], sign * lanes[p]);
+      add(0, t, m.child(t, from), sign * lanes[p]);
+      add(1, t, m.child(t, to), sign * lanes[p]);
     }
   }
   void price(int p) override {
@@ -197,7 +197,7 @@ struct Messages : OnUplinks {
     double seconds = size / m.bandwidth[common] / std::min(m.factor[from], m.factor[to]);
     for (int t : m.thin) {
       if (t > common) break;
-      const int up = m.child[t][from], down = m.child[t][to];
+      const int up = m.child(t, from), down = m.child(t, to);
       seconds = std::max(seconds, load[m.uplink(t, up)] * size / m.capacity[t][up]);
       seconds = std::max(seconds, load[m.uplinks() + m.uplink(t, down)] * size / m.capacity[t][down]);
     }

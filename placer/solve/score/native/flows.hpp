@@ -19,14 +19,14 @@ struct Uplinks {
   }
   void add(const Machine& m, int from, int to, int tier, double bytes) {
     for (int t = m.first_outer(); t <= tier; ++t) {
-      up[t][m.child[t][from]] += bytes;
-      down[t][m.child[t][to]] += bytes;
+      up[t][m.child(t, from)] += bytes;
+      down[t][m.child(t, to)] += bytes;
     }
   }
   double seconds(const Machine& m, int from, int to, int tier) const {
     double most = 0.0;
     for (int t = m.first_outer(); t <= tier; ++t) {
-      const int a = m.child[t][from], b = m.child[t][to];
+      const int a = m.child(t, from), b = m.child(t, to);
       most = std::max({most, up[t][a] / m.capacity[t][a], down[t][b] / m.capacity[t][b]});
     }
     return most;
@@ -131,8 +131,8 @@ struct Flows : Operation {
         const int atom = layout.atom_at[begin + random.below(end - begin)];
         if (atom < 0 || !of_flow.size(atom)) continue;
         const int f = of_flow.begin(atom)[random.below(of_flow.size(atom))];
-        const int a = machine.child[t][layout.site_of(flows[f].from)];
-        const int b = machine.child[t][layout.site_of(flows[f].to)];
+        const int a = machine.child(t, layout.site_of(flows[f].from));
+        const int b = machine.child(t, layout.site_of(flows[f].to));
         if (a != b && (is_down ? b : a) == child) flow = f;
       }
     }
@@ -175,7 +175,7 @@ struct Flows : Operation {
     }
     for (int u = m.first_outer(); u <= t; ++u)
       for (bool down : {false, true}) {
-        const int child = m.child[u][down ? b : a], entry = uplink(down, u, child);
+        const int child = m.child(u, down ? b : a), entry = uplink(down, u, child);
         touch_entry(entry);
         const double by = sign * f.bytes / m.capacity[u][child];
         change_entry(entry, busy[entry] + by);
@@ -204,7 +204,7 @@ struct Flows : Operation {
     const int sends = f.sender, receives = ranks + f.receiver;
     double most = std::max({outside[sends], inside[sends], outside[receives], inside[receives]});
     for (int u = m.first_outer(); u <= t; ++u)
-      most = std::max({most, busy[uplink(false, u, m.child[u][a])], busy[uplink(true, u, m.child[u][b])]});
+      most = std::max({most, busy[uplink(false, u, m.child(u, a))], busy[uplink(true, u, m.child(u, b))]});
     if (t > m.scale_up)
       most = std::max(most, f.bytes / m.bandwidth[t] / std::min(m.factor[a], m.factor[b]) / pair_share);
     return most + std::max(waits[sends], waits[receives]);

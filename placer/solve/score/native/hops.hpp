@@ -48,7 +48,7 @@ struct Hops : Cost {
     }
   }
   void change(const Pairs& pairs) override {
-    made = pairs;
+    layout.made = pairs;
     before = counts;
     for (const auto& [one, other] : pairs) {
       const int a = layout.atom_at[one], b = layout.atom_at[other];
@@ -61,12 +61,11 @@ struct Hops : Cost {
     }
   }
   void undo() override {
-    for (size_t i = made.size(); i-- > 0;) layout.exchange(made[i].first, made[i].second);
+    layout.undo();
     counts = before;
   }
 
  private:
-  Pairs made;
   std::vector<int64_t> counts, before;  // [axis][tier]
 
   int64_t& at(const Edge& edge, int site) {

@@ -18,7 +18,7 @@ using Pairs = std::vector<std::pair<int, int>>;  // of slots that swap what they
 struct Machine {
   int tiers = 0;
   int scale_up = -1;            // the tier of NVLink, -1: none
-  std::vector<Ints> child;      // [t][site]
+  Ints child_of;                // [site][t]
   Reals bandwidth, latency, detour;
   std::vector<Reals> capacity;  // [t][child], B/s
   Reals shared;                 // [uplink] capacity for those who share it, endless where nobody has to
@@ -32,13 +32,14 @@ struct Machine {
   int first_outer() const { return scale_up + 1; }
   int uplinks() const { return first_uplink.back(); }
   int uplink(int t, int c) const { return first_uplink[t] + c; }
+  int child(int t, int site) const { return child_of[(size_t)site * tiers + t]; }
   int tier(int a, int b) const {
     int t = 0;
-    while (t + 1 < tiers && child[t + 1][a] != child[t + 1][b]) ++t;
+    while (t + 1 < tiers && child(t + 1, a) != child(t + 1, b)) ++t;
     return t;
   }
   int scale_up_domain(int site) const {
-    return scale_up + 1 < tiers ? child[scale_up + 1][site] : 0;
+    return scale_up + 1 < tiers ? child(scale_up + 1, site) : 0;
   }
 };
 
@@ -48,11 +49,20 @@ struct Layout {
   // Slots follow the tree: those of child d of tier t are first[t][d] .. end[t][d].
   std::vector<Ints> first, end;
 
+  Pairs made;                   // of slots, by the last change
+
   int site_of(int atom) const { return site_at[atom]; }
   void exchange(int one, int other) {
     std::swap(atom_at[one], atom_at[other]);
     for (int slot : {one, other})
       if (const int atom = atom_at[slot]; atom >= 0) slot_of[atom] = slot, site_at[atom] = site[slot];
+  }
+  void change(const Pairs& pairs) {
+    made = pairs;
+    for (const auto& [one, other] : made) exchange(one, other);
+  }
+  void undo() {
+    for (size_t i = made.size(); i-- > 0;) exchange(made[i].first, made[i].second);
   }
   void load(const Ints& slots) {
     slot_of = slots;

@@ -46,6 +46,7 @@ struct Operation {
   int groups, sizes;
   Reals seconds;              // [size][group]
   Reals mean;                 // of the members of each group, or as seconds
+  double* total = nullptr;    // of those means and of others, which the step keeps
   Ints changed;               // groups whose seconds `settle` changed
   Journal<double> kept;
   // Where the slowest of all entries sets a time: groups, or ports.
@@ -67,12 +68,14 @@ struct Operation {
   virtual void before_move(const Ints&) {}
   virtual void after_move(const Ints&) {}
   virtual bool is_slow() const { return false; }   // priced last, where still of use
+  virtual bool is_apart() const { return true; }   // groups that do not move stay as they are
   virtual bool is_rough() const { return false; }  // seconds are at least so many
   virtual void refine() {}                         // make them exact
 
   double of(int size, int group) const { return seconds[(size_t)size * groups + group]; }
 
-  // The groups that the atoms of a change are in, once each.
+  Ints touched;                // groups that the atoms of a change are in, once each
+
   virtual void touch(const Ints& atoms) {
     if (is_of_kind) kept.keep(excess.sum);
     touched.clear();
@@ -119,7 +122,6 @@ struct Operation {
   }
 
  protected:
-  Ints touched;
   Marks marks;
   // One size each where entries are groups.
   size_t number() const { return &entries() == &seconds ? (size_t)groups : entries().size(); }
@@ -130,7 +132,9 @@ struct Operation {
       kept.set(place, value);
       if (changed.empty() || changed.back() != group) changed.push_back(group);
     }
-    if (size == 0 && mean[group] != average) kept.set(mean[group], average);
+    if (size > 0 || mean[group] == average) return;
+    if (total) *total += average - mean[group];
+    kept.set(mean[group], average);
   }
 };
 
@@ -138,6 +142,7 @@ struct Operation {
 struct PricedAnew : Operation {
   using Operation::Operation;
   bool is_slow() const override { return true; }
+  bool is_apart() const override { return false; }
   void touch(const Ints&) override {
     if (is_of_kind) kept.keep(excess.sum);
   }

@@ -4,11 +4,11 @@
 #pragma once
 #include <cmath>
 #include "operation.hpp"
+#include "parts.hpp"
 
 namespace placer {
 
 struct Rings : Operation {
-  Ints weight;               // how many members each atom of a group has
   Ints lanes;                // groups alike that are kept once
   int members;
   Reals buffer;              // bytes of each size
@@ -18,36 +18,37 @@ struct Rings : Operation {
 
   // Atoms by first appearance, or every member where order counts.
   Rings(const Cost& cost, const Given& of)
-      : Operation(cost, of.rows("member"), (int)of.reals("buffer").size()), weight(of.ints("weight")),
-        lanes(of.ints("lanes")), members(of.number("members")), buffer(of.reals("buffer")),
-        moved(of.real("moved")), steps_outside(of.reals("steps_outside")),
-        steps_inside(of.reals("steps_inside")), is_even(of.flag("is_even")), rings(groups),
-        was(groups), pace(groups, 0.0) {
-    int count = 0;
-    for (int s = 0; s < (int)machine.rail.size(); ++s) count = std::max(count, machine.scale_up_domain(s) + 1);
-    seen.resize(count);
-    at.assign(count, 0);
+      : Operation(cost, of.rows("member"), (int)of.reals("buffer").size()), lanes(of.ints("lanes")),
+        members(of.number("members")), buffer(of.reals("buffer")), moved(of.real("moved")),
+        steps_outside(of.reals("steps_outside")), steps_inside(of.reals("steps_inside")),
+        is_even(of.flag("is_even")), rings(groups), was(groups), pace(groups, 0.0),
+        parts(machine, layout, member, of_atom, of.ints("weight"), members) {
+    at.assign(parts.count(), 0);
     for (Reals& way : load) way.assign(machine.uplinks(), 0.0);
+    const auto [least, most] = std::minmax_element(machine.factor.begin(), machine.factor.end());
+    is_alike = *least == *most;
   }
 
   bool is_slow() const override { return true; }
+  bool is_apart() const override { return machine.thin.empty(); }
 
   void rebuild() override {
-    for (int g = 0; g < groups; ++g) scan(g, rings[g]);
+    parts.rebuild();
+    for (int g = 0; g < groups; ++g) route(g, rings[g]);
     changed_rings.clear();
     price_all();
-    kept.kept.clear();
+    keep();
     changed.clear();
   }
 
   void settle() override {
     changed.clear();
-    changed_rings.clear();
+    parts.move(touched);
+    changed_rings = touched;
     bool shares = false;
     for (int g : touched) {
       std::swap(was[g], rings[g]);
-      scan(g, rings[g]);
-      changed_rings.push_back(g);
+      route(g, rings[g]);
       shares = shares || uses_thin(rings[g]) || uses_thin(was[g]);
     }
     if (shares) return price_all();
@@ -56,10 +57,12 @@ struct Rings : Operation {
   void undo() override {
     for (int g : changed_rings) std::swap(was[g], rings[g]);
     changed_rings.clear();
+    parts.undo();
     Operation::undo();
   }
   void keep() override {
     changed_rings.clear();
+    parts.keep();
     Operation::keep();
   }
 
@@ -76,96 +79,89 @@ struct Rings : Operation {
   };
   std::vector<Ring> rings, was;
   Reals pace;
-  Marks seen;
-  Ints at, order, sites, size_of, rails_of, changed_rings;
+  Parts parts;
+  Ints order;                   // of the parts of a group, where it is asked for
   Reals load[2];
 
   bool uses_thin(const Ring& ring) const { return !ring.hops.empty(); }
   double alone(const Ring& r) const { return std::max(r.inner_pace, r.outer_pace / r.fewest); }
 
-  // After the domains of a ring are in `order`, by their first members.
-  virtual void scan_more(Ring&) {}
+  // After all else of a ring is known.
+  virtual void scan_more(int, Ring&) {}
 
-  // Members in the order of the ring: domain after domain, in that of the ranks inside.
-  void scan(int g, Ring& ring) {
+ private:
+  bool is_alike;                // all GPUs send as fast
+  Ints at, changed_rings, sites;
+
+  void route(int g, Ring& ring) {
     const Machine& m = machine;
-    seen.wipe();
-    order.clear();
-    size_of.clear();
-    const int *begin = member.begin(g), *end = member.end(g), *w = weight.data() + member.start[g];
-    ring.factor = 1e300;
-    for (const int* a = begin; a != end; ++a) {
-      const int site = layout.site_of(*a), d = m.scale_up_domain(site);
-      if (seen.mark(d)) at[d] = (int)order.size(), order.push_back(site), size_of.push_back(0);
-      size_of[at[d]] += w[a - begin];
-      ring.factor = std::min(ring.factor, m.factor[site]);
-    }
-    const int domains = (int)order.size();
-    ring.domains = domains;
-    ring.fewest = *std::min_element(size_of.begin(), size_of.end());
-    ring.hops.clear();
+    const int domains = ring.domains = parts.domains[g];
+    const int* parts_of = parts.sizes_of(g);
+    ring.fewest = 0;
     ring.spread = 0.0;
-    for (int size : size_of) ring.spread += 1.0 / size / domains;
-    if (m.has_rails) rails(g);
+    for (int size = 1, left = domains; left; ++size) {
+      if (!parts_of[size]) continue;
+      if (!ring.fewest) ring.fewest = size;
+      ring.spread += (double)parts_of[size] / size / domains;
+      left -= parts_of[size];
+    }
     double inner = 0, outer = 0, inner_latency = 0, outer_latency = 0;
-    int inside = 0;
+    const int* hops_of = parts.hops_of(g);
+    for (int t = 0; t < m.tiers; ++t) {
+      const int count = hops_of[2 * t] + hops_of[2 * t + 1];
+      if (!count) continue;
+      outer = std::max(outer, 1 / m.bandwidth[t]);
+      outer_latency += count * m.latency[t] + hops_of[2 * t + 1] * m.detour[t];
+    }
+    ring.factor = m.factor[0];
+    for (int e = member.start[g]; !is_alike && e < member.start[g + 1]; ++e) {
+      const double factor = m.factor[layout.site_of(member.entry[e])];
+      ring.factor = e == member.start[g] ? factor : std::min(ring.factor, factor);
+    }
+    ring.hops.clear();
+    const int inside = domains == 1 ? members : members - domains;
     if (is_even) {
-      inside = domains == 1 ? members : members - domains;
       if (inside) inner = 1 / m.bandwidth[0], inner_latency = inside * m.latency[0];
-      for (int d = 0; d < domains && domains > 1; ++d)
-        cross(ring, d, order[d], order[d + 1 < domains ? d + 1 : 0], outer, outer_latency);
+      if (!m.thin.empty() && domains > 1) {
+        parts.in_order(g, order);
+        for (int d = 0; d < domains; ++d) cross(ring, parts.at[order[d]].site, parts.at[order[d + 1 < domains ? d + 1 : 0]].site);
+      }
     } else {
       by_domain(g);
       for (int i = 0; i < members; ++i) {
         const int from = sites[i], to = sites[i + 1 < members ? i + 1 : 0];
-        const int d = at[m.scale_up_domain(from)];
         if (domains > 1 && m.scale_up_domain(from) != m.scale_up_domain(to)) {
-          cross(ring, d, from, to, outer, outer_latency);
+          cross(ring, from, to);
           continue;
         }
         const int t = m.tier(from, to);
         inner = std::max(inner, 1 / m.bandwidth[t]);
         inner_latency += m.latency[t];
-        ++inside;
       }
     }
     ring.inner_pace = inner / ring.factor;
     ring.outer_pace = outer / ring.factor;
     ring.inner_latency = inside ? inner_latency / inside : 0.0;
     ring.outer_latency = domains > 1 ? outer_latency / domains : 0.0;
-    scan_more(ring);
+    scan_more(g, ring);
   }
+  // Sites in the order of the ring: domain after domain, in that of the ranks inside.
   void by_domain(int g) {
-    const Machine& m = machine;
-    Ints place(order.size(), 0);
-    for (size_t d = 1; d < order.size(); ++d) place[d] = place[d - 1] + size_of[d - 1];
+    parts.in_order(g, order);
+    int place = 0;
+    for (int entry : order) at[machine.scale_up_domain(parts.at[entry].site)] = place, place += parts.at[entry].size;
     sites.assign(members, 0);
     for (const int* a = member.begin(g); a != member.end(g); ++a) {
       const int site = layout.site_of(*a);
-      sites[place[at[m.scale_up_domain(site)]]++] = site;
+      sites[at[machine.scale_up_domain(site)]++] = site;
     }
   }
-  void rails(int g) {
-    rails_of.assign(order.size(), 0);
-    for (const int* a = member.begin(g); a != member.end(g); ++a) {
-      const int site = layout.site_of(*a);
-      rails_of[at[machine.scale_up_domain(site)]] |= 1 << machine.rail[site];
-    }
-  }
-  // A hop from domain number d of the ring to the next one.
-  void cross(Ring& ring, int d, int from, int to, double& pace, double& latency) {
-    const Machine& m = machine;
-    const int t = m.tier(from, to);
-    pace = std::max(pace, 1 / m.bandwidth[t]);
-    latency += m.latency[t];
-    if (m.has_rails) {
-      const int here = rails_of[d], there = rails_of[d + 1 < ring.domains ? d + 1 : 0];
-      const int shared = here & there;
-      if (shared != here && shared != there) latency += m.detour[t];
-    }
-    if (!m.thin.empty() && m.thin.front() <= t) ring.hops.push_back({from, to, t});
+  void cross(Ring& ring, int from, int to) const {
+    const int t = machine.tier(from, to);
+    if (!machine.thin.empty() && machine.thin.front() <= t) ring.hops.push_back({from, to, t});
   }
 
+ protected:
   virtual void price(int g, double of_pace) {
     const Ring& r = rings[g];
     const double latency = steps_outside[r.domains] * r.outer_latency +
@@ -212,8 +208,8 @@ struct Rings : Operation {
         for (const Hop& hop : r.*hops)
           for (int t : m.thin) {
             if (t > hop.tier) break;
-            load[0][m.uplink(t, m.child[t][hop.from])] += more;
-            load[1][m.uplink(t, m.child[t][hop.to])] += more;
+            load[0][m.uplink(t, m.child(t, hop.from))] += more;
+            load[1][m.uplink(t, m.child(t, hop.to))] += more;
           }
       }
       for (int g = 0; g < groups; ++g) {
@@ -226,7 +222,7 @@ struct Rings : Operation {
           for (int t : m.thin)
             for (int way = 0; way < 2; ++way, ++sums) {
               if (t > hop.tier) continue;
-              const int uplink = m.uplink(t, m.child[t][way ? hop.to : hop.from]);
+              const int uplink = m.uplink(t, m.child(t, way ? hop.to : hop.from));
               const double here = std::max(own, load[way][uplink] / m.shared[uplink]);
               *sums += width * here;
               slowest = std::max(slowest, here);
@@ -276,17 +272,18 @@ struct AllReduces : Rings {
     const int found = parent(odd ? (vertex - 1 + count) % count : count - 1 - vertex, count);
     return found < 0 ? -1 : odd ? (found + 1) % count : count - 1 - found;
   }
-  void scan_more(Ring& ring) override {
+  void scan_more(int g, Ring& ring) override {
     const Machine& m = machine;
     ring.tree.clear();
     ring.tree_pace = ring.tree_latency = 0.0;
     if (!has_trees() || ring.domains < 2) return;
+    parts.in_order(g, order);
     double latency = 0.0;
     int edges = 0;
     for (int d = 0; d < ring.domains; ++d)
       for (const int over : {parent(d, ring.domains), second_parent(d, ring.domains)}) {
         if (over < 0) continue;
-        const int low = order[d], high = order[over], t = m.tier(low, high);
+        const int low = parts.at[order[d]].site, high = parts.at[order[over]].site, t = m.tier(low, high);
         ring.tree_pace = std::max(ring.tree_pace, 1 / m.bandwidth[t]);
         latency += m.latency[t];
         if (m.has_rails && m.rail[low] != m.rail[high]) latency += m.detour[t];

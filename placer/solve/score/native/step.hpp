@@ -199,7 +199,11 @@ struct StepTime : Cost {
     blocks_seen.resize(blocks);
     memory.assign(size_t(1) << 16, Known{});
     parts_of.assign(operations.size(), {});
-    for (size_t k = 0; k < sync.parts.size(); ++k) parts_of[sync.parts[k].operation].push_back((int)k);
+    for (const Sync::Part& part : sync.parts) {
+      parts_of[part.operation].push_back((int)stages_of.size());
+      stages_of.push_back(part.groups.turned(operations[part.operation]->groups));
+    }
+    stages_seen.resize(stages);
     axes_of.assign(operations.size(), {});
     for (const Kind& kind : kinds)
       for (int o : kind.operations) operations[o]->is_of_kind = true;
@@ -222,6 +226,12 @@ struct StepTime : Cost {
       axes[a].groups_of_block = axes[a].of_block.turned(cells);
       axes[a].slowest.assign(cells, 0.0);
     }
+    for (size_t o = 0; o < operations.size(); ++o) {
+      Operation& op = *operations[o];
+      if (op.is_of_kind) continue;
+      op.total = axes_of[o].empty() ? &background : &traffic;
+      if (axes_of[o].empty()) ring_groups += op.groups;
+    }
     of_atom_in_blocks = in_blocks(cells_of_atom);
     atoms_of_block = of_atom_in_blocks.turned(cells);
     atoms_of_cell = cells_of_atom.turned(replicas * stages);
@@ -240,13 +250,9 @@ struct StepTime : Cost {
     }
     for (auto& op : operations) op->rebuild();
     traffic = background = 0.0;
-    ring_groups = 0;
-    for (size_t o = 0; o < operations.size(); ++o) {
-      if (operations[o]->is_of_kind) continue;
-      const bool waits = !axes_of[o].empty();
-      if (!waits) ring_groups += operations[o]->groups;
-      for (double s : operations[o]->mean) (waits ? traffic : background) += s;
-    }
+    for (const auto& op : operations)
+      for (double s : op->mean)
+        if (op->total) *op->total += s;
     for (int c = 0; c < (int)slow.size(); ++c) {
       for (Axis& axis : axes) axis.slowest[c] = largest(axis, axis.groups_of_block, c);
       slow[c] = slowness(c, atoms_of_block);
@@ -262,7 +268,6 @@ struct StepTime : Cost {
 
   // Prices the pipelines; `finish` prices the rest.
   void change(const Pairs& pairs) override {
-    made = pairs;
     atoms.clear();
     for (const auto& [one, other] : pairs) {
       if (layout.atom_at[one] >= 0) atoms.push_back(layout.atom_at[one]);
@@ -276,7 +281,7 @@ struct StepTime : Cost {
       for (int i : changed_instances) instances[i].step->change(pairs);
     }
     for (auto& op : operations) op->touch(atoms);
-    for (const auto& [one, other] : pairs) layout.exchange(one, other);
+    layout.change(pairs);
     for (auto& op : operations) op->moved();
     before = {longest_s, exposed_s, own_s, traffic, background};
     is_open = true;
@@ -299,6 +304,24 @@ struct StepTime : Cost {
       if (operations[o]->is_slow()) price((int)o);
     walk_dirty();
   }
+  // At most what `finish` takes off a change, of exposed gradients and the mean of groups:
+  // those that move take nothing at best.
+  std::pair<double, double> late_gain() {
+    least_peak_s = peak_s;
+    double mean = 0.0;
+    for (size_t o = 0; o < operations.size(); ++o) {
+      const Operation& op = *operations[o];
+      if (!op.is_slow() || op.is_of_kind) continue;
+      if (!op.is_apart() || !axes_of[o].empty()) return {exposed_s, background};
+      for (int g : op.touched) {
+        mean += op.mean[g];
+        for (int part : parts_of[o])
+          for (const int* p = stages_of[part].begin(g); p != stages_of[part].end(g); ++p)
+            least_peak_s[part * stages + *p] = 0.0;
+      }
+    }
+    return {exposed_s - sync.exposed(least_peak_s), mean};
+  }
   void keep() override {
     for (int i : changed_instances) instances[i].step->keep();
     for (auto& op : operations) op->keep();
@@ -307,7 +330,7 @@ struct StepTime : Cost {
   }
   void undo() override {
     for (int i : changed_instances) instances[i].step->undo();
-    for (size_t i = made.size(); i-- > 0;) layout.exchange(made[i].first, made[i].second);
+    layout.undo();
     for (auto& op : operations) op->undo();
     values.undo();
     longest_s = before.longest;
@@ -332,13 +355,13 @@ struct StepTime : Cost {
   struct Before { double longest = 0, exposed = 0, own = 0, traffic = 0, background = 0; };
   std::vector<Known> memory;
   std::vector<Ints> parts_of, axes_of;
+  std::vector<Rows> stages_of;  // of the groups of each part
   Rows of_atom_in_blocks, atoms_of_block;
-  Marks cells_seen, blocks_seen, instances_seen;
+  Marks cells_seen, blocks_seen, stages_seen, instances_seen;
   Ints instance_of;  // of each atom, -1: of none that counts
   Journal<double> values;
   Ints atoms, dirty_blocks;
-  Reals blocks_before, work, hop, now, slow, peak_s;
-  Pairs made;
+  Reals blocks_before, work, hop, now, slow, peak_s, least_peak_s;
   Before before;
   bool joins_nobody = true, is_open = false;
 
@@ -386,17 +409,10 @@ struct StepTime : Cost {
   }
   void price(int o) {
     Operation& op = *operations[o];
-    const size_t noted = op.kept.kept.size();
     op.settle();
     if (op.is_of_kind) {
       if (!op.changed.empty()) own_s = of_kinds();
       return;
-    }
-    double& mean = axes_of[o].empty() ? background : traffic;
-    for (size_t i = noted; i < op.kept.kept.size(); ++i) {
-      double* place = op.kept.kept[i].place;
-      if (place >= op.mean.data() && place < op.mean.data() + op.mean.size())
-        mean += *place - op.kept.kept[i].value;
     }
     if (op.changed.empty()) return;
     for (int a : axes_of[o]) {
@@ -412,9 +428,15 @@ struct StepTime : Cost {
         }
     }
     bool differs = false;
-    for (int part : parts_of[o])
-      for (int k = part * stages; k < (part + 1) * stages; ++k)
-        if (const double most = peak(k); most != peak_s[k]) values.set(peak_s[k], most), differs = true;
+    for (int part : parts_of[o]) {
+      stages_seen.wipe();
+      for (int g : op.changed)
+        for (const int* p = stages_of[part].begin(g); p != stages_of[part].end(g); ++p) {
+          if (!stages_seen.mark(*p)) continue;
+          const int k = part * stages + *p;
+          if (const double most = peak(k); most != peak_s[k]) values.set(peak_s[k], most), differs = true;
+        }
+    }
     if (differs) exposed_s = sync.exposed(peak_s);
   }
   void price_speeds() {

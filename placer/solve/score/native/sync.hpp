@@ -10,7 +10,7 @@ struct Sync {
   struct Part {
     int operation, size;
     Rows groups;                  // of each stage
-    Reals reduce, again, gather;  // [stage, chunk] for a second of the peak
+    Reals reduce, again, gather;  // [stage, chunk] for a second of the peak, empty: none
     double first_bucket, embedding;
   };
   struct Pass { bool overlaps; double chunk_s, window_s; };
@@ -35,6 +35,9 @@ struct Sync {
   void add(int operation, int size, const Given& of) {
     parts.push_back({operation, size, of.rows("groups"), of.reals("reduce"), of.reals("again"), of.reals("gather"),
                      of.real("first_bucket"), of.real("embedding")});
+    Part& part = parts.back();
+    for (Reals* each : {&part.reduce, &part.again, &part.gather})
+      if (std::count(each->begin(), each->end(), 0.0) == (int)each->size()) each->clear();
   }
   // Given the peak of each part and stage.
   double exposed(const Reals& peak) {
@@ -56,11 +59,17 @@ struct Sync {
 
  private:
   Reals seconds;  // [stage, chunk]
+  Reals most;     // [chunk]
 
   void add_up(Reals Part::*of, const Reals& peak) {
     seconds.assign((size_t)stages * chunks, 0.0);
-    for (size_t i = 0; i < parts.size(); ++i)
-      for (size_t at = 0; at < seconds.size(); ++at) seconds[at] += (parts[i].*of)[at] * peak[i * stages + at / chunks];
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Reals& each = parts[i].*of;
+      for (int p = 0; p < stages && !each.empty(); ++p) {
+        const double own = peak[i * stages + p];
+        for (int at = p * chunks; at < (p + 1) * chunks; ++at) seconds[at] += each[at] * own;
+      }
+    }
   }
   double total() const {
     double most = 0.0;
@@ -69,19 +78,18 @@ struct Sync {
     return most;
   }
   // What is hidden takes multiprocessors from the work.
-  double with_share(double seen) const { return seen + share * std::max(0.0, total() - seen); }
-  double beyond(const Pass& pass, int first) const {
+  double with_share(double seen) const { return share ? seen + share * std::max(0.0, total() - seen) : seen; }
+  double beyond(const Pass& pass, int first) {
+    most.assign(chunks, 0.0);
+    for (int p = 0; p < stages; ++p)
+      for (int v = 0; v < chunks; ++v) most[v] = std::max(most[v], seconds[p * chunks + v]);
     double sum = 0.0;
-    for (int v = first; v < chunks; ++v) {
-      double most = 0.0;
-      for (int p = 0; p < stages; ++p) most = std::max(most, seconds[p * chunks + v]);
-      sum += std::max(0.0, most - pass.window_s);
-    }
+    for (int v = first; v < chunks; ++v) sum += std::max(0.0, most[v] - pass.window_s);
     return sum;
   }
-  double between(const Pass& pass) const { return with_share(pass.overlaps ? beyond(pass, 0) : total()); }
+  double between(const Pass& pass) { return with_share(pass.overlaps ? beyond(pass, 0) : total()); }
   // The last reduction of a step, or the first gather.
-  double once(const Pass& pass, double bucket) const {
+  double once(const Pass& pass, double bucket) {
     if (!pass.overlaps) return with_share(total());
     double late = std::max(bucket, seconds[0] - (1 - 1 / buckets) * pass.chunk_s);
     for (int p = 1; p < stages; ++p) late = std::max(late, seconds[p * chunks] - p * pass.chunk_s);
