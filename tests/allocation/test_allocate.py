@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import placer
+from placer.allocation.shared import left_by
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
 from placer.base.hostlist import expand
@@ -15,6 +16,7 @@ from placer.emit.registry import requests
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Rules
+from placer.report.allocation_table import grade_text
 from tests.allocation.machines import racks, training
 from tests.texts import table
 
@@ -176,6 +178,17 @@ def test_the_grade_of_a_granted_allocation():
     assert f"costs {100 * more:.2g} % more than 16 in each of 2 racks" in grade["text"]
     assert "A holds 14 nodes; B holds 18 nodes" in grade["text"]
     assert grade["text"] in found.summary().replace("\n", " ")
+
+
+def test_a_grade_says_what_all_nodes_would_save():
+    """Of the best free ones, in the words of the tier."""
+    grade = {"objective": "time", "value": 1.0, "tier": "rack", "stranded_nodes": 0.0}
+    grade["best_free"] = {"value": 1.0, "domains": {"A": (4, 18), "B": (4, 18)}}
+    grade["best"] = {"value": 0.9, "domains": {"A": (18, 18)}}
+    assert grade_text(grade) == (
+        "no free nodes are better: 1 s a step; "
+        "were all nodes free, 1 full rack would save 10 % more"
+    )
 
 
 def test_granted_nodes_count_as_free():
@@ -348,6 +361,12 @@ def test_a_plan_away_from_a_budget_passes_its_check():
     (found,) = placer.allocate(machine, job).jobs
     assert found.nodes_by_domain == {"b": 4}
     placer.check(found.plan, machine, replace(job, sha256=found.plan.job["sha256"]))
+
+
+def test_a_fair_share_is_among_those_who_use_an_uplink():
+    """Of a full uplink a job has half beside one other, however many are elsewhere."""
+    (left,) = left_by([(np.array([0.9, 0.9]),), (np.array([0.0, 0.8]),)])
+    assert left.tolist() == pytest.approx([1 / 2, 1 / 3])
 
 
 def test_what_a_kept_job_leaves_of_uplinks_bounds_a_job_of_any_size():

@@ -24,6 +24,7 @@ torchrun --nproc_per_node 4 --nnodes 32 pretrain_gpt.py --num-layers 8 \\
   --seq-length 4096 --micro-batch-size 1 --global-batch-size 256 --bf16 \\
   --vocab-size 128000
 """
+NOTHING = "keeps no group of several nodes"
 NODES = ("--nodes", "32", "--domain", "18")
 
 
@@ -88,6 +89,14 @@ def test_no_segment_keeps_the_groups():
     found = advice(Parallelism(tp=8, etp=8, dp=18), 37, 4, 18)
     assert found["segment"] == 1
     assert not found["fits"]
+
+
+@pytest.mark.parametrize(("tp", "cp", "text"), [(4, 3, "keeps tp"), (12, 1, NOTHING)])
+def test_a_public_rule_that_keeps_less(tp, cp, text):
+    """Units of three nodes: of twelve nodes that rule takes four."""
+    found = advice(Parallelism(tp=tp, etp=tp, cp=cp, dp=4), 12, 4, 18)
+    assert found["segment"] == 12
+    assert found["public"][1]["verdict"] == text
 
 
 def test_no_rate_is_assumed(tmp_path):

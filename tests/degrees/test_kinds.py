@@ -90,7 +90,7 @@ def test_flags_to_change_make_the_row_out_of_the_job(found):
     few = {"gpus": [16], "top": 1, "tp": 2, "cp": 1, "pp": 1, "micro_batch": 1}
     best = placer.tune(machine(), found.job, **few).best
     again = placer.tune(machine(), best, **few)
-    assert "nothing to change" in again.summary()
+    assert "Row 1 has the flags of the job: nothing to change" in again.summary()
     only = {"recompute": "none", "sharding": again.rows[0]["sharding"]}
     assert placer.tune(machine(), best, **few, **only).to_dict()["gain"] is None
 
