@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import chain, count, zip_longest
+from itertools import chain, count
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ import numpy as np
 from placer.base.arrays import IntArray, row_of_number
 from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.annealing.runs import Runs, may_hold_runs
+from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull, Walk, walk_in_pool
 from placer.solve.problem.colocation import join
@@ -50,7 +51,6 @@ BY_SCORER = 500  # times dearer is a move whose step the scorer prices
 ANNEALED = "annealed"  # what placements found here are called
 BEGUN = "cells filled with copies of runs"
 PART = 4  # ranks of a part of an expert group
-STARTS = 4  # of all that are known, the best
 
 
 def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -81,8 +81,8 @@ def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
 def _begin(units: Units, incumbent: Incumbent) -> None:
     """Offer the best of the simple starts."""
     walks = units.walks()
-    for start in _starts(walks, [], incumbent.budget):
-        incumbent.offer(BEGUN, walks.units.gpu_of_rank(start.slots))
+    for slots in best_starts(walks, [], incumbent.budget):
+        incumbent.offer(BEGUN, walks.units.gpu_of_rank(slots))
 
 
 def _anneal(
@@ -158,16 +158,16 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     pool = [units.walks()]
     units, allows = pool[0].units, pool[0].units.problem.allows
     of_flows, moves = units.partners is not None, _moves(pool[0])
-    starts = _starts(pool[0], incumbent.elite, budget)
+    starts = best_starts(pool[0], incumbent.elite, budget)
     if starts:
-        numbers = seeds(units.problem)
-        brief = Walk(next(numbers), min(COOL, _heat(units)[0]), starts[0].slots)
+        numbers, cost = seeds(units.problem), pool[0].load(starts[0])
+        brief = Walk(next(numbers), min(COOL, _heat(units)[0]), starts[0])
         brief = pool[0].walk(brief, moves // BRIEF, budget)
         _offer(pool[0], brief.slots, incumbent)
         # Walks of few moves for each unit are far from their ends: go on.
-        gained = brief.cost < starts[0].cost * (1 - SMALL)
+        gained = brief.cost < cost * (1 - SMALL)
         if moves == MOST_MOVES and gained and not of_flows:
-            starts = [brief]
+            starts = [brief.slots]
         most = FEW_WALKS if of_flows else WALKS
         pool += [units.walks() for _ in range(1, min(budget.workers, most))]
         for race in range(units.problem.params.races):
@@ -177,21 +177,21 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
             starts = starts[2:] + starts[:2]
             if of_flows:  # from the best, or the next best, and longer
                 moves *= LONGER // 2
-                starts = _starts(pool[0], incumbent.elite, budget)
+                starts = best_starts(pool[0], incumbent.elite, budget)
                 starts = starts[race % 2 :] or starts
                 continue
             if not incumbent.elite:  # under rules nothing may be known yet
                 continue
             best = units.slot_of_unit(incumbent.elite[0])
             if moves == MOST_MOVES and allows(units.gpu_of_rank(best)):
-                starts = [Walk(0, 1.0, best)]
+                starts = [best]
     incumbent.cut_short |= budget.is_over()
 
 
 def _one_race(
     pool: list[Walks],
     numbers: Iterator[int],
-    starts: list[Walk],
+    starts: list[IntArray],
     moves: int,
     incumbent: Incumbent,
     budget: Budget,
@@ -206,7 +206,7 @@ def _one_race(
         Walk(
             next(numbers),
             heat[number % len(heat)],
-            starts[number // len(heat) % len(starts)].slots,
+            starts[number // len(heat) % len(starts)],
         )
         for number in range(walks)
     ]
@@ -233,27 +233,6 @@ def _heat(units: Units) -> tuple[float, ...]:
 def seeds(problem: Problem) -> Iterator[int]:
     """Seeds of walks, of which no two searches have the same."""
     return count(problem.seed << 32)
-
-
-def _starts(walks: Walks, known: list[IntArray], budget: Budget) -> list[Walk]:
-    """What to begin with: in turn of placements that are known and of simple ones.
-
-    The best of either first: walks from a bad start end elsewhere.
-    """
-    units, allows = walks.units, walks.units.problem.allows
-    given = [units.slot_of_unit(gpu_of_rank) for gpu_of_rank in known]
-    simple = [*units.simple_starts()]
-    sorts = list[list[Walk]]()
-    for some in (given, simple):
-        kept = [
-            Walk(0, 1.0, slots, walks.load(slots))
-            for slots in some
-            if not budget.is_over() and allows(units.gpu_of_rank(slots))
-        ]
-        if kept:
-            sorts.append(sorted(kept, key=attrgetter("cost"))[: STARTS // 2])
-    pairs = zip_longest(*sorted(sorts, key=lambda some: some[0].cost))
-    return [start for start in chain.from_iterable(pairs) if start is not None]
 
 
 def _moves(walks: Walks) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.solve.annealing.mend_in_full import exchanged
 from placer.solve.annealing.units import Units
 
 if TYPE_CHECKING:
@@ -59,14 +60,3 @@ def _exchanged(
     there = np.setdiff1d(cells[draw.integers(len(cells))], mates)
     there = draw.permutation(there)[: len(mates)]
     return exchanged(slots, draw.permutation(mates)[: len(there)], there)
-
-
-def exchanged(slots: IntArray, here: IntArray, there: IntArray) -> IntArray:
-    """Slots (U,) when pairs of slots exchange the units on them, if any."""
-    unit_at = np.full(np.concatenate((slots, here, there)).max() + 1, -1)
-    unit_at[slots] = np.arange(len(slots))
-    unit_at[here], unit_at[there] = unit_at[there], unit_at[here]
-    taken = np.flatnonzero(unit_at >= 0)
-    found = np.empty_like(slots)
-    found[unit_at[taken]] = taken
-    return found

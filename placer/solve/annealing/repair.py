@@ -9,18 +9,16 @@ least, and the cheapest of that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, zip_longest
 from math import inf
 from typing import TYPE_CHECKING
 
 from placer.solve.annealing.annealed_step import seeds, spaces
-from placer.solve.annealing.mend_in_full import MendsInFull, RunMendsInFull
-from placer.solve.annealing.runs import Runs
+from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk
 
 if TYPE_CHECKING:
     from placer.base.arrays import IntArray
+    from placer.solve.annealing.mend_in_full import MendsInFull
     from placer.solve.annealing.walks import Walks
     from placer.solve.problem.compiled import Problem
     from placer.solve.run.budget import Budget
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 MOVES_A_UNIT, MOST_MOVES = 100, 25_000  # of a walk; another follows one that mends
 HEAT = 0.3  # of walks
-STARTS = 2  # of placements that are known, and as many simple ones
 REPAIRED = "repaired"  # what placements found here are called
 
 
@@ -44,13 +41,10 @@ def repair(
         try:
             walks = units.walks()
         except PricedInFull:
-            if isinstance(units, Runs):
-                walks = RunMendsInFull(units)
-            else:
-                walks = MendsInFull(units)
+            walks = units.mends()
         moves = min(MOST_MOVES, MOVES_A_UNIT * len(walks.units.slots.ranks))
         seed = seeds(problem)
-        for slots in _starts(walks, near, budget):
+        for slots in best_starts(walks, near, budget, may_break=True):
             walk, before = Walk(next(seed), HEAT, slots), inf
             while not budget.is_over():
                 walk = walks.walk(walk._replace(seed=next(seed)), moves, budget)
@@ -58,23 +52,3 @@ def repair(
                     break
                 before = walk.broken
             incumbent.offer(REPAIRED, walks.units.gpu_of_rank(walk.slots))
-
-
-def _starts(
-    walks: Walks | MendsInFull, near: list[IntArray], budget: Budget
-) -> Iterator[IntArray]:
-    """Slots to begin with, those first that break least, the cheapest of them."""
-    units = walks.units
-
-    def best(some: Iterable[IntArray]) -> list[IntArray]:
-        priced = []
-        for number, slots in enumerate(some):
-            if budget.is_over():
-                break
-            cost = walks.load(slots)
-            priced.append((walks.broken, cost, number, slots))
-        return [slots for *_, slots in sorted(priced)[:STARTS]]
-
-    known = best(map(units.slot_of_unit, near))
-    pairs = zip_longest(known, best(units.simple_starts()))
-    return (slots for slots in chain(*pairs) if slots is not None)

@@ -1,14 +1,15 @@
 """Simple starts of walks: cells filled one after the other.
 
 Walks begin with these, and with placements that are known, and so end elsewhere. They
-are legal or not, good or bad: who races them prices all and keeps the cheapest.
+are legal or not, good or bad: all are priced, and the best kept.
 
 Shapes: U units, S slots.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain, zip_longest
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,14 @@ from placer.base.arrays import IntArray, row_of_number
 from placer.solve.annealing.sets import shards_of
 
 if TYPE_CHECKING:
+    from placer.solve.annealing.mend_in_full import MendsInFull
     from placer.solve.annealing.units import Units
+    from placer.solve.annealing.walks import Walks
+    from placer.solve.run.budget import Budget
 
 Part = tuple[int, int, int]  # group, cell, units
 
+STARTS = 2  # of placements that are known, and as many simple ones
 TRIES = 40  # random fills for each least part
 FILLS = 400  # and for all
 KEPT = 3
@@ -30,6 +35,33 @@ KEPT = 3
 ENDS_GROUP, OPENS_WHOLE, FILLS_CELL = 2.0, 1.8, 1.5
 NOISE = 0.9
 MOST_WIDTHS, MOST_RUNS = 40, 200
+
+
+def best_starts(
+    walks: Walks | MendsInFull,
+    known: Iterable[IntArray],
+    budget: Budget,
+    *,
+    may_break: bool = False,
+) -> list[IntArray]:
+    """Slots to begin with: in turn of placements (R,) that are known and simple ones.
+
+    Of either those that break least of the rules, the cheapest of them, come first:
+    walks from a bad start end elsewhere. ``may_break``: whether they may break any.
+    """
+    units, sorts = walks.units, []
+    for some in (map(units.slot_of_unit, known), units.simple_starts()):
+        priced = list[tuple[int, float, int, IntArray]]()
+        for slots in some:
+            if budget.is_over():
+                break
+            if may_break or units.problem.allows(units.gpu_of_rank(slots)):
+                cost = walks.load(slots)
+                priced.append((walks.broken, cost, len(priced), slots))
+        if priced:
+            sorts.append(sorted(priced)[:STARTS])
+    pairs = zip_longest(*sorted(sorts, key=lambda some: some[0][:2]))
+    return [start[-1] for start in chain.from_iterable(pairs) if start is not None]
 
 
 def cut_starts(units: Units) -> Iterator[IntArray]:

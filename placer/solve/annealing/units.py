@@ -20,6 +20,7 @@ from placer.base.arrays import (
     grouped,
     row_of_number,
 )
+from placer.solve.annealing.mend_in_full import MendsInFull
 from placer.solve.annealing.sets import labels_of, own_labels
 from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
 from placer.solve.annealing.walks import Walks
@@ -106,6 +107,10 @@ class Units:
     def walks(self) -> Walks:
         """Walks of their own."""
         return Walks(self)
+
+    def mends(self) -> MendsInFull:
+        """Walks that need nothing compiled, and mend only."""
+        return MendsInFull(self)
 
     def gpu_of_rank(self, slot_of_unit: IntArray) -> IntArray:
         """The placement that has each unit on its slot; shape (R,)."""

@@ -18,7 +18,7 @@ struct Annealer {
 
   Annealer(std::unique_ptr<Energy> given, int width, std::vector<Family> families)
       : energy(std::move(given)), cost(energy->cost()), search(*energy, width, std::move(families)),
-        tried(std::max(MOVES_OF_REPAIRS.size(), MOVES_OF_RUNS.size())), helped(tried.size()) {}
+        tried(std::max(MOVES_HOMEWARD.size(), MOVES_OF_RUNS.size())), helped(tried.size()) {}
 
   void begin_walk(uint64_t seed) {
     search.random = Random(seed);
@@ -82,7 +82,7 @@ struct Annealer {
       const double limit = energy->level - temperature * std::log(search.random.real() + 1e-300) -
                            search.home.price * (double)farther;
       const double after = energy->after();
-      const bool mends = begin >= LATE && search.fence.broken && is_allowed() && search.fence.mends;
+      const bool mends = begin >= LATE && search.fence.broken && this->mends();
       bool takes = mends || (is_near(after, limit) && is_allowed());
       if (takes) {
         cost.finish();
@@ -111,7 +111,7 @@ struct Annealer {
   }
   const std::vector<Move>& rows() const {
     if (by_nodes()) return MOVES_OF_RUNS;
-    return search.home.is_any() ? MOVES_OF_REPAIRS : MOVES;
+    return search.home.is_any() ? MOVES_HOMEWARD : MOVES;
   }
 
  private:
@@ -153,6 +153,15 @@ struct Annealer {
   // Whether rules allow the change that is priced; of runs only such are proposed.
   bool is_allowed() {
     if (by_nodes() || !search.fence.is_any()) return true;
+    note_seats();
+    return search.fence.allows(left, taken, search.random);
+  }
+  // Whether less is broken after the change that is priced.
+  bool mends() {
+    if (!by_nodes()) note_seats();
+    return search.fence.broken_after(left, taken) < search.fence.broken;
+  }
+  void note_seats() {
     left.clear();
     taken.clear();
     for (size_t i = 0; i < before.size(); ++i) {
@@ -160,7 +169,6 @@ struct Annealer {
       if (was_at[i] >= 0) left.push_back({was_at[i], before[i]});
       if (unit >= 0) taken.push_back({unit, before[i]});
     }
-    return search.fence.allows(left, taken, search.random);
   }
   // Whether what is priced late may bring a change below a limit.
   bool is_near(double after, double limit) {

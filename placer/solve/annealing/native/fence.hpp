@@ -76,7 +76,6 @@ struct Fence {
   Ints place;                   // of each unit
   std::vector<std::vector<char>> torn;  // sets of each tie
   int broken = 0;               // how much
-  bool mends = false;           // whether less is broken after the change that was asked about
 
   void set_pins(const Given& of) {
     pin_of_unit = of.ints("pin_of_unit");
@@ -104,16 +103,18 @@ struct Fence {
     for (const Seat& seat : seats) place[seat.unit] = seat.place;
     move({}, seats);
   }
+  // How much is broken after a change.
+  int broken_after(const Seats& left, const Seats& taken) {
+    move(left, taken);
+    const int found = broken;
+    move(taken, left);
+    return found;
+  }
   // Whether a change breaks no more than is broken; rarely one more, never once nothing is.
   bool allows(const Seats& left, const Seats& taken, Random& random) {
     if (!is_any()) return true;
     const int most = broken + (broken && !random.below(RARELY));
-    const int before = broken;
-    move(left, taken);
-    const bool fine = broken <= most;
-    mends = broken < before;
-    move(taken, left);
-    return fine;
+    return broken_after(left, taken) <= most;
   }
   void move(const Seats& left, const Seats& taken) {
     for (const Seat& seat : taken) place[seat.unit] = seat.place;

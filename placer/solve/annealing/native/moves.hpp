@@ -49,7 +49,7 @@ inline const std::vector<Move> MOVES = {
     {"repair", 10.0, repair, Needs::rules},
 };
 // Of a job that runs already.
-inline const std::vector<Move> MOVES_OF_REPAIRS = [] {
+inline const std::vector<Move> MOVES_HOMEWARD = [] {
   std::vector<Move> rows = MOVES;
   rows.push_back({"go home", 2.0, go_home});
   return rows;
