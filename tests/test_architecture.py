@@ -89,7 +89,7 @@ CSV = (
             PLACE,
             {"solve.search", "solve.construct.fills.fills"},
             {"solve.bounds.hops.hop_cuts", "solve.bounds.transfers"}
-            | {"solve.annealing.annealed_step", "solve.rules.search"}
+            | {"solve.annealing.annealed", "solve.rules.search"}
             | {"solve.construct.traffic.tiled"},
         ),
         (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from placer.api.options import OBJECTIVES
 from placer.job.orders import closed
+from placer.placement.plan_keys import OBJECTIVES
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import open_orders, solve_orders
 from placer.solve.problem.compiled import Problem

@@ -8,7 +8,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from placer.api.judged import judged
-from placer.api.options import OBJECTIVES
 from placer.api.score import plain, scored
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
@@ -18,6 +17,7 @@ from placer.placement.baselines import BASELINES, baseline
 from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.robust import needless_hosts
 from placer.placement.seats import seats_of_placement
 from placer.placement.started import order_in_use

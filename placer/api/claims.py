@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from placer.api.checked_plan import baseline_costs
 from placer.api.judged import judged
-from placer.api.options import OBJECTIVES
 from placer.api.score import scored
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving
 from placer.placement.build import job_section, placement_of_plan, topology_section
 from placer.placement.memory_need import check_memory
+from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.plan_rules import rules_section
 from placer.report.verdict import is_kept
 from placer.solve.run.solution import EXACT

@@ -14,11 +14,11 @@ from placer.explain.score import crossings
 from placer.explain.uncertain import links_are_assumed
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
+from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.started import order_in_use
 from placer.report.verdict import (
     KEEP,
     MOVE,
-    VALUE,
     name_in_use,
     reason,
     sentence,
@@ -59,11 +59,11 @@ def _facts(
     order = order_in_use(model.job)
     usual = plan.baselines.get(order, {})
     objective = plan.bound.get("objective", "time")
-    if VALUE[objective] not in usual:
+    if OBJECTIVES[objective] not in usual:
         return {}
     mine = placement_of_plan(plan, machine).gpu_of_rank
     theirs = baseline(order, machine, model.job).gpu_of_rank
-    own, other = plan.bound["value"], usual[VALUE[objective]]
+    own, other = plan.bound["value"], usual[OBJECTIVES[objective]]
     found: dict[str, Any] = {"saved_share": (other - own) / other if other else 0.0}
     is_better, why = other > own, ""
     if objective == "time":

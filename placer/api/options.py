@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 from placer.base.errors import InputError, Problem
 from placer.base.units import parse_duration
+from placer.placement.plan_keys import OBJECTIVES
 from placer.solve.problem.effort import EFFORTS, Effort, is_effort
 
 if TYPE_CHECKING:
     from placer.job.model import Job
 
 ObjectiveName = Literal["time", "hop-cost"]
-# Key of each objective in a score.
-OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}
 # Seconds that scores, verdict and check take at the end of the time, and more a rank:
 # where steps are priced, and where only edges are.
 _ANSWER_S, _RANK_S, _RANK_OF_EDGES_S = 0.3, 6e-5, 1e-5

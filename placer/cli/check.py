@@ -9,6 +9,7 @@ import click
 
 from placer.base.units import plural
 from placer.cli import complete, shared
+from placer.cli.exit_codes import DONE, NO
 from placer.cli.inputs import Given, given_inputs
 from placer.cli.options import flag, option
 from placer.cli.output import write_line
@@ -65,7 +66,7 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
     if not options["quiet"]:
         for line in older:
             click.echo(f"note: {line}", err=True)
-    context.exit(1 if faults else 0)
+    context.exit(NO if faults else DONE)
 
 
 def _checked(plan: Plan, given: Given, options: dict[str, Any]) -> Claims:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete, shared
+from placer.cli.exit_codes import DONE, NO
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.look import look_of_stdout
 from placer.cli.options import OneOf, option, tell_new_name
@@ -58,7 +59,7 @@ def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
             options, "diff as HTML", f"placer report {new} --against {old} -o {output}"
         )
     write_text(output, _report(form, found, (before, after), (old, new)))
-    context.exit(0 if found.is_empty else 1)
+    context.exit(DONE if found.is_empty else NO)
 
 
 def _report(

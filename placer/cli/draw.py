@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,11 +11,6 @@ from placer.cli import complete, shared
 from placer.cli.options import OneOf, option, tell_new_name
 from placer.cli.output import output_path, write_bytes, write_text
 from placer.cli.placements import placement_alone, plan_command, with_inputs
-
-if TYPE_CHECKING:
-    from placer.cost.step import Step
-    from placer.placement.inputs import Inputs
-    from placer.placement.plan import Plan
 
 _FORMATS = ("svg", "png")
 
@@ -129,29 +124,13 @@ def _format_of(output: str) -> str:
 
 def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:
     """The SVG."""
-    from placer.draw.heat_map import traffic_map
-    from placer.draw.pipeline import pipeline_chart
-    from placer.draw.placement_map import placement_map
-    from placer.draw.time_line import time_line
+    from placer.draw.picture import drawn, pipeline_of
     from placer.sweep.plot import read_rows, sweep_plot
 
     if picture == "scaling":
         return sweep_plot(*read_rows(file), theme)
     if picture == "pipeline":
-        return pipeline_chart(_step(*with_inputs(file, options)), theme)
+        plan, inputs = with_inputs(file, options)
+        return pipeline_of(plan, inputs.topology, inputs.job, theme)
     plan = placement_alone(file, options)
-    if picture == "traffic":
-        return traffic_map(plan, theme)
-    if picture == "timeline":
-        return time_line(plan, theme)
-    return placement_map(plan, options["colour"], options["zoom"], theme)
-
-
-def _step(plan: Plan, inputs: Inputs) -> Step:
-    """The cost of the plan's placement."""
-    from placer.cost.step import StepModel
-    from placer.placement.build import placement_of_plan
-
-    machine = inputs.topology
-    gpu_of_rank = placement_of_plan(plan, machine).gpu_of_rank
-    return StepModel(machine, inputs.job).step(gpu_of_rank)
+    return drawn(plan, picture, options["colour"], options["zoom"], theme)

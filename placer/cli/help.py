@@ -9,22 +9,12 @@ from pathlib import Path
 
 import click
 
-from placer.cli import complete, shared
+from placer.cli import complete, exit_codes, shared
 from placer.cli.grouped import Context, command
 from placer.cli.options import flag
 from placer.cli.output import write_line, write_text
 from placer.documents.files import make_folder
 from placer.version import __version__
-
-EXIT_CODES = {
-    "0": "Done. diff found no difference; all that check looked at holds.",
-    "1": "The answer is no: diff found differences, check a fault, --gap is not met.",
-    "2": "An option or an input is wrong.",
-    "3": "No placement keeps the hard rules.",
-    "4": "The output could not be written.",
-    "70": "An error of placer itself.",
-    "130, 143": "Ended by Ctrl-C or SIGTERM; the best plan so far is written.",
-}
 
 
 def pages(context: click.Context) -> Iterator[tuple[str, str]]:
@@ -54,7 +44,7 @@ def page(context: click.Context) -> str:
     if command.epilog:
         lines += _section("EXAMPLE", command.epilog.removeprefix("Example: "))
     if context.parent is None:
-        lines += _terms("EXIT STATUS", EXIT_CODES.items())
+        lines += _terms("EXIT STATUS", exit_codes.SAYS.items())
     near = [child for child in (context.parent, *children) if child]
     lines += _section("SEE ALSO", ", ".join(f"{_name(child)}(1)" for child in near))
     return "\n".join(lines) + "\n"

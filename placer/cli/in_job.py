@@ -10,6 +10,7 @@ import click
 
 from placer.base.errors import InputError
 from placer.cli import complete, shared
+from placer.cli.exit_codes import DONE, NO
 from placer.cli.grouped import command
 from placer.cli.options import flag, option
 from placer.cli.output import write_line
@@ -52,7 +53,7 @@ def verify(
         write_line(report_line(this_process()))
         return
     holds = _compare(plan, collected, as_json=format_name == "json", quiet=quiet)
-    context.exit(0 if holds else 1)
+    context.exit(DONE if holds else NO)
 
 
 def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) -> bool:

@@ -15,16 +15,16 @@ import click
 from click.exceptions import NoArgsIsHelpError, NoSuchCommand
 
 from placer.base.errors import (
-    CheckError,
     InfeasibleError,
     InputError,
-    OutputError,
     PlacerError,
 )
 from placer.base.naming import as_options
+from placer.cli import exit_codes
 from placer.cli.grouped import Context
 from placer.cli.interrupt import interrupts
 from placer.documents.files import inputs_kept
+from placer.starting import INTERRUPTED
 from placer.version import __version__
 
 # One module a command, imported when the command is asked for; by what they are for.
@@ -52,12 +52,6 @@ _MODULES = {"job": "jobs", "predict": "score"} | dict.fromkeys(
     ("probe", "rank", "verify"), "in_job"
 )
 
-INTERRUPTED = 130
-OUTPUT_FAILED = 4
-# Exit codes of errors; 2 of others.
-_CODES = {CheckError: 1, InfeasibleError: 3, OutputError: OUTPUT_FAILED}
-BROKEN_PIPE = 141  # what a shell says of a program that SIGPIPE ended
-INTERNAL = 70
 # What a training image may lack, by the name that it is imported by.
 _PACKAGES = {
     "jinja2": "Jinja2",
@@ -176,7 +170,7 @@ class Commands(click.Group):
             _drop_output()
             if error.errno != errno.EPIPE:
                 click.echo(f"error: standard output: {error.strerror}", err=True)
-            raise SystemExit(OUTPUT_FAILED) from error
+            raise SystemExit(exit_codes.OUTPUT_FAILED) from error
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take the options before the command."""
@@ -191,24 +185,27 @@ class Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except PlacerError as error:
-            codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
-            _leave(ctx, _message(error), next(codes, 2))
+            _leave(ctx, _message(error), exit_codes.of(error))
         except KeyboardInterrupt:
             _leave(ctx, "interrupted", INTERRUPTED)
         except OSError as error:
             # Files are read and written elsewhere, so this is standard output.
             _drop_output()
             if error.errno == errno.EPIPE:
-                ctx.exit(BROKEN_PIPE)
+                ctx.exit(exit_codes.BROKEN_PIPE)
             if error.filename is None and error.errno in (errno.ENOSPC, errno.EIO):
-                _leave(ctx, f"error: standard output: {error.strerror}", OUTPUT_FAILED)
+                _leave(
+                    ctx,
+                    f"error: standard output: {error.strerror}",
+                    exit_codes.OUTPUT_FAILED,
+                )
             _leave_internal(ctx, error)
         except ModuleNotFoundError as error:
             package = _PACKAGES.get((error.name or "").partition(".")[0])
             if package is None:
                 _leave_internal(ctx, error)
             text = f"error: this needs {package}, which is not installed here"
-            _leave(ctx, f"{text}\n  hint: pip install {package}", 2)
+            _leave(ctx, f"{text}\n  hint: pip install {package}", exit_codes.INVALID)
         except Exception as error:
             _leave_internal(ctx, error)
 
@@ -228,7 +225,7 @@ def _message(error: PlacerError) -> str:
 def _leave_internal(ctx: click.Context, error: Exception) -> NoReturn:
     hint = "run again with --debug to see the traceback"
     text = f"internal error: {type(error).__name__}: {error}"
-    _leave(ctx, f"{_visible(text, newline=False)}\n  hint: {hint}", INTERNAL)
+    _leave(ctx, f"{_visible(text, newline=False)}\n  hint: {hint}", exit_codes.INTERNAL)
 
 
 def _leave(ctx: click.Context, message: str, code: int) -> NoReturn:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import shared
+from placer.cli.exit_codes import DONE, NO
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
@@ -92,14 +93,14 @@ def place(context: click.Context, /, **options: Any) -> None:
 
 
 def _gap_code(result: Result, asked: float | None) -> int:
-    """1 when the gap asked for is not proved, else 0."""
+    """Whether the gap asked for is proved, as an exit code."""
     if asked is None or result.bound["gap"] <= asked:
-        return 0
+        return DONE
     from placer.report.words import gap_text
 
     found = gap_text(result.bound["gap"])
     click.echo(f"gap not met: {found} proved, {gap_text(asked)} asked for", err=True)
-    return 1
+    return NO
 
 
 def _search(

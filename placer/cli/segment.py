@@ -8,6 +8,7 @@ import click
 
 from placer.base.errors import InputError
 from placer.cli import shared
+from placer.cli.exit_codes import DONE, NO
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job
 from placer.cli.options import Whole, option
@@ -56,7 +57,7 @@ def segment(context: click.Context, /, **options: Any) -> None:
         raise InputError(message, key="job")
     found = advice(job.parallelism, nodes, gpus, options["domain"])
     write_answer(options["format_name"], found, lambda: _text(found))
-    context.exit(0 if found["fits"] else 1)
+    context.exit(DONE if found["fits"] else NO)
 
 
 def _text(found: dict[str, Any]) -> str:

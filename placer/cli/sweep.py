@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete, shared
+from placer.cli.exit_codes import INFEASIBLE, INVALID
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from placer.workers.engine import Stop
 
     Progress = Callable[[int, int], None]
-
-INVALID, INFEASIBLE = 2, 3
 
 
 def _rates(text: str) -> tuple[float, ...]:

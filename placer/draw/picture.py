@@ -16,9 +16,10 @@ from placer.placement.plan_like import PLAN, plan_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from placer.cost.step import Step
+    from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.placement.plan_like import PlanLike
+    from placer.topology.model import Topology
 
 PictureName = Literal["map", "traffic", "timeline", "pipeline"]
 ColourName = Literal["role", "dp", "pp", "ep", "tp"]
@@ -122,21 +123,39 @@ def draw(
     """
     refuse(_problems(picture, colour, zoom, theme))
     plan = plan_of(plan)
-    if picture == "map":
-        from placer.draw.placement_map import placement_map
+    if picture == "pipeline":
+        from placer.placement.inputs import inputs_of
 
-        return Picture(placement_map(plan, colour, zoom, theme))
+        inputs = inputs_of(plan)
+        return Picture(pipeline_of(plan, inputs.machine, inputs.job, theme))
+    return Picture(drawn(plan, picture, colour, zoom, theme))
+
+
+def drawn(
+    plan: Plan, picture: str, colour: str | None, zoom: str | None, theme: str
+) -> str:
+    """SVG of a picture that needs no more than the plan; `draw` has the arguments."""
     if picture == "traffic":
         from placer.draw.heat_map import traffic_map
 
-        return Picture(traffic_map(plan, theme))
+        return traffic_map(plan, theme)
     if picture == "timeline":
         from placer.draw.time_line import time_line
 
-        return Picture(time_line(plan, theme))
-    from placer.draw.pipeline import pipeline_chart
+        return time_line(plan, theme)
+    from placer.draw.placement_map import placement_map
 
-    return Picture(pipeline_chart(_step(plan), theme))
+    return placement_map(plan, colour, zoom, theme)
+
+
+def pipeline_of(plan: Plan, machine: Topology, job: Job, theme: str) -> str:
+    """SVG of the pipeline of a plan of this job on this machine."""
+    from placer.cost.step import StepModel
+    from placer.draw.pipeline import pipeline_chart
+    from placer.placement.build import placement_of_plan
+
+    gpus = placement_of_plan(plan, machine).gpu_of_rank
+    return pipeline_chart(StepModel(machine, job).step(gpus), theme)
 
 
 def _problems(
@@ -152,14 +171,3 @@ def _problems(
             yield Problem(f'there is no {key} "{value}"', key=key, hint=known)
     if picture != "map" and (colour or zoom):
         yield Problem("colour and zoom are for the map", key="picture")
-
-
-def _step(plan: Plan) -> Step:
-    """What the plan's placement costs."""
-    from placer.cost.step import StepModel
-    from placer.placement.build import placement_of_plan
-    from placer.placement.inputs import inputs_of
-
-    inputs = inputs_of(plan)
-    gpus = placement_of_plan(plan, inputs.machine).gpu_of_rank
-    return StepModel(inputs.machine, inputs.job).step(gpus)

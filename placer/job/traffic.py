@@ -1,4 +1,4 @@
-"""What ranks send each other besides: groups of the user's own, and flows."""
+"""What ranks send each other beyond the traffic of the axes: own groups, and flows."""
 
 from __future__ import annotations
 

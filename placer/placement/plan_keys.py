@@ -16,7 +16,8 @@ from placer.documents.facts import (
 )
 from placer.documents.keys import BOOLEAN, Key, Kind, list_of, map_of, one_of
 
-OBJECTIVES = ("time", "hop-cost")
+# What is searched for, and the key of its value in a score.
+OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}
 _SECONDS_OF = map_of(NUMBER)
 
 

@@ -11,7 +11,7 @@ from placer.base.units import plural
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import WIDTH, columns, fitted, paragraphs, wrapped
 from placer.report.notebook import html_table
-from placer.report.words import NOUN, amount, proved, share_text
+from placer.report.words import NOUN, amount, listed, proved, share_text
 
 # Names in a row, and groups of domains, at the most.
 _GROUPS = 2
@@ -86,7 +86,7 @@ def _list(names: Sequence[str]) -> str:
     if len(names) > _NAMED:
         shown = ", ".join(names[: _NAMED - 1])
         return f"{shown} and {len(names) - _NAMED + 1} more"
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return listed(names)
 
 
 Found = Mapping[str, Any]

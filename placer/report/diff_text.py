@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.base.units import format_bytes, format_seconds
+from placer.placement.plan_keys import OBJECTIVES
 from placer.report.columns import WIDTH, fitted, paragraphs, table, wrapped
 from placer.report.words import compared, gpu_hours_a_day, hosts_text, saved_text
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from placer.report.moves import Fold
     from placer.report.restart import Restart
 
-_OBJECTIVES = {"step_time_s": "time", "hop_cost": "hop-cost"}
+_OBJECTIVE_OF = {key: name for name, key in OBJECTIVES.items()}
 
 
 def diff_verdict(found: PlanDiff) -> dict[str, Any]:
@@ -40,10 +41,10 @@ def diff_sentence(found: PlanDiff) -> str:
 
 def _cost(found: PlanDiff) -> Iterator[str]:
     """The first total that both have, and what it is worth where anybody can tell."""
-    total = next((c for c in found.costs if c.measure in _OBJECTIVES and c.old), None)
+    total = next((c for c in found.costs if c.measure in _OBJECTIVE_OF and c.old), None)
     if total is None:
         return
-    objective, saved = _OBJECTIVES[total.measure], found.saved
+    objective, saved = _OBJECTIVE_OF[total.measure], found.saved
     if objective != "time" or saved is None or total.new == total.old:
         yield compared(objective, total.new, total.old, "before")
         return

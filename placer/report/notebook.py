@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from placer.base.units import format_seconds
 from placer.placement.plan import Plan
+from placer.placement.plan_keys import OBJECTIVES
 from placer.report.machine_text import facts, parts, tier_rows
 from placer.report.machine_text import title as job_title
+from placer.report.words import NOUN, amount
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:
@@ -104,23 +106,19 @@ def _groups(plan: Plan) -> Iterator[list[str]]:
 
 def _orders(plan: Plan) -> Iterator[list[str]]:
     """A head, the plan's own cost, and that of the baselines."""
-    is_time = plan.bound.get("objective", "time") == "time"
-    key, noun = ("step_time_s", "step time") if is_time else ("hop_cost", "hop cost")
+    objective = plan.bound.get("objective", "time")
+    key = OBJECTIVES[objective]
     own = plan.score.get(key)
-    yield ["order", noun, "beside the plan"]
+    yield ["order", NOUN[objective], "beside the plan"]
     if own is not None:
-        yield ["this plan", _amount(own, is_time), ""]
+        yield ["this plan", amount(objective, own), ""]
     for name, baseline in plan.baselines.items():
         if (other := baseline.get(key)) is not None:
             more = (
                 "equal" if other == own else f"{other / own - 1:+z.2%}" if own else ""
             )
             broken = " (breaks rules)" * bool(baseline.get("violates"))
-            yield [name, _amount(other, is_time), more + broken]
-
-
-def _amount(value: float, is_time: bool) -> str:
-    return format_seconds(value) if is_time else f"{value:,.12g}"
+            yield [name, amount(objective, other), more + broken]
 
 
 def title(shown: Topology | Job | Plan) -> str:

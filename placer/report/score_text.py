@@ -8,7 +8,7 @@ from typing import Any
 from placer.base.units import format_bytes, format_seconds, plural
 from placer.placement.plan import period_of
 from placer.report.columns import PLAIN, Look, columns, paragraphs, seen, table, wrapped
-from placer.report.words import hop_cost, largest_island, slowest_host
+from placer.report.words import hop_cost, lacks_memory, largest_island, slowest_host
 
 # Parts that are told apart from the smallest share of the total on.
 _WORTH_TELLING = 0.05
@@ -20,9 +20,9 @@ def misfit(score: Mapping[str, Any]) -> str:
 
     Also empty when the score says nothing of the memory needed, or of that of a GPU.
     """
-    needs, limit = score.get("memory_bytes"), score.get("memory_limit_bytes")
-    if not needs or not limit or needs["total"] <= limit:
+    if not lacks_memory(score):
         return ""
+    needs, limit = score["memory_bytes"], score["memory_limit_bytes"]
     total = needs["total"]
     parts = ", ".join(
         f"{part} {format_bytes(needs[part])}"

@@ -8,7 +8,7 @@ from typing import Any
 from placer.base.naming import named
 from placer.base.units import format_bytes, format_seconds
 from placer.cost import DIFFERENCE
-from placer.report.words import compared, share_text, within_noise
+from placer.report.words import compared, listed, share_text, within_noise
 
 Row = Mapping[str, Any]
 
@@ -210,7 +210,7 @@ def ties(rows: Sequence[Row]) -> str:
             best_at.setdefault(least, []).append(f"{words} ({text})")
     if not best_at:
         return said
-    parts = [f"row {i + 1} {_and(best_at[i])}" for i in sorted(best_at)]
+    parts = [f"row {i + 1} {listed(best_at[i])}" for i in sorted(best_at)]
     return f"{said} Of these {'; '.join(parts)}."
 
 
@@ -228,16 +228,11 @@ def fewer(found: Mapping[str, Any]) -> str:
     if found["is_cut"] and front and front[-1]["gpus"] > min(found["gpus"]):
         return "Time was up before the best with fewer GPUs was known."
     none = [f"{count:,}" for count in found["unusable_gpus"]]
-    return f"With {_and(none)} GPUs no legal choice fits." if none else ""
+    return f"With {listed(none)} GPUs no legal choice fits." if none else ""
 
 
 def _amount(key: str, value: float) -> str:
     return format_bytes(value) if key.endswith("bytes") else f"{value:,}"
-
-
-def _and(words: Sequence[str]) -> str:
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def why_not(best: Row, other: Row, name: str) -> str:

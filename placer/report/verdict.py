@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from placer.base.units import format_bytes, format_seconds, plural
 from placer.cost import JITTER
 from placer.job.started import STARTERS
+from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
 from placer.placement.started import order_in_use_of, started_of
@@ -21,6 +22,7 @@ from placer.report.words import (
     gap_words,
     gpu_hours_a_day,
     knows_work,
+    lacks_memory,
     no_worse,
     proved,
     saved_text,
@@ -69,7 +71,6 @@ def _crossed(home: Home) -> str:
 KEEP, MOVE, INFEASIBLE = "keep", "move", "infeasible"
 # Broken rules that are named; where there are more, all but the last few.
 _MOST_BROKEN = 4
-VALUE = {"time": "step_time_s", "hop-cost": "hop_cost"}
 
 Facts = Mapping[str, Any]
 
@@ -201,7 +202,7 @@ def _compared(plan: Plan, facts: Facts) -> Iterator[str]:
     """The plan beside the order that its user would have had."""
     objective = plan.bound["objective"]
     usual = plan.baselines.get(order_in_use_of(plan), {})
-    other = usual.get(VALUE[objective])
+    other = usual.get(OBJECTIVES[objective])
     if other is not None and {"advice", "reason", "saved_share"} <= facts.keys():
         broken = why_broken(usual.get("violates", ()))
         yield _decision(plan, facts, broken)
@@ -284,8 +285,8 @@ def _costs(plan: Plan) -> str:
 
 def _memory(score: Mapping[str, Any]) -> str:
     """That the job does not fit, if so."""
-    needs, limit = score.get("memory_bytes"), score.get("memory_limit_bytes")
-    if not needs or not limit or needs["total"] <= limit:
+    if not lacks_memory(score):
         return ""
-    need, has = format_bytes(needs["total"]), format_bytes(limit)
+    need = format_bytes(score["memory_bytes"]["total"])
+    has = format_bytes(score["memory_limit_bytes"])
     return f"does not fit: {need} of memory needed, {has} in a GPU"

@@ -72,6 +72,12 @@ def _around(item: str) -> tuple[str, str] | None:
     return found[1], found[3] + (f"[{found[4]}]" if found[4] else found[5])
 
 
+def listed(words: Sequence[str]) -> str:
+    """At least one word: ``tp, cp and pp``."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
 # What each objective is called.
 NOUN = {"time": "step time", "hop-cost": "hop cost"}
 
@@ -206,6 +212,12 @@ def no_better(objective: str, than: str) -> str:
 def no_worse(objective: str, than: str) -> str:
     """That a value is as good though it had to change: ``no slower than THAN``."""
     return f"no {BETTER[objective][1]} than {than}"
+
+
+def lacks_memory(score: Mapping[str, Any]) -> bool:
+    """Whether a stage does not fit; no, where memory needed or there is not known."""
+    needs, limit = score.get("memory_bytes"), score.get("memory_limit_bytes")
+    return bool(needs and limit and needs["total"] > limit)
 
 
 def knows_work(score: Mapping[str, Any]) -> bool:

@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 apart = later("construct.traffic.apart", has_own_traffic)
 tiled = later("construct.traffic.tiled", has_own_traffic)
-annealed_step = later("annealing.annealed_step")
+annealed = later("annealing.annealed")
 dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
 again = later("annealing.again")
 
 
-def constructed(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+def end_if_enough(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """The end, where no more is wanted or constructions are near the bound."""
     if not incumbent.is_worth_searching:
         incumbent.is_enough = True
@@ -61,8 +61,8 @@ METHODS: tuple[Method, ...] = (
     few_enumerated,
     tiled,
     apart,
-    annealed_step,
-    constructed,
+    annealed,
+    end_if_enough,
     enumerated,
     counted_parts,
     again,
@@ -78,7 +78,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
 # And once there is a bound.
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
-    annealed_step,
+    annealed,
     again,
 )
 

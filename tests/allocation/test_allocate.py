@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import placer
-from placer.allocation.shared import left_by
+from placer.allocation.shared import left_by, use_of
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
 from placer.base.hostlist import expand
@@ -16,7 +16,9 @@ from placer.emit.registry import requests
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Rules
+from placer.placement.placement import Placement
 from placer.report.allocation_table import grade_text
+from placer.topology.read import parse_topology
 from tests.allocation.machines import racks, training
 from tests.texts import table
 
@@ -367,6 +369,36 @@ def test_a_fair_share_is_among_those_who_use_an_uplink():
     """Of a full uplink a job has half beside one other, however many are elsewhere."""
     (left,) = left_by([(np.array([0.9, 0.9]),), (np.array([0.0, 0.8]),)])
     assert left.tolist() == pytest.approx([1 / 2, 1 / 3])
+
+
+ISLANDS = """\
+format: placer/topology
+version: 1
+name: m
+tiers:
+  - {name: island, size: 2, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: node, size: 2, bandwidth: 900GB/s, latency: 1us, scale_up: true}
+  - {name: rack, bandwidth: 50GB/s, latency: 5us}
+  - {name: cluster, bandwidth: 50GB/s, latency: 8us, oversubscription: 8}
+layout: "cluster:1 rack:2 node:2"
+"""
+
+
+def test_islands_inside_nodes_do_not_hide_the_load_of_uplinks():
+    """Islands as fast as their node leave all uplinks as busy as without them."""
+    lines = ISLANDS.splitlines(keepends=True)
+    whole = "".join([*lines[:4], lines[5].replace("size: 2", "size: 4"), *lines[6:]])
+    cut, usual = (
+        use_of(
+            parse_topology(text, "m.yaml"),
+            training("one", tp=4, dp=4),
+            Placement(np.arange(16)),
+        )
+        for text in (ISLANDS, whole)
+    )
+    assert cut[1].min() > 0
+    for one, other in zip(cut, usual, strict=True):
+        assert one.tolist() == pytest.approx(other.tolist())
 
 
 def test_what_a_kept_job_leaves_of_uplinks_bounds_a_job_of_any_size():

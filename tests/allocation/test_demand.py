@@ -66,10 +66,14 @@ def test_what_is_wrong_with_a_demand_is_said(tmp_path):
 def test_without_racks_jobs_to_come_may_have_any_nodes():
     """Of 12 nodes that are left 8 serve a job of 8, and 12 those of 3."""
     machine = "node:16 gpu:1"
-    free = ring(4)
-    found = placer.allocate(machine, replace(free, require={}), demand="8=1,3=1")
+    free = replace(ring(4), require={})
+    found = placer.allocate(machine, free, demand="8=1,3=1")
     assert found.left["useful_nodes"] == pytest.approx((8 + 12) / 2)
     assert found.left["stranded_nodes"] == pytest.approx(2)
     assert "8 (50%), 3 (50%) nodes can fill 10.0 of them" in " ".join(
         found.summary().split()
+    )
+    many = placer.allocate(machine, free, demand="9=1,8=2,7=3,3=2,2=2").summary()
+    assert "8 (20%), 7 (30%), 3 (20%), 2 (20%), others (10%) nodes" in " ".join(
+        many.split()
     )

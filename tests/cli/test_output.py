@@ -75,12 +75,14 @@ def test_a_full_disk_is_told(folder, unbuffered):
         f"sys.path.insert(0, {str(ROOT)!r}); from placer.__main__ import run;"
         "sys.argv[1:] = ['emit', 'plan.json', 'json']; sys.exit(run())"
     )
+    # Compiled files of placer would meet the limit first.
     with (folder / "out").open("wb") as out:
         found = subprocess.run(
             [sys.executable, "-c", script],
             stdout=out,
             stderr=subprocess.PIPE,
-            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            env=os.environ
+            | {"PYTHONUNBUFFERED": unbuffered, "PYTHONDONTWRITEBYTECODE": "1"},
             text=True,
         )
     assert (folder / "out").stat().st_size == 600

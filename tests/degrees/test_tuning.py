@@ -173,6 +173,23 @@ def test_why_another_is_worse():
     )
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs", "cause"),
+    [
+        ("none", "full", "recompute full, not none"),
+        ("full", "none", "products of another size"),
+        ("full", "full", "products of another size"),
+        ("moe", "mlp", "recompute mlp, not moe"),
+    ],
+)
+def test_what_computes_longer_is_never_what_computes_less(mine, theirs, cause):
+    """Full recomputation repeats more than modules do, and those more than none."""
+    longer = {"compute": 1.1, "bubble": 0.1}
+    other = row(1.2, recompute=theirs, parts_s=longer)
+    best = row(1.0, recompute=mine, parts_s={"compute": 0.9, "bubble": 0.1})
+    assert f"compute +200 ms ({cause})" in why_not(best, other, "Row 2")
+
+
 def test_the_picture(found):
     """Two panels, a point a choice, own degrees apart, a title in both themes."""
     for theme in ("auto", "light", "dark"):

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.units import format_seconds, plural
+from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.started import order_in_use_of
 from placer.report.diff import saving_of
 from placer.report.homes import Home, homes_of, is_optimal
-from placer.report.verdict import VALUE, inner_domains, is_kept, name_in_use, sentences
+from placer.report.verdict import inner_domains, is_kept, name_in_use, sentences
 from placer.report.words import (
     BETTER,
     amount,
@@ -19,6 +20,7 @@ from placer.report.words import (
     gap_text,
     gpu_hours_a_day,
     knows_work,
+    listed,
     proved,
     saved_text,
     share_text,
@@ -56,8 +58,7 @@ def has_value(sides: Sequence[Side]) -> bool:
 
 def value(side: Side, objective: str) -> float:
     """What the placement costs under an objective."""
-    key = "step_time_s" if objective == "time" else "hop_cost"
-    return float(side.plan.score.get(key, 0.0))
+    return float(side.plan.score.get(OBJECTIVES[objective], 0.0))
 
 
 def gained(sides: Sequence[Side]) -> float:
@@ -84,7 +85,7 @@ def verdict(sides: Sequence[Side]) -> list[str]:
     in_use = (order_in_use_of(plan), name_in_use(plan))
     usual, old = plan.baselines.get(in_use[0], {}), sides[0].plan.score
     is_usual = len(sides) > 1 and sides[0].name in in_use
-    is_usual &= all(old.get(key) == usual.get(key) for key in VALUE.values())
+    is_usual &= all(old.get(key) == usual.get(key) for key in OBJECTIVES.values())
     if not is_usual or "saved_share" not in plan.verdict:
         return []
     return sentences(plan, plan.verdict)
@@ -208,7 +209,7 @@ def map_line(
     if not found:
         return "", ""
     if not leaving:
-        axes = _listed([h.axis for h in found])
+        axes = listed([h.axis for h in found])
         return f"every {axes} group is where it belongs", "ok"
     told = most_changed(sides, found)
     worst = max(leaving, key=lambda h: h.leaving[side] / h.groups[side])
@@ -221,10 +222,6 @@ def map_line(
     if is_best or is_as_good:
         return f"{text}, and {_NO_BETTER}", ""
     return text, "bad"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def parts(side: Side) -> dict[str, float]:

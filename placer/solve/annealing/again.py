@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from placer.solve.annealing.annealed_step import ANNEALED, annealed_step
+from placer.solve.annealing.annealed import ANNEALED, annealed
 from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts
 from placer.solve.run.workers import in_order
 
@@ -63,5 +63,5 @@ def _found(incumbent: Incumbent, budget: Budget, variant: Problem) -> Kept:
     kept = incumbent.kept._replace(moves=MoveCounts())
     own = Incumbent.holding(variant, budget, kept, incumbent.terms)
     if not own.ends():
-        annealed_step(variant, own, own.budget)
+        annealed(variant, own, own.budget)
     return own.kept

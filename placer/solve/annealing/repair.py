@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from placer.solve.annealing.annealed_step import seeds, spaces
+from placer.solve.annealing.annealed import seeds, spaces
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk
 

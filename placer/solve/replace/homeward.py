@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray, grouped, row_of_number
-from placer.solve.annealing.annealed_step import is_for
+from placer.solve.annealing.annealed import is_for
 from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull, Walk

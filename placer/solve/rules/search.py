@@ -17,7 +17,7 @@ import numpy as np
 from placer.base.arrays import BoolArray, IntArray
 from placer.job.rules import Rules
 from placer.solve.annealing.again import again
-from placer.solve.annealing.annealed_step import annealed_step
+from placer.solve.annealing.annealed import annealed
 from placer.solve.annealing.repair import repair
 from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.count import Limits as EngineLimits
@@ -114,7 +114,7 @@ class _RuledSearch:
         if not self.has_placement or self._ends():
             self.incumbent.cut_short |= self.tools.budget.is_over()
             return
-        annealed_step(self.ruled, self.incumbent, self.incumbent.budget)
+        annealed(self.ruled, self.incumbent, self.incumbent.budget)
         again(self.ruled, self.incumbent, self.incumbent.budget)
         if not self.incumbent.ends():
             self._enumerated(self.problem.params.listed[self.problem.goal.name])

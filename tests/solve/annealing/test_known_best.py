@@ -12,9 +12,9 @@ from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.annealing import annealed_step as annealing
+from placer.solve.annealing import annealed as annealing
 from placer.solve.annealing import in_full
-from placer.solve.annealing.annealed_step import annealed_step
+from placer.solve.annealing.annealed import annealed
 from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -35,7 +35,7 @@ def tiers(*rows):
     return [Tier(*row) for row in rows]
 
 
-def annealed(problem, least, start=None, method=annealed_step):
+def walked(problem, least, start=None, method=annealed):
     """What is found from a placement or the usual orders, until it is so good.
 
     Until nothing more is found where that is 0.
@@ -55,10 +55,10 @@ LEAVES = tiers(
 )
 
 
-@pytest.fixture(params=[annealed_step, annealed_in_full])
+@pytest.fixture(params=[annealed, annealed_in_full])
 def method(request):
     """With the compiled cost, and priced in full."""
-    if request.param is annealed_step and not is_built():
+    if request.param is annealed and not is_built():
         pytest.skip("the compiled part is not built")
     return request.param
 
@@ -102,7 +102,7 @@ def test_as_good_as_every_permutation(leaf, degrees, method):
         for nodes in kinds.values()
     )
     problem, start = Problem.of(topology, work, "time"), np.arange(work.world_size)
-    found = annealed(problem, least * (1 + 1e-9), start, method)
+    found = walked(problem, least * (1 + 1e-9), start, method)
     value = StepModel(topology, work).step(found.best).step_time_s
     assert value == pytest.approx(least, rel=1e-9)
 
@@ -114,7 +114,7 @@ def test_without_the_compiled_part_changes_are_priced_in_full(monkeypatch):
     problem = problem.with_params(races=1)
     found = known(problem, np.arange(problem.job.world_size))
     before = found.value
-    annealed_step(problem, found, found.budget)
+    annealed(problem, found, found.budget)
     assert found.value < before
     assert found.method == in_full.NAME
 
@@ -178,6 +178,6 @@ def test_as_good_as_all_that_are_laid_so(there, thin):
     work = training(tp=4, pp=STAGES, vp=4, dp=6, require={"tp": "node"})
     problem = Problem.of(topology, work, "time")
     wanted = least_of_runs(problem, 4, there, 6) * 1.0035
-    found = annealed(problem, wanted)
+    found = walked(problem, wanted)
     assert found.value <= wanted
     assert not violations(Placement(found.best), topology, work)

@@ -10,7 +10,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
-from placer.solve.annealing import annealed_step
+from placer.solve.annealing import annealed
 from placer.solve.rules import search
 from placer.solve.score import evaluator
 from placer.solve.score.kernel import is_built
@@ -24,7 +24,7 @@ def walks(request, monkeypatch):
     """Walks of the compiled annealer, and those that nothing was compiled for."""
     if request.param:
         monkeypatch.setitem(sys.modules, "placer.solve.score._kernel", None)
-        for user in (annealed_step, evaluator):
+        for user in (annealed, evaluator):
             monkeypatch.setattr(user, "is_built", lambda: False)
 
 

@@ -14,7 +14,7 @@ from placer.job.rules import Pin, Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
-from placer.solve.annealing import annealed_step
+from placer.solve.annealing import annealed
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.mended import mended
 from placer.solve.replace.homeward import Homeward
@@ -100,7 +100,7 @@ def test_without_the_compiled_part(monkeypatch):
     work = job(tp=2, dp=6, launcher="free", weights=weights)
     plan = placer.place(machine, work, time_limit=1).plan
     monkeypatch.setitem(sys.modules, "placer.solve.score._kernel", None)
-    for user in (annealed_step, evaluator):
+    for user in (annealed, evaluator):
         monkeypatch.setattr(user, "is_built", lambda: False)
     monkeypatch.setattr(Homeward, "walk", lambda *_: pytest.fail("nothing to walk on"))
     failed = [plan.nodes[0]]

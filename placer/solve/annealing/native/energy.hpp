@@ -28,7 +28,8 @@ struct Energy {
   virtual void take() = 0;       // keep the change
   virtual void note_best() {}    // the placement is the best so far
   virtual void begin_walk(Random&) {}
-  // A unit that is worth moving, the best of some; with one try, any.
+  // A unit that is worth moving, the best of some; with one try, any. On the hop cost 2 to 4
+  // tries give the dearer of two, any other number a random one.
   virtual int waited_for(Random& random, int tries) = 0;
 };
 

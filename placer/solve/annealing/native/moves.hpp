@@ -23,8 +23,8 @@
 
 namespace placer {
 
-// What a move needs of a job to be tried: sets of two units or more, wanted only where units
-// have partners; partners; or rules that are broken.
+// What a move needs of a job to be tried: sets of two units or more, where units have partners
+// (without these it is always tried); partners; or rules that are broken.
 enum class Needs { nothing, sets, partners, rules };
 
 struct Move {

@@ -10,7 +10,7 @@ import pytest
 
 import placer
 from placer.job.model import Compute
-from placer.solve.annealing.annealed_step import annealed_step
+from placer.solve.annealing.annealed import annealed
 from placer.solve.annealing.units import Units
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.units.whole_groups import whole_group_fills
@@ -58,7 +58,7 @@ def test_a_few_halves_beat_one_group_in_crumbs():
     """
     problem = Problem.of(NINES, SIXTEEN_GROUPS, "time")
     incumbent = begun(problem)
-    annealed_step(problem, incumbent, incumbent.budget)
+    annealed(problem, incumbent, incumbent.budget)
     fills = whole_group_fills(problem)
     best = min(problem.goal.value(placed) for _, placed in fills)
     assert incumbent.value < 0.95 * best
@@ -72,7 +72,7 @@ def test_groups_that_do_not_fit_uneven_hosts_are_cut_well(seed):
     incumbent = begun(problem)
     incumbent.offer_all(whole_group_fills(problem))
     whole = incumbent.value
-    annealed_step(problem, incumbent, incumbent.budget)
+    annealed(problem, incumbent, incumbent.budget)
     assert incumbent.value < 0.98 * whole
 
 
@@ -85,7 +85,7 @@ def test_groups_that_no_domain_holds_are_annealed():
     problem = Problem.of(topology, dense, "time")
     incumbent = begun(problem)
     before = incumbent.value
-    annealed_step(problem, incumbent, incumbent.budget)
+    annealed(problem, incumbent, incumbent.budget)
     assert incumbent.value < before
 
 
@@ -95,7 +95,7 @@ def test_threads_change_nothing():
     found = []
     for workers in (1, 2):
         incumbent = begun(problem, workers)
-        annealed_step(problem, incumbent, incumbent.budget)
+        annealed(problem, incumbent, incumbent.budget)
         found.append(incumbent.best)
     assert np.array_equal(*found)
 
@@ -112,6 +112,6 @@ def test_time_may_end_between_two_races():
     budget = Budget(1e6, lambda: bool(walked[0].moves.tried))
     walked.append(Incumbent(problem, budget))
     walked[0].offer_all(starts(problem))
-    annealed_step(problem, walked[0], walked[0].budget)
+    annealed(problem, walked[0], walked[0].budget)
     assert walked[0].moves.tried
     assert walked[0].solution().is_cut_short

@@ -44,7 +44,7 @@ FEW_WALKS = 4  # where a large job goes on, and of flows, whose races become lon
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
 BRIEF, COOL = 4, 0.3  # shorter, and cooler, is the first walk of all: for who waits
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
-MOVES_OF_FLOWS = 400  # most leave a maximum of many ports alone
+MOVES_A_UNIT_OF_FLOWS = 400  # most leave a maximum of many ports alone
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
 SMALL = 1e-4  # a gap that no model of a step can tell
 BY_SCORER = 500  # times dearer is a move whose step the scorer prices
@@ -53,7 +53,7 @@ BEGUN = "cells filled with copies of runs"
 PART = 4  # ranks of a part of an expert group
 
 
-def annealed_step(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Placements annealed on the exact cost, or what walks would begin with.
 
     The latter where constructions alone are wanted.
@@ -236,7 +236,7 @@ def seeds(problem: Problem) -> Iterator[int]:
 
 
 def _moves(walks: Walks) -> int:
-    each = MOVES_OF_FLOWS if walks.units.partners is not None else MOVES_A_UNIT
+    each = MOVES_A_UNIT_OF_FLOWS if walks.units.partners is not None else MOVES_A_UNIT
     moves = min(MOST_MOVES, each * len(walks.evaluator.slots.ranks))
     return (
         moves // BY_SCORER
