@@ -16,7 +16,7 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError
 from placer.draw import palette
-from placer.placement.homes import home_level, room_wanted
+from placer.placement.home_tier import home_level, room_wanted
 
 if TYPE_CHECKING:
     from placer.base.arrays import BoolArray

@@ -15,7 +15,7 @@ from placer.draw.heat_map import traffic_map
 from placer.placement.inputs import inputs_of
 from placer.report.columns import Look
 from placer.report.diff_text import diff_text
-from placer.report.page.findings import parts
+from placer.report.page.headlines import parts
 from placer.report.page.side import Side
 from placer.report.score_text import score_text
 from placer.report.summary import summarise

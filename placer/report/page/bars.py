@@ -18,7 +18,7 @@ from placer.draw import palette
 from placer.draw.machine_view import short_names
 from placer.draw.time_line import PART_COLOURS
 from placer.explain.ways import ways
-from placer.report.page.findings import homes, parts
+from placer.report.page.headlines import homes, parts
 
 if TYPE_CHECKING:
     from placer.cost.links import LinkLoad

@@ -30,7 +30,7 @@ from placer.report.page.bars import (
     tier_style,
     widths,
 )
-from placer.report.page.findings import (
+from placer.report.page.headlines import (
     facts,
     gained,
     groups_heading,
@@ -78,7 +78,7 @@ def _json(data: Mapping[str, Any]) -> str:
 
 def _asset(name: str) -> str:
     """Text of a file of the page."""
-    return (files("placer.report.page") / "report" / name).read_text("utf-8")
+    return (files("placer.report.page") / "assets" / name).read_text("utf-8")
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Where the groups of an axis belong, for those who show which of them lie elsewhere.
+"""The tier in which the groups of an axis belong: those that lie elsewhere are shown.
 
 Levels are the node and the tiers around it, the whole machine last.
 """
