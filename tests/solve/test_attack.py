@@ -23,7 +23,6 @@ CRASHED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("draw", DRAWS)
 @pytest.mark.parametrize("first", [0, *slow(range(10, 90, 10))])
 def test_certificates(first, draw):
