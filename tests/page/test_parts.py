@@ -1,5 +1,6 @@
 """Parts of a report: colours of tiers, columns, names, and what to do with a plan."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -162,3 +163,85 @@ def test_a_host_that_is_in_another_rack_now_is_drawn_once():
         assert sorted(maps.seats(view).tolist()) == list(range(48))
     around = maps.view.domain_of_node[1][maps.view.names[0].index(plan.nodes[0])]
     assert maps.view.names[1][around] == racks[0]
+
+
+WORSE = (
+    "Costs 270 us a step",
+    "tp 2 \N{MULTIPLICATION SIGN} cp 2 \N{MULTIPLICATION SIGN} pp 2",
+    "A step takes 48.3 ms instead of 48.03 ms",
+    "3 of 24 tp groups leave one node",
+    "tp costs 260.7 us",
+    "Before: before 24 of 24 pipelines leave their rack",
+    "After: the plan 3 of 24 tp groups leave their node",
+    "carries more now: 7.994 us of each step, 2.435 us before",
+    "pipeline ends 260.7 us later",
+    "GPU hours lost a day 7 of 1,152",
+    "+271.7 us a step",
+    "21 of 24 tp groups stay inside one node; before, 24 did",
+)
+BETTER = (
+    "Saves 270 us a step",
+    "3 of 24 tp groups come back into one node",
+    "tp saves 260.7 us",
+    "carries less now",
+    "pipeline ends 260.7 us sooner",
+    "GPU hours saved a day 6 of 1,152",
+    "\N{MINUS SIGN}271.7 us a step",
+)
+ALONE = (
+    "3 of 24 tp groups, 15 of 24 cp groups, 24 of 24 pipelines reach further than",
+    "Longest wait: tp, 341.4 us of each step",
+    "is in use for 7.994 us of each step",
+    "pipeline takes 48.23 ms",
+    "Step time 48.3 ms predicted",
+    "scored, not searched: nothing is proved of it",
+)
+SAME = (
+    "As fast as before",
+    "A step takes 48.3 ms.",
+    "24 of 24 pipelines reach further than",
+    "No part of the step changes",
+    "Step time 48.3 ms 48.3 ms no change",
+    "is in use for 7.994 us of each step",
+    "pipeline takes 48.23 ms",
+)
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "told"),
+    [(1, 0, WORSE), (0, 1, BETTER), (1, 1, SAME), (1, None, ALONE)],
+)
+def test_a_page_says_which_way_each_thing_went(new, old, told):
+    """Cost, groups, waits, uplinks, pipelines and hours: lost, saved or as they are."""
+    plans = two_plans()
+    page = report_html(plans[new], None if old is None else plans[old])
+    text = " ".join(re.sub("<[^>]*>", " ", body(page)).replace("&#39;", "'").split())
+    for words in told:
+        assert words in text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "lower bound" not in text.lower()
+    changes = re.findall(r'"d (up|down) l(\d+) w(\d+)"', page)
+    assert bool(changes) == (old not in (None, new))
+    for way, left, width in changes:
+        assert int(left) + (way == "down") * int(width) == 500
+
+
+def test_what_scripts_read_and_bars_show_is_of_the_plan():
+    """Whole names, the busiest uplinks of nodes, and the lengths of a step's parts."""
+    plan = two_plans()[1]
+    page = report_html(plan, None)
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    machine, (side,) = data["machine"], data["sides"]
+    full, short = machine["full"], machine["names"]
+    names = [a or b for a, b in zip(full, short, strict=True)]
+    assert [sorted(one) for one in names[:2]] == [
+        sorted(plan.nodes),
+        sorted({*plan.domains["rack"]}),
+    ]
+    assert all(a != b for a, b in zip(full, short, strict=True))
+    links = plan.score["hottest_links"]
+    busy = dict(zip(names[0], side["busy"], strict=True))
+    assert links[0]["busy_s"] == pytest.approx(max(busy.values()), rel=1e-5)
+    step = plan.score["step_time_s"]
+    for part in ("compute", "bubble"):
+        (width,) = re.findall(rf"p-{part} l\d+ w(\d+)", page)
+        assert int(width) == round(1000 * plan.score[f"{part}_s"] / step)

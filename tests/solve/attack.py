@@ -78,8 +78,8 @@ class Known(TimeObjective):
         return 0.0
 
 
-def faults(case, counts):
-    """What is false about the certificates of a case."""
+def faults(case, counts, most=inf):
+    """What is false about a case of at most so many placements to price."""
     topology, job = case.topology, case.job
     try:
         problem = Problem.of(topology, job, case.objective)
@@ -88,7 +88,7 @@ def faults(case, counts):
         return
     sorts = Sorts(topology)
     placements = sorts.one_of_each(every_legal(topology, job))
-    if len(placements) > MOST_PRICED[case.objective]:
+    if len(placements) > most:
         counts["too many"] += 1
         return
     keys, costs = map(sorts.key, placements), prices(case, placements)
@@ -185,7 +185,8 @@ def attack(first, last, draw=""):
     ):
         for seed in range(first, last):
             with patch.object(certificate, "_proofs", _bounds_once()):
-                found = [*faults(DRAWS[draw](seed), counts)]
+                case = DRAWS[draw](seed)
+                found = [*faults(case, counts, MOST_PRICED[case.objective])]
             false += [f"{draw}{seed}: {fault}" for fault in found]
     return counts, false
 

@@ -10,7 +10,7 @@ from math import gcd
 import numpy as np
 
 from placer.job.even import axis_of, is_even
-from tests.solve.oracle import coordinates, groups_of
+from placer.testing.oracle import coordinates, groups_of
 
 
 def gpus_differ(topology):
@@ -23,7 +23,11 @@ def every_legal(topology, job):
 
     Of equal parts only the largest count, of hosts to avoid only the fewest.
     """
-    gpus = _anywhere(topology, job.world_size)
+    return legal_of(topology, job, _anywhere(topology, job.world_size))
+
+
+def legal_of(topology, job, gpus):
+    """Those of some placements, one a row, that keep all rules best."""
     keeps = [_keeps_launch, _keeps_requirements, _keeps_pins, _keeps_at_most]
     for keep in (*keeps, _keeps_spares, _keeps_budgets, _keeps_even):
         if len(gpus):

@@ -14,6 +14,7 @@ from placer.testing.oracle import (
     launchable,
 )
 from tests.cost.reference import reference_seconds
+from tests.solve.every_placement import Sorts, legal_of
 
 __all__ = [
     "consecutive_placements",
@@ -30,39 +31,30 @@ def legal_placements(topology, job):
     return list(launchable(topology, job))
 
 
-def distinct(topology, placements):
-    """One placement of each sort that no cost can tell apart.
+def allowed_placements(topology, job, placements=None):
+    """Those that keep the job's rules too, with the fewest hosts to avoid.
 
-    All a cost may look at is which domains ranks share, and what these are like.
+    Of all placements, or of some.
     """
-    rows = topology.domain_of_node.tolist()
-    gpus = [np.bincount(row, topology.gpus_of_node).tolist() for row in rows]
-    factor = topology.bandwidth_factor.tolist()
-    speed = topology.compute_factor
-    linked = {(link.tier, name) for link in topology.links for name in link.between}
-    looks = [
-        (
-            factor[node],
-            1.0 if speed is None else float(speed[node]),
-            *(gpus[t][row[node]] for t, row in enumerate(rows)),
-            *(
-                row[node]
-                for tier, names, row in zip(
-                    topology.tiers, topology.domain_names, rows, strict=True
-                )
-                if (tier.name, names[row[node]]) in linked
-            ),
-        )
-        for node in range(topology.num_nodes)
-    ]
-    found = {}
-    for nodes in placements:
-        key = [looks[node] for node in nodes]
-        for row in rows[:-1]:
-            first = {}
-            key += [first.setdefault(row[node], len(first)) for node in nodes]
-        found.setdefault(tuple(key), nodes)
-    return list(found.values())
+    if placements is None:
+        placements = launchable(topology, job)
+    return _nodes(topology, legal_of(topology, job, _gpus(topology, job, placements)))
+
+
+def distinct(topology, job, placements):
+    """One placement of each sort that no cost can tell apart."""
+    gpus = _gpus(topology, job, placements)
+    return _nodes(topology, Sorts(topology).one_of_each(gpus))
+
+
+def _gpus(topology, job, placements):
+    """GPUs of the ranks, one placement a row."""
+    seats = [gpus_of(topology, nodes) for nodes in placements]
+    return np.array(seats, dtype=np.int64).reshape(-1, job.world_size)
+
+
+def _nodes(topology, gpus):
+    return [*map(tuple, topology.node_of_gpu[gpus].tolist())]
 
 
 def step_time(topology, job, nodes):
@@ -98,7 +90,7 @@ def least(topology, job, objective, placements):
     """Smallest cost of ``placements``; infinite without any."""
     cost = step_time if objective == "time" else hop_cost
     return min(
-        (cost(topology, job, nodes) for nodes in distinct(topology, placements)),
+        (cost(topology, job, nodes) for nodes in distinct(topology, job, placements)),
         default=float("inf"),
     )
 

@@ -6,9 +6,9 @@ from placer.base.errors import InfeasibleError
 from placer.placement.check import violations
 from tests.cost.random_cases import unequal
 from tests.marks import slow
-from tests.solve.oracle import hop_cost, least, step_time
+from tests.solve.oracle import allowed_placements, hop_cost, least, step_time
 from tests.solve.random_cases import random_case
-from tests.solve.rules.rules_oracle import allowed_placements, budget_case, ruled_case
+from tests.solve.rules.draws import budget_case, ruled_case
 from tests.solve.solving import solve
 
 ROUNDING = 1e-9

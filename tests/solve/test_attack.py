@@ -1,9 +1,14 @@
 """No certificate of a tiny case of any sort is false."""
 
+import random
+from collections import Counter
+
 import pytest
 
 from tests.marks import slow
-from tests.solve.attack import DRAWS, attack
+from tests.solve.attack import DRAWS, attack, faults
+from tests.solve.attacked_cases import Case
+from tests.solve.test_workloads import random_workload, three_levels
 
 # What was false once, and the number of its case.
 ONCE = {
@@ -18,14 +23,17 @@ CRASHED = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("draw", DRAWS)
 @pytest.mark.parametrize("first", [0, *slow(range(10, 90, 10))])
 def test_certificates(first, draw):
-    """Bounds are at most the least of all placements, which "optimal" says it is."""
+    """Bounds are at most the least of all placements, which "optimal" says it is.
+
+    Of these cases each has the least of all, proved or not.
+    """
     counts, false = attack(first, first + 10, draw)
     assert false == []
-    assert counts
+    assert counts["status optimal"]
+    assert counts["not the least"] == 0
 
 
 @pytest.mark.parametrize("name", ONCE)
@@ -45,3 +53,18 @@ def test_what_crashed_once(name):
     counts, false = attack(CRASHED[name], CRASHED[name] + 1, "unusual ")
     assert false == []
     assert counts
+
+
+@pytest.mark.parametrize("seed", [*range(2), *slow(range(2, 30))])
+@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
+def test_small_workloads_are_optimal_and_bounds_below(launcher, seed):
+    rng = random.Random(seed)
+    sizes, gpus = rng.choice(((2, 2), (1, 2), (2, 1, 1))), rng.choice((1, 2, 3))
+    machine = three_levels(sizes, gpus)
+    job = random_workload(rng, launcher)
+    while job.world_size > min(machine.num_gpus, 6):
+        job = random_workload(rng, launcher)
+    counts = Counter()
+    assert [*faults(Case("workload", machine, job, "time"), counts)] == []
+    assert counts["workload time"] + counts["infeasible"] == 1
+    assert counts["not the least"] == 0

@@ -1,9 +1,8 @@
 """Groups in equal parts, one a domain: against every placement of tiny jobs."""
 
 import random
-from dataclasses import replace
-from itertools import groupby, permutations
-from math import gcd
+from collections import Counter
+from itertools import permutations
 
 import pytest
 
@@ -14,27 +13,15 @@ from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.testing.strategies import machine
 from tests.marks import slow
-from tests.solve.oracle import groups_of, hop_cost, legal_placements
+from tests.solve.attack import faults
+from tests.solve.attacked_cases import Case
 from tests.solve.solving import solve
 
 CHUNK = 25
 
 
-def largest_parts(topology, job, axis, tier, nodes):
-    """What the parts of all groups are multiples of; 0 where one is not even."""
-    row = topology.domain_of_node[topology.tier_index(tier)].tolist()
-    found = 0
-    for ranks in groups_of(job, axis):
-        there = [row[nodes[rank]] for rank in ranks]
-        runs = [len([*run]) for _, run in groupby(there)]
-        if len(set(there)) < len(runs) or len(set(runs)) > 1:
-            return 0
-        found = gcd(found, runs[0])
-    return found
-
-
 def drawn(seed):
-    """A tiny machine of racks, a job of one axis of groups, and that axis."""
+    """A tiny machine of racks, and a job whose groups of one axis have equal parts."""
     rng = random.Random(seed)
     free = rng.random() < 0.3
     most = 4 if free else 6  # nodes, and ranks
@@ -61,35 +48,21 @@ def drawn(seed):
         "even",
         parallelism,
         weights={axis: 8, "dp": rng.choice((1, 3)), "pp": 1},
+        require={f"{axis}/even": "rack"},
         launcher="free" if free else "node-contiguous",
     )
-    return machine(racks), job, axis
+    return machine(racks), job
 
 
 @pytest.mark.parametrize("first", [0, *slow(range(CHUNK, 500, CHUNK))])
 def test_even_parts_of_tiny_jobs(first):
     """The parts are the largest of all placements, and none with them costs less."""
+    counts = Counter()
     for seed in range(first, first + CHUNK):
-        topology, job, axis = drawn(seed)
-        ruled = replace(job, require={f"{axis}/even": "rack"})
-        parts = {
-            nodes: largest_parts(topology, job, axis, "rack", nodes)
-            for nodes in legal_placements(topology, job)
-        }
-        most = max(parts.values(), default=0)
-        if not most:
-            with pytest.raises(InfeasibleError):
-                solve(topology, ruled, objective="hop-cost")
-            continue
-        found = solve(topology, ruled, objective="hop-cost")
-        nodes = tuple(topology.node_of_gpu[found.placement.gpu_of_rank].tolist())
-        assert violations(found.placement, topology, ruled) == [], seed
-        assert parts[nodes] == most, seed
-        best = min(
-            hop_cost(topology, job, n) for n, size in parts.items() if size == most
-        )
-        assert found.value == pytest.approx(best), seed
-        assert found.lower_bound <= best * (1 + 1e-9), seed
+        topology, job = drawn(seed)
+        assert [*faults(Case("even", topology, job, "hop-cost"), counts)] == [], seed
+    assert counts["even hop-cost"] + counts["infeasible"] == CHUNK
+    assert counts["not the least"] == 0
 
 
 def can_be_even(racks, width, groups, spares, pins):

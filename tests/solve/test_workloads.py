@@ -1,6 +1,5 @@
 """Workloads are placed as well as any placement could, and bounds stay below."""
 
-import random
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,11 +12,7 @@ from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.bounds.certificate import lower_bound
-from placer.solve.problem.compiled import Problem
 from placer.testing import racks
-from placer.testing.oracle import launchable
-from tests.marks import slow
 from tests.solve.solving import solve
 
 
@@ -63,54 +58,6 @@ def random_workload(rng, launcher="free"):
         ends = {"from": first, "to": second, "bytes": size}
         transfers.append(ends | {"pattern": pattern, "overlap": overlap})
     return workload_of(roles, transfers, launcher={"ranks": launcher})
-
-
-def required_groups(job):
-    """Ranks of every required group, and the tier, from the sizes of the roles."""
-    first = 0
-    for role in job.roles:
-        for instance in range(role.instances):
-            start = first + instance * role.job.world_size
-            if f"{role.name}.g" in job.require:
-                ranks = range(start, start + role.job.world_size)
-                yield ranks, job.require[f"{role.name}.g"]
-        first += role.instances * role.job.world_size
-
-
-def best_of_all(machine, job):
-    """The least cycle of all placements, node by node."""
-    model, least = StepModel(machine, job), float("inf")
-    tiers = [tier.name for tier in machine.tiers]
-    for nodes in launchable(machine, replace(job, require={})):
-        kept = all(
-            len({machine.domain_of_node[tiers.index(t)][nodes[r]] for r in ranks}) == 1
-            for ranks, t in required_groups(job)
-        )
-        if kept:
-            placed = Placement.on_nodes(machine, np.array(nodes))
-            least = min(least, model.step(placed.gpu_of_rank).step_time_s)
-    return least
-
-
-@pytest.mark.parametrize("seed", [*range(2), *slow(range(2, 30))])
-@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
-def test_small_workloads_are_optimal_and_bounds_below(launcher, seed):
-    rng = random.Random(seed)
-    sizes, gpus = rng.choice(((2, 2), (1, 2), (2, 1, 1))), rng.choice((1, 2, 3))
-    machine = three_levels(sizes, gpus)
-    job = random_workload(rng, launcher)
-    while job.world_size > min(machine.num_gpus, 6):
-        job = random_workload(rng, launcher)
-    best, problem = best_of_all(machine, job), Problem.of(machine, job)
-    if best == float("inf"):
-        with pytest.raises(placer.InfeasibleError):
-            solve(machine, job)
-        return
-    found = solve(machine, job)
-    bound = lower_bound(problem, problem.forced_block).value
-    assert max(bound, found.lower_bound) <= best * (1 + 1e-9)
-    assert found.value == pytest.approx(best, rel=1e-9)
-    assert not violations(found.placement, machine, job)
 
 
 def halves(role):

@@ -13,8 +13,8 @@ from placer.job.rules import Rules
 from placer.job.traffic import RankTraffic
 from placer.topology.model import Tier
 from tests.cost.random_cases import unequal
+from tests.solve.oracle import allowed_placements
 from tests.solve.random_cases import machine_of, random_case, random_model
-from tests.solve.rules.rules_oracle import allowed_placements, is_legal
 
 LAUNCHERS = ("free", "free", "node-contiguous")
 ORDER = ("tp", "cp", "ep", "dp", "pp")
@@ -135,7 +135,7 @@ def some_placements(machine, job, rng):
         return allowed_placements(machine, job)
     seats = np.repeat(np.arange(machine.num_nodes), machine.gpus_of_node).tolist()
     drawn = [tuple(rng.sample(seats, job.world_size)) for _ in range(MOST)]
-    return [one for one in drawn if is_legal(machine, job, one)]
+    return allowed_placements(machine, job, drawn)
 
 
 def small(objective, sort="small"):

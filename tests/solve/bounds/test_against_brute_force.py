@@ -25,7 +25,7 @@ def costs(problem, machine, rng):
     job, legal = problem.job, some_placements(machine, problem.job, rng)
     if problem.goal.name == "hop-cost":
         return hop_costs(machine, job, np.array(legal, int).reshape(-1, job.world_size))
-    legal = distinct(machine, legal)
+    legal = distinct(machine, job, legal)
     some = rng.sample(legal, min(MOST, len(legal)))
     seats = [np.array(gpus_of(machine, nodes)) for nodes in some]
     return np.array([problem.goal.value(gpus) for gpus in seats])

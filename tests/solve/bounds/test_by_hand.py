@@ -288,7 +288,7 @@ def blocks_of_two_stages():
 def test_what_differs_by_stage_bounds_the_best_placement(problem, near):
     """No stage counts as slow but where every placement has one as slow."""
     topology, job = problem.machine, problem.job
-    legal = distinct(topology, legal_placements(topology, job))
+    legal = distinct(topology, job, legal_placements(topology, job))
     least = min(problem.goal.value(np.array(gpus_of(topology, at))) for at in legal)
     bound = lower_bound(problem, problem.forced_block).value
     assert (1 - near) * least <= bound * (1 + 1e-9)

@@ -10,7 +10,8 @@ from placer.documents import document_of
 from placer.job.rules import Rules
 from placer.solve.diagnose.conflict import _least
 from placer.topology.read import decode_topology
-from tests.solve.rules.rules_oracle import allowed_placements, ruled_case
+from tests.solve.oracle import allowed_placements
+from tests.solve.rules.draws import ruled_case
 from tests.solve.solving import solve
 from tests.texts import table
 

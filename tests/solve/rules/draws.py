@@ -1,14 +1,11 @@
-"""Random rules, and what they allow by plain loops over all placements."""
+"""Random rules for tiny machines and jobs."""
 
 import random
 from dataclasses import replace
 
 from placer.base.budget import Budget
 from placer.job.rules import Pin, Rules
-from tests.solve.oracle import coordinates, keeps_requirements, legal_placements
 from tests.solve.random_cases import SIZES_OF, random_job, random_machine
-
-Nodes = tuple[int, ...]
 
 
 def ruled_case(seed, objective, sort):
@@ -87,63 +84,3 @@ def random_pins(rng, ranks, names):
         if chosen:
             pins.append(Pin(tuple(chosen), tuple(hosts)))
     return tuple(pins)
-
-
-def keeps(topology, job, rules, nodes):
-    """Whether rank r on ``nodes[r]`` keeps the hard rules."""
-    names = topology.node_names
-    for pin in rules.pin:
-        if any(names[nodes[rank]] not in pin.hosts for rank in pin.ranks):
-            return False
-    tiers = [tier.name for tier in topology.tiers]
-    for tier, limit in rules.at_most.items():
-        row = topology.domain_of_node[tiers.index(tier)].tolist()
-        for domain in set(row):
-            replicas = {
-                coordinates(job.parallelism, rank)["dp"]
-                for rank, node in enumerate(nodes)
-                if row[node] == domain
-            }
-            if len(replicas) > limit:
-                return False
-    for tier, least in rules.spares.items():
-        row = topology.domain_of_node[tiers.index(tier)].tolist()
-        for domain in {row[node] for node in nodes}:
-            idle = [n for n, d in enumerate(row) if d == domain and n not in nodes]
-            if len(idle) < least:
-                return False
-    return all(is_within(topology, job, budget, nodes) for budget in rules.budgets)
-
-
-def is_within(topology, job, budget, nodes):
-    """Whether rank r on ``nodes[r]`` keeps a budget, by its words."""
-    hosts = [topology.node_names[node] for node in nodes]
-    there = [rank for rank, host in enumerate(hosts) if host in budget.names]
-    replicas = {coordinates(job.parallelism, rank)["dp"] for rank in there}
-    drawn = len(there) * budget.gpu_watts
-    return not (
-        (budget.gpus is not None and len(there) > budget.gpus)
-        or (budget.replicas is not None and len(replicas) > budget.replicas)
-        or (budget.watts is not None and drawn > budget.watts + 1e-9)
-    )
-
-
-def is_legal(topology, job, nodes):
-    """Whether a placement keeps `require` and the hard rules, launched anyhow."""
-    return keeps_requirements(topology, job, nodes) and keeps(
-        topology, job, job.rules, nodes
-    )
-
-
-def avoided(topology, rules, nodes):
-    """Hosts to avoid that are used."""
-    return len({topology.node_names[node] for node in nodes} & set(rules.avoid))
-
-
-def allowed_placements(topology, job):
-    """All placements that keep the job's rules with the fewest hosts to avoid."""
-    rules = job.rules
-    plain = legal_placements(topology, replace(job, rules=Rules()))
-    legal = [nodes for nodes in plain if keeps(topology, job, rules, nodes)]
-    fewest = min((avoided(topology, rules, nodes) for nodes in legal), default=0)
-    return [nodes for nodes in legal if avoided(topology, rules, nodes) == fewest]
