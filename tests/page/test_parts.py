@@ -31,6 +31,12 @@ def body(page):
     return page.partition("<noscript>")[0]
 
 
+def said(page):
+    """The words of a page, one space apart."""
+    text = " ".join(re.sub("<[^>]*>", " ", body(page)).replace("&#39;", "'").split())
+    return text.replace("\N{NO-BREAK SPACE}", " ")
+
+
 def test_free_nodes_are_drawn_beside_ranks():
     """Of a machine that is known, free nodes in domains with ranks are shown."""
     topology = read_topology("rack:3 node:4 gpu:8")
@@ -176,6 +182,7 @@ WORSE = (
     "carries more now: 7.994 us of each step, 2.435 us before",
     "pipeline ends 260.7 us later",
     "GPU hours lost a day 7 of 1,152",
+    "tp groups inside one node 24 21 of 24",
     "+271.7 us a step",
     "21 of 24 tp groups stay inside one node; before, 24 did",
 )
@@ -194,6 +201,7 @@ ALONE = (
     "is in use for 7.994 us of each step",
     "pipeline takes 48.23 ms",
     "Step time 48.3 ms predicted",
+    "tp groups inside one node 21 of 24",
     "scored, not searched: nothing is proved of it",
 )
 SAME = (
@@ -215,14 +223,46 @@ def test_a_page_says_which_way_each_thing_went(new, old, told):
     """Cost, groups, waits, uplinks, pipelines and hours: lost, saved or as they are."""
     plans = two_plans()
     page = report_html(plans[new], None if old is None else plans[old])
-    text = " ".join(re.sub("<[^>]*>", " ", body(page)).replace("&#39;", "'").split())
-    for words in told:
-        assert words in text.replace("\N{NO-BREAK SPACE}", " ")
+    text = said(page)
+    assert [words for words in told if words not in text] == []
     assert "lower bound" not in text.lower()
     changes = re.findall(r'"d (up|down) l(\d+) w(\d+)"', page)
     assert bool(changes) == (old not in (None, new))
     for way, left, width in changes:
         assert int(left) + (way == "down") * int(width) == 500
+
+
+PROVED = (
+    "25.45 s a step, proved optimal",
+    "Gap to the lower bound 0 % proved optimal",
+    "Value 25.45 s, lower bound 25.45 s: no placement on these nodes can be faster",
+    "all 4 rack uplinks alike up and down, into the cluster 397 ms",
+)
+OPEN = (
+    "Gap to the lower bound 1.782 % at most",
+    "no placement on these nodes can be more than 1.782 % faster",
+)
+MOVED = (
+    "tp exposed 9.289 s 2.813 s \N{MINUS SIGN}6,476 ms",
+    "r2 up and down, into the cluster 887.3 ms",
+    "1 of 32 tp groups comes back into one rack",
+)
+
+
+def test_a_page_says_how_far_a_plan_is_proved():
+    """Optimal, within a gap, and beside an order how each wait and uplink was."""
+    machine = "rack:4 node:18 gpu:4"
+    plan = place(machine, "llama3.1-405b-256", exclude="r1-n05,r2-n11").plan
+    gap = {"lower_bound": 25.0, "gap": 1 - 25 / plan.bound["value"]}
+    loose = replace(plan, bound={**plan.bound, **gap, "status": "feasible"})
+    for told, one, beside in (
+        (PROVED, plan, None),
+        (OPEN, loose, None),
+        (MOVED, plan, "megatron-default"),
+    ):
+        text = said(report_html(one, beside))
+        assert [words for words in told if words not in text] == []
+        assert ("proved optimal" in text) == (one is plan)
 
 
 def test_what_scripts_read_and_bars_show_is_of_the_plan():
