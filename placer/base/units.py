@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 _QUANTITY = re.compile(
     r"\s*([-+]?(?:[0-9]+(?:_[0-9]+)*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*"
@@ -188,3 +188,9 @@ def plural(noun: str, count: int) -> str:
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
         return f"{noun[:-1]}ies"
     return f"{noun}s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """At least one word: ``tp, cp and pp``."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last

@@ -14,11 +14,7 @@ from typing import IO, Any, NoReturn
 import click
 from click.exceptions import NoArgsIsHelpError, NoSuchCommand
 
-from placer.base.errors import (
-    InfeasibleError,
-    InputError,
-    PlacerError,
-)
+from placer.base.errors import InfeasibleError, InputError, PlacerError
 from placer.base.naming import as_options
 from placer.cli import exit_codes
 from placer.cli.grouped import Context

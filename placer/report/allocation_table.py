@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.base.hostlist import compress_grid, expand, with_blanks
-from placer.base.units import plural
+from placer.base.units import listed, plural
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import WIDTH, columns, fitted, paragraphs, wrapped
 from placer.report.notebook import html_table
-from placer.report.words import NOUN, amount, listed, proved, share_text
+from placer.report.words import NOUN, amount, proved, share_text
 
 # Names in a row, and groups of domains, at the most.
 _GROUPS = 2

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.base.naming import named
-from placer.base.units import format_bytes, format_seconds
+from placer.base.units import format_bytes, format_seconds, listed
 from placer.cost import DIFFERENCE
-from placer.report.words import compared, listed, share_text, within_noise
+from placer.report.words import compared, share_text, within_noise
 
 Row = Mapping[str, Any]
 

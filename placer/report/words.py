@@ -72,12 +72,6 @@ def _around(item: str) -> tuple[str, str] | None:
     return found[1], found[3] + (f"[{found[4]}]" if found[4] else found[5])
 
 
-def listed(words: Sequence[str]) -> str:
-    """At least one word: ``tp, cp and pp``."""
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 # What each objective is called.
 NOUN = {"time": "step time", "hop-cost": "hop cost"}
 

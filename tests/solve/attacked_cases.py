@@ -23,8 +23,8 @@ from tests.solve.random_cases import (
     random_job,
     random_machine,
 )
+from tests.solve.random_workloads import random_workload
 from tests.solve.rules.draws import random_budget, random_pins, random_rules
-from tests.solve.test_workloads import random_workload
 
 if TYPE_CHECKING:
     from placer.job.model import Job

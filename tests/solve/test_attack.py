@@ -8,7 +8,7 @@ import pytest
 from tests.marks import slow
 from tests.solve.attack import DRAWS, attack, faults
 from tests.solve.attacked_cases import Case
-from tests.solve.test_workloads import random_workload, three_levels
+from tests.solve.random_workloads import random_workload, three_levels
 
 # What was false once, and the number of its case.
 ONCE = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.units import format_seconds, plural
+from placer.base.units import format_seconds, listed, plural
 from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.started import order_in_use_of
 from placer.report.diff import saving_of
@@ -20,7 +20,6 @@ from placer.report.words import (
     gap_text,
     gpu_hours_a_day,
     knows_work,
-    listed,
     proved,
     saved_text,
     share_text,

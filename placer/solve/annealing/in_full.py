@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.annealing.mend_in_full import exchanged
 from placer.solve.annealing.units import Units
+from placer.solve.score.slots import exchanged
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem

@@ -15,6 +15,7 @@ import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray, by_appearance
 from placer.solve.annealing.fence import pins
+from placer.solve.score.slots import exchanged
 
 if TYPE_CHECKING:
     from placer.solve.annealing.runs import Runs
@@ -142,17 +143,6 @@ class MendsInFull:
         single = np.arange(len(self.units.slots.ranks))
         tied = [own for own, _ in self._ties]
         return [single, np.zeros_like(single), *tied, *self.units.labels()]
-
-
-def exchanged(slots: IntArray, here: IntArray, there: IntArray) -> IntArray:
-    """Slots (U,) when pairs of slots exchange the units on them, if any."""
-    unit_at = np.full(np.concatenate((slots, here, there)).max() + 1, -1)
-    unit_at[slots] = np.arange(len(slots))
-    unit_at[here], unit_at[there] = unit_at[there], unit_at[here]
-    taken = np.flatnonzero(unit_at >= 0)
-    found = np.empty_like(slots)
-    found[unit_at[taken]] = taken
-    return found
 
 
 @dataclass(eq=False)

@@ -166,3 +166,14 @@ def atoms_of(slots: Slots, sites: Sites) -> Slots:
     at = sites.of_gpu[slots.gpus]
     whole = (at == at[:, :1]).all() and (sites.scale_up >= 0 or at.shape[1] == 1)
     return slots if whole else slots.single()
+
+
+def exchanged(slots: IntArray, here: IntArray, there: IntArray) -> IntArray:
+    """Slots (U,) when pairs of slots exchange the units on them, if any."""
+    unit_at = np.full(np.concatenate((slots, here, there)).max() + 1, -1)
+    unit_at[slots] = np.arange(len(slots))
+    unit_at[here], unit_at[there] = unit_at[there], unit_at[here]
+    taken = np.flatnonzero(unit_at >= 0)
+    found = np.empty_like(slots)
+    found[unit_at[taken]] = taken
+    return found

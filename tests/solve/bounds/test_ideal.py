@@ -12,7 +12,7 @@ from placer.cost.network import PlacedNetwork
 from placer.solve.bounds.network.ideal import IdealNetwork
 from tests.marks import slow
 from tests.solve.random_cases import random_machine
-from tests.solve.test_workloads import three_levels
+from tests.solve.random_workloads import three_levels
 
 Call = Callable[[IdealNetwork | PlacedNetwork], CollectiveCost]
 

@@ -16,7 +16,7 @@ from tests.cost.random_cases import random_case, unequal, with_adapters
 from tests.marks import slow
 from tests.solve.attacked_cases import drawn
 from tests.solve.machines import fragmented, matching_job
-from tests.solve.test_workloads import random_workload, three_levels
+from tests.solve.random_workloads import random_workload, three_levels
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 ROUNDING = 1e-9

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
+from placer.base.units import listed
 from placer.documents.tree import visible
 from placer.formats.jobs.findings import Findings, Unknown
 from placer.formats.jobs.settings import Setting, plain_value
@@ -116,6 +117,5 @@ def _shown(text: str) -> str:
 
 def _listed(names: list[str]) -> str:
     """Names as in a sentence, each once."""
-    found = [visible(" ".join(name.split())) for name in dict.fromkeys(names)]
-    found = found[:_MOST_NAMES]
-    return " and ".join([", ".join(found[:-1]), found[-1]] if found[1:] else found)
+    found = [_shown(name) for name in dict.fromkeys(names)]
+    return listed(found[:_MOST_NAMES])

@@ -157,8 +157,9 @@ struct Rings : Operation {
     }
   }
   void cross(Ring& ring, int from, int to) const {
+    if (machine.thin.empty()) return;
     const int t = machine.tier(from, to);
-    if (!machine.thin.empty() && machine.thin.front() <= t) ring.hops.push_back({from, to, t});
+    if (machine.thin.front() <= t) ring.hops.push_back({from, to, t});
   }
 
  protected:
