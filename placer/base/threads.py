@@ -46,4 +46,6 @@ def start(target: Callable[[], object], name: str) -> Thread:
 def _wait() -> None:
     end = monotonic() + PATIENCE
     for thread in list(_started):
+        if not thread.is_alive():  # or a signal came before it began
+            continue
         thread.join(max(0.0, end - monotonic()))
