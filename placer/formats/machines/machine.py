@@ -290,7 +290,11 @@ def summaries(
         alike = _nvlink(found, tree)
         uncounted = sum(gpus[name] is None for name in nodes)
         if uncounted and gpus_per_node is None:
-            where = "a node" if uncounted == len(nodes) else f"on {uncounted} nodes"
+            where = (
+                "a node"
+                if uncounted == len(nodes)
+                else f"on {count_of(uncounted, 'node')}"
+            )
             alike.insert(0, f"{count_of(usual, 'GPU')} {where}")
         parts = (
             size if nodes else _no_nodes(found),

@@ -34,7 +34,7 @@ _NAMES = {
     "--ntasks": _TASKS,
     "-n": _TASKS,
     "--ntasks-per-node": ("SLURM_NTASKS_PER_NODE",),
-    "--gpus-per-node": ("SLURM_GPUS_PER_NODE",),
+    "--gpus-per-node": ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"),
     "--gres": ("SLURM_GPUS_ON_NODE",),
 }
 # What Slurm sets for every job, whatever its options.
