@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from placer.base.naming import named
 from placer.formats.jobs.adapter_modules import (
@@ -23,10 +22,8 @@ from placer.formats.jobs.adapter_modules import (
 )
 from placer.formats.jobs.findings import Findings, Place, Scalar, shown
 from placer.formats.jobs.fsdp import model_of
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.megatron.arguments import Arguments
-    from placer.formats.jobs.settings import Settings
+from placer.formats.jobs.megatron.arguments import Arguments
+from placer.formats.jobs.settings import Settings
 
 _KEY = "adapters.parameters"
 # How PEFT, ms-swift and LLaMA-Factory call every matrix of every layer.

@@ -6,20 +6,17 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.documents.tree import visible
 from placer.formats.jobs.findings import GPUS, Asked, Findings, Place
 from placer.formats.jobs.megatron.arguments import Argument, arguments_of, name_of
+from placer.formats.jobs.shell import Command, Script, Text
 from placer.formats.jobs.shell.questions import ask, depends, question, setting
 from placer.formats.jobs.shell.text import known, opens
+from placer.formats.jobs.shell.values import Either
 from placer.topology.gpu_kinds import HostHint
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.shell import Command, Script, Text
-    from placer.formats.jobs.shell.values import Either
 
 _MARKERS = {
     *("tensor_model_parallel_size", "pipeline_model_parallel_size", "num_layers"),

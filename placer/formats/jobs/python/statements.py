@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy, deepcopy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from placer.formats.jobs.findings import Asked
 from placer.formats.jobs.python.expressions import Expressions, Library
 from placer.formats.jobs.python.records import Merge, Part, parts_of, refill
 from placer.formats.jobs.python.values import (
@@ -24,9 +25,6 @@ from placer.formats.jobs.python.values import (
     unknown,
     written,
 )
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Asked
 
 _DEEPEST_CALL = 20
 _MOST_ROUNDS = 4
