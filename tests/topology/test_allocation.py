@@ -44,8 +44,8 @@ def test_hosts_are_in_launch_order():
 def test_unknown_hosts_are_all_named():
     """Every unknown host is reported with the nearest host there is.
 
-    What differs in leading zeros, or the domain, alone is nearest. Names of another kind are told once
-    how hosts are called, and a long list is cut.
+    What differs in leading zeros, or the domain, alone is nearest. Names of another
+    kind are told once how hosts are called, and a long list is cut.
     """
     problems = problems_of(allocate, MACHINE, ["r1-n1", "r1n2", "zz"], ["r9-n1"])
     assert [p.message for p in problems] == [
