@@ -82,5 +82,5 @@ def test_gpus_of_a_launcher(text, gpus):
     *table("sources/megatron.yaml", "lists_are_parsed_and_never_evaluated")
 )
 def test_lists_are_parsed_and_never_evaluated(pattern, expected):
-    """Megatron evaluates them; only brackets, digits, * and + are read here."""
+    """Megatron evaluates them; here they are followed, as Python files are."""
     assert list_of(pattern) == expected
