@@ -11,7 +11,10 @@ from placer.job.models import padded_vocabulary
 def test_a_missing_file_is_named(samples):
     """What a script sources and is not there is told with the job."""
     path = samples / "jobs" / "megatron/sc21/run_table_1.sh"
-    with pytest.warns(UserWarning, match=r"SBATCH\.sh .* it is not there"):
+    with pytest.warns(
+        UserWarning,
+        match=r"SBATCH\.sh, which it sources, is not there \(.*run_table_1\.sh:[0-9]",
+    ):
         placer.read_job(path, gpus=32, tflops=100.0)
 
 
