@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -71,11 +72,15 @@ def machine_of(
 ) -> Topology:
     """The machine that probes describe, without what they contradict each other in.
 
-    ``tell``: called with what a user should know. ``gpus``: of each node, where the
-    probes do not count them.
+    ``tell``: called with what a user should know. ``gpus``: of each node whose probe
+    does not count them, by default as most others have.
     """
     from placer.formats.machines.machine import read_topology
 
+    probes = map(json.loads, lines.splitlines())
+    counts = Counter(n for one in probes if isinstance(n := one.get("gpus"), int) and n)
+    if gpus is None and counts:
+        ((gpus, _),) = counts.most_common(1)
     without: tuple[str, ...] = ()
     with TemporaryDirectory() as folder:
         path = Path(folder) / "probes"
