@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING
@@ -97,7 +98,10 @@ def machine_of(
             except InputError as error:
                 left = [key for key in _GIVE_WAY if key not in without]
                 if not left:
-                    raise
+                    # The file is nobody's, and is gone once this is read.
+                    raise InputError(
+                        replace(problem, source="probes") for problem in error.problems
+                    ) from None
                 what = str(error).replace(str(path), "probes").splitlines()[0]
                 tell(f"{what}: left out {_GIVE_WAY[left[0]]}")
                 without = (*without, left[0])

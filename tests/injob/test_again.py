@@ -99,7 +99,7 @@ def test_what_has_no_order():
         placed_again(unequal, None, [], 60, str)
     odd = nodes([1, 2])
     odd[1]["host"] = "no host"
-    with pytest.raises(InputError, match="host: "):
+    with pytest.raises(InputError, match=r"^probes:2:1: host: "):
         placed_again(odd, None, [], 60, str)
     with pytest.raises(LateError):
         placed_again(nodes([*range(64)]), None, [], 0.001, str)
