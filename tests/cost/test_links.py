@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from placer.cost.fabric import Fabric
-from placer.cost.network import PlacedNetwork
 from placer.explain.score import score
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
@@ -12,52 +10,6 @@ from placer.job.parallel import Overlap
 from placer.placement.placement import Placement
 from placer.topology.read import parse_topology
 from tests.cost.random_cases import random_case, unequal
-
-GB = 1e9
-REGIONS = """
-format: placer/topology
-version: 1
-name: regions
-tiers:
-  - {name: region, size: 1, bandwidth: 4GB/s}
-  - {name: cluster, bandwidth: 4GB/s, latency: 1ms}
-nodes:
-  - {names: "a"}
-  - {names: "b"}
-  - {names: "c"}
-links:
-  - {between: [a, b], bandwidth: 2GB/s, latency: 5ms}
-  - {between: [c, b], bandwidth: 1GB/s}
-"""
-
-
-def network(*gpus):
-    """Ranks on the GPUs of the three regions of the page."""
-    return PlacedNetwork(Fabric.of(parse_topology(REGIONS, "regions")), np.array(gpus))
-
-
-ALL, BOTH = np.array([[0, 1, 2]]), np.array([0, 0, 1])
-
-
-@pytest.mark.parametrize(
-    ("call", "seconds"),
-    [
-        # 4 GB on the link of 1 GB/s; of three hops, in n - 1 steps, one of 5 ms.
-        (lambda: network(0, 1, 2).gather(ALL, 6 * GB), [4.0 + 2 * 7e-3 / 3]),
-        # 2 GB to each other GPU, 2 s from b to c; a waits for 5 and 1 ms, b for 6.
-        (lambda: network(0, 1, 2).all_to_all(ALL, 6 * GB), [2.0 + 6e-3]),
-        # Two messages from b to c share the link one way; the other way it is free.
-        (
-            lambda: network(1, 2).send(BOTH, 1 - BOTH, 3 * GB),
-            [6.001, 6.001, 3.001],
-        ),
-    ],
-    ids=["ring", "all-to-all", "messages"],
-)
-def test_what_takes_the_slowest_link_it_uses(call, seconds):
-    """The examples of the page."""
-    assert call().seconds.tolist() == pytest.approx(seconds)
-
 
 TWO = """
 format: placer/topology

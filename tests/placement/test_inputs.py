@@ -24,7 +24,8 @@ from placer.topology.read import parse_topology
 from placer.topology.write import to_document as topology_document
 
 ROOT = Path(__file__).resolve().parents[2]
-FIGURES = placer.read_topology("rack:2 node:2 gpu:2").tiers
+NODE, RACK, CLUSTER = placer.read_topology("rack:2 node:2 gpu:2").tiers
+FIGURES = NODE, replace(RACK, rails=True), CLUSTER
 
 
 def read_back(machine, write=compact_document):
