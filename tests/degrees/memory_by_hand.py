@@ -179,7 +179,8 @@ class ByHand:
         kinds = [[(d, False), (e, True)] for d, e in chunks]
         kept = [sum(self.kept(n, moe=kind) for n, kind in row if n) for row in kinds]
         again = [self.again(n, moe=kind) for row in kinds for n, kind in row if n]
-        most = self.most_at_once(rank, kept) + max(again) + self.context_blocks()
+        beside = max(again, default=0.0) + self.context_blocks()
+        most = self.most_at_once(rank, kept) + beside
         if rank == one.pp - 1:
             with_loss = [*kept[:-1], kept[-1] + self.loss()]
             most = max(most, self.most_at_once(rank, with_loss))

@@ -150,7 +150,7 @@ def steps(case):
 
 @pytest.mark.parametrize(
     "seed",
-    [*range(3), *slow(range(3, 18))],
+    [0, 2, *slow([1, *range(3, 18)])],
 )
 def test_the_best_of_placing_every_choice(seed):
     """The step is the best, no bound is above it, and every row fits.

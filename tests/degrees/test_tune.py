@@ -20,7 +20,7 @@ from tests.texts import table
 def test_the_same_on_any_number_of_processes():
     """Rows, counts and proof do not depend on the engine."""
     topology, work = machine(), job(Random(3))
-    asked = {"gpus": [16], "tp": [2, 4], "recompute": "none", "top": 3}
+    asked = {"gpus": [8], "tp": [2, 4], "recompute": "none", "top": 3}
     first = placer.tune(topology, work, **asked)
     second = placer.tune(topology, work, **asked, engine=Pool(2))
     assert first.to_dict() == second.to_dict()
@@ -31,6 +31,9 @@ def test_fewer_gpus_where_all_are_of_no_use():
     work = replace(job(Random(1)), micro_batches=4)
     found = placer.tune(machine("node:9 gpu:1"), work, pp=[1], tp=[1], cp=[1])
     assert found.rows[0]["gpus"] == 4
+    said = " ".join(found.summary().split())
+    assert " on 4 of 9 GPUs: " in said
+    assert "No choice that uses more GPUs is faster." in said
 
 
 @pytest.mark.parametrize(
@@ -71,7 +74,7 @@ def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown():
     """Rows that are looked at for the table alone were beaten before."""
     few, many = (
         placer.tune(
-            "nvl72", "quickstart", gpus=[16], memory=80e9, top=top, pp=[1, 2]
+            machine(), job(Random(3)), gpus=[8], memory=5e9, top=top, pp=[1, 2]
         ).to_dict()
         for top in (1, 6)
     )
@@ -159,13 +162,9 @@ def test_without_any_time_there_is_an_answer(cut):
 
 def test_budgets_hold():
     """A tuned job keeps the machine's budgets, and is as large as they allow."""
-    topology = replace(
-        machine(),
-        gpu=replace(machine().gpu, memory=80e9),
-        budgets=(Budget("all", frozenset(machine().node_names), gpus=9),),
-    )
-    work = job(Random(0))
-    found = placer.tune(topology, work, top=2)
+    most = Budget("all", frozenset(machine().node_names), gpus=9)
+    topology, work = replace(machine(), budgets=(most,)), job(Random(0))
+    found = placer.tune(topology, work, top=2, cp=[1])
     assert {row["gpus"] for row in found.placed_rows} <= set(range(1, 10))
     assert found.rows[0]["gpus"] == 8
     with pytest.raises(InfeasibleError, match="more GPUs than budgets leave"):

@@ -69,7 +69,16 @@ def test_states_by_hand():
     assert found[2] == pytest.approx(8 * FEW / 4)
 
 
-def test_a_restart_reads_the_weights_and_few_moments():
-    """What a rank reads back are all weights, and the optimizer of the adapters."""
-    job = job_of(adapters={"rank": 32})
-    assert restart_bytes(job) == 2 * (WHOLE + FEW) + 12 * FEW
+@pytest.mark.parametrize(
+    ("sharding", "weights", "moments"),
+    [("ddp", 2, 12), ("zero1", 2, 12 / 4), ("zero3", 4 / 4, 8 / 4)],
+)
+def test_a_restart_reads_weights_and_moments(sharding, weights, moments):
+    """What a rank keeps between steps, no gradients; of adapters alone few moments."""
+    kept = {"parallelism": {"dp": 4}, "data_parallel": {"sharding": sharding}}
+    assert restart_bytes(job_of(**kept)) == (weights + moments) * WHOLE
+    assert restart_bytes(replace(job_of(), model=None)) == 0
+    few = restart_bytes(job_of(adapters={"rank": 32}, **kept))
+    weights = 2 / 4 if sharding == "zero3" else 2
+    trained = 4 / 4 if sharding == "zero3" else 2
+    assert few == weights * WHOLE + (trained + moments) * FEW
