@@ -1,15 +1,19 @@
-"""Links between named domains, and hosts of unequal speed: the examples of the page."""
+"""Named links, hosts of unequal speed, bytes that are sent, rails that cannot be."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from placer.base.errors import InputError
 from placer.explain.score import score
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job
-from placer.job.parallel import Overlap
+from placer.job.model import Collectives, Compute, ExpertParallel, Job
+from placer.job.parallel import Overlap, TensorParallel
 from placer.placement.placement import Placement
 from placer.topology.read import parse_topology
 from tests.cost.random_cases import random_case, unequal
+from tests.cost.two_racks import JOB, two_racks
 
 TWO = """
 format: placer/topology
@@ -67,3 +71,49 @@ def test_links_are_among_the_busiest_by_name():
             assert {(li["domain"], li["direction"]) for li in by_name} <= ends
             return
     pytest.fail("no link is ever busy")
+
+
+def bytes_of(axis, **changes):
+    """What ranks send along an axis in a step of the toy job, changed."""
+    job = replace(JOB, collectives=Collectives("ring"), **changes)
+    found = score(two_racks(), job, Placement(np.arange(8)))
+    return sum(found["traffic_bytes"][axis].values())
+
+
+def test_bytes_are_those_of_operations():
+    """Backward repeats gathers with sequence parallelism alone, 2 beside 8.
+
+    The busiest rank of experts sets the time, not the bytes of all.
+    """
+    whole = bytes_of("tp", tensor_parallel=TensorParallel(sequence=False))
+    assert whole == pytest.approx(bytes_of("tp") * 8 / 10)
+    model = replace(JOB.model, experts=4, top_k=2, expert_ffn=256, moe_layers=4)
+    experts = {"model": model, "parallelism": Parallelism(tp=2, dp=4, ep=4)}
+    busy = bytes_of("ep", **experts, expert_parallel=ExpertParallel(imbalance=1.5))
+    assert busy == pytest.approx(bytes_of("ep", **experts))
+
+
+RAILS = """\
+format: placer/topology
+version: 1
+name: rails
+tiers:
+  - {name: node, size: 4, bandwidth: 450GB/s, latency: 1us, scale_up: true}
+  - {name: leaf, bandwidth: 50GB/s, latency: 5us, rails: true}
+  - {name: cluster, bandwidth: 50GB/s, latency: 8us}
+layout: "cluster:1 leaf:2 node:4"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("latency: 1us, scale_up: true", "latency: 1us", "cannot reach other rails"),
+        ("scale_up: true}", "scale_up: true, rails: true}", "around nodes has rails"),
+        ("size: 4", "size: 64", "64 rails"),
+    ],
+)
+def test_rails_that_cannot_be(old, new, words):
+    """A fabric of rails alone needs NVLink in the node to join them."""
+    with pytest.raises(InputError, match=words):
+        parse_topology(RAILS.replace(old, new), "m.yaml")

@@ -10,31 +10,17 @@ forward by forward.
 Letters are those of the papers: s tokens, b samples, h width, t, c, p, v degrees.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from math import ceil, gcd
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
-    from placer.job.model import Job
 
 GIB = 2.0**30
 
 
-@dataclass(frozen=True)
 class ByHand:
     """The memory of a choice for a job in BF16."""
 
-    work: Job
-    choice: Choice
-    framework: str = "megatron"
-
-    @property
-    def model(self):
-        assert self.work.model
-        return self.work.model
+    def __init__(self, work, choice, framework="megatron"):
+        self.work, self.choice, self.framework = work, choice, framework
+        self.model = work.model
 
     def most(self):
         """Bytes of the fullest pipeline rank."""

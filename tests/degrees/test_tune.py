@@ -9,6 +9,10 @@ import pytest
 import placer
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
+from placer.degrees.evaluate import Answer
+from placer.degrees.least import Least
+from placer.degrees.search import AT_A_TIME, ROUNDS, Search
+from placer.degrees.space import Legal, Space
 from placer.job.axes import Parallelism
 from placer.job.rules import Pin, Rules
 from placer.workers.pool import Pool
@@ -81,6 +85,7 @@ def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown():
     assert len(many["rows"]) > len(few["rows"])
     assert few["pruned"]["memory"]
     assert few["pruned"] == many["pruned"]
+    assert few["considered"] > sum(few["pruned"].values())
 
 
 SMALL = ("tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16")
@@ -245,3 +250,52 @@ def test_a_batch_that_gpus_do_not_share_is_shared_by_fewer(tmp_path):
     found = json.loads(done.stdout)
     assert (found["global_batch"], found["rows"][0]["gpus"]) == (4, 8)
     assert "its own degrees are those on 4 GPUs" in done.stderr
+
+
+# What is looked at first, by questions that are answered here.
+
+
+def _legal(work):
+    assert work.model is not None
+    return Legal(work, work.model, Space((16,), work.micro_batches))
+
+
+def _search(work, run, stop):
+    legal = _legal(work)
+    return Search(legal, Least(machine(), work, legal.model), 80e9, run, stop)
+
+
+def _own(work):
+    """A legal choice that is the last in line."""
+    legal = _legal(work)
+    least = Least(machine(), work, legal.model)
+    return legal.variants(max(legal.shapes(), key=least.work_s))[-1]
+
+
+def test_a_search_that_is_cut_short_has_an_answer():
+    """Links far worse than the cheap bounds keep all choices from their turn."""
+    asked = []
+
+    def run(questions):
+        asked.extend(questions)
+        return [(i, Answer(100.0, 101.0)) for i in range(len(questions))]
+
+    most = (ROUNDS + 4) * AT_A_TIME
+    found = _search(job(Random(3)), run, lambda: len(asked) > most).best(1)
+    assert [question.wanted for question in asked].count("placement") == 1
+    assert found.rows
+
+
+def test_own_degrees_whose_placement_was_broken_off_are_the_answer():
+    """Not some other choice: they are placed once more, in a hurry."""
+    asked = []
+
+    def run(questions):
+        asked.extend(questions)
+        return [(0, Answer(100.0, 101.0))] if questions[0].hurry else []
+
+    work = job(Random(3))
+    own = _own(work)
+    found = _search(work, run, lambda: bool(asked)).best(1, own=own)
+    assert [question.choice for question in asked] == [own, own]
+    assert [row.choice for row in found.rows] == [own]

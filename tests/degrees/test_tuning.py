@@ -47,6 +47,9 @@ def test_rows_are_plain_data(found):
     """JSON as they are; a line of CSV each; HTML with every cell escaped."""
     content = found.to_dict()
     assert json.loads(json.dumps(content)) == content
+    (first, *_), batch = content["rows"], content["global_batch"]
+    tokens = batch * work().sequence / first["step_time_s"] / first["gpus"]
+    assert first["tokens_per_s_per_gpu"] == pytest.approx(tokens)
     assert len(found.to_csv().splitlines()) == len(found.rows) + 1
     assert found._repr_html_().count("<tr>") == len(found.rows) + 1
     text = repr(found)
@@ -100,6 +103,9 @@ def test_own_degrees_that_are_none():
     few = placer.tune(machine(), work(), gpus=[2], top=1, **FEW | {"pp": [1]})
     assert "cannot be used: a replica has 4 ranks" in " ".join(few.summary().split())
     assert own_choice(work(), Space((), 16, at_most=15)).dp == 2
+    experts = replace(work(), parallelism=Parallelism(tp=2, ep=8, dp=4))
+    assert own_choice(experts, Space((8,), 16)).ep == 8
+    assert own_choice(experts, Space((6,), 12)).startswith("ep 8 x etp 1 does not")
     plain = replace(work(), data_parallel=DataParallel(sharding="ddp"))
     limit = footprint(plain).total - 1
     tight = placer.tune(machine(), plain, gpus=[16], memory=limit, top=1, **FEW)
