@@ -19,6 +19,7 @@ from placer.solve.search import solve
 from tests.degrees.cases import job, machine
 from tests.degrees.legal_by_hand import legal
 from tests.degrees.memory_by_hand import ByHand
+from tests.marks import slow
 
 GPUS = BATCH = 16
 
@@ -138,7 +139,7 @@ ORDERS = (
 
 
 @pytest.mark.parametrize("adapters", [None, Adapters(rank=64)], ids=["full", "lora"])
-@pytest.mark.parametrize("seed", range(14))
+@pytest.mark.parametrize("seed", [0, 1, 2, *range(4, 14), *slow([3])])
 def test_no_best_links_are_faster(seed, adapters):
     """Whatever the rank order, the launcher, the GPUs to spare, and what is trained."""
     random = Random(f"least {seed}")
