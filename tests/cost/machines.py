@@ -6,14 +6,7 @@ from placer.topology.build import Nodes, build
 from placer.topology.model import Tier
 
 
-def tier(
-    name,
-    bandwidth,
-    latency=0.0,
-    *,
-    scale_up=False,
-    oversubscription=1.0,
-):
+def tier(name, bandwidth, latency=0.0, *, scale_up=False, oversubscription=1.0):
     """A tier at full efficiency."""
     return Tier(name, bandwidth, latency, scale_up, oversubscription, 1.0, 1.0)
 
