@@ -1,16 +1,12 @@
 """What ``placer place`` prints on a real terminal, and in a pipe."""
 
-import fcntl
 import os
-import pty
 import re
-import struct
-import termios
 from pathlib import Path
-from select import select
 
 import pytest
 
+from tests.cli.terminal import Terminal
 from tests.forked import Forked, command
 
 COMMAND = ["place", "-t", "node:2 gpu:8", "-j", "quickstart", "-v"]
@@ -26,18 +22,14 @@ def environment(**changed):
 
 def on_terminal(folder, width, **changed):
     """Standard output of the command on a terminal of ``width`` columns."""
-    master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-    terminal, environ = Path(os.ttyname(slave)), environment(**changed)
-    run = Forked(command(*COMMAND), folder, out=terminal, environ=environ)
-    written = b""
-    while run.is_running() or select([master], [], [], 0)[0]:
-        if select([master], [], [], 0.01)[0]:
-            written += os.read(master, 65536)
-    os.close(slave)
-    os.close(master)
-    assert run.end()[0] == 0
-    return written.decode().replace("\r\n", "\n")
+    with Terminal(width, 40) as terminal:
+        out, environ = Path(os.ttyname(terminal.side)), environment(**changed)
+        run = Forked(command(*COMMAND), folder, out=out, environ=environ)
+        while run.is_running():
+            terminal.seen()
+        terminal.seen()
+        assert run.end()[0] == 0
+        return terminal.raw.replace("\r\n", "\n")
 
 
 @pytest.mark.parametrize("width", [40, 132])

@@ -2,24 +2,33 @@
 
 import json
 
+import pytest
+
 from placer.documents.presets import preset_names
 from placer.topology.read import parse_topology, read_topology
 from tests.commands import data, refusal, run
 from tests.readers.cases import FABRIC, MATRIX
 
 
-def test_list_names_every_preset():
-    """Each preset has a line with its size and description."""
-    lines = run("topo", "list").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == list(preset_names("topologies"))
-    for line in lines:
-        machine = read_topology(line.split()[0])
-        assert f" {machine.num_nodes:,} nodes" in line
-        assert f" {machine.num_gpus:,} GPUs" in line
-        assert machine.description in line
-    rows = data("topo", "list")
-    assert [row["name"] for row in rows] == list(preset_names("topologies"))
-    assert {tuple(row) for row in rows} == {("name", "nodes", "gpus", "description")}
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("topologies", ("name", "nodes", "gpus", "description")),
+        ("jobs", ("name", "ranks", "description")),
+    ],
+)
+def test_list_names_every_preset(kind, keys):
+    """Each preset has a line with its size and description, and a row in JSON."""
+    command = {"topologies": "topo"}.get(kind, kind)
+    lines, rows = run(command, "list").stdout.splitlines(), data(command, "list")
+    assert [row["name"] for row in rows] == list(preset_names(kind))
+    assert {tuple(row) for row in rows} == {keys}
+    for line, row in zip(lines, rows, strict=True):
+        assert line.startswith(f"{row['name']} ")
+        assert line.endswith(row["description"])
+        assert all(f" {row[key]:,} " in line for key in keys[1:-1])
+    row = next(row for row in rows if row["name"] in ("quickstart", "dgx-h100-4x8"))
+    assert row[keys[-2]] == {"topologies": 32, "jobs": 16}[kind]
 
 
 def test_show_as_json_is_a_topology():

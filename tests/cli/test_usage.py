@@ -9,11 +9,8 @@ from tests.commands import refusal
     ("words", "command"),
     [
         (("--frob",), "placer"),
-        (("plcae",), "placer"),
-        (("place", "--frob"), "placer place"),
         (("place", "--gap", "x"), "placer place"),
         (("score",), "placer score"),
-        (("topology", "shwo"), "placer topology"),
         (("topology", "show"), "placer topology show"),
         (("draw", "p.json", "traffic", "--zoom", "r1"), "placer draw"),
     ],
@@ -28,11 +25,7 @@ def test_usage_errors_are_as_others(words, command):
 
 @pytest.mark.parametrize(
     "words",
-    [
-        *(("place",), ("tune",), ("sweep",), ("allocate",)),
-        *(("score", "launcher:slurm"), ("calibrate", "megatron-log:LOG")),
-    ],
-    ids=" ".join,
+    ["place", "allocate", "score launcher:slurm", "calibrate megatron-log:LOG"],
 )
 def test_faults_of_machine_and_job_are_told_together(tmp_path, words):
     """A bad machine does not hide what is wrong with the job."""
@@ -41,24 +34,12 @@ def test_faults_of_machine_and_job_are_told_together(tmp_path, words):
     job.write_text("format: placer/job\nversion: 1\nname: j\nbogus: 1\n")
     log = tmp_path / "LOG"
     log.write_text(" iteration 1/ 9 | elapsed time per iteration (ms): 155.7 |\n" * 3)
-    words = tuple(word.replace("LOG", str(log)) for word in words)
+    words = words.replace("LOG", str(log)).split()
     told = refusal(*words, "-t", machine, "-j", job)
     for path in (machine, job):
         assert f'{path}:4:1: unknown key "bogus"' in told
     gone = refusal(*words, "-t", f"{machine}.gone", "-j", f"{job}.gone")
     assert gone.count("cannot be read") == 2
-
-
-def test_faults_of_several_jobs_are_told_together(tmp_path):
-    """One bad job does not hide another, whether the machine is good or not."""
-    paths = [tmp_path / name for name in ("one.yaml", "two.yaml")]
-    for path in paths:
-        path.write_text("format: placer/job\nversion: 1\nname: j\nbogus: 1\n")
-    jobs = [word for path in paths for word in ("-j", str(path))]
-    for machine in ("dgx-h100-4x8", str(tmp_path / "gone.yaml")):
-        told = refusal("allocate", "-t", machine, *jobs)
-        for path in paths:
-            assert f'{path}:4:1: unknown key "bogus"' in told
 
 
 def test_bad_values_of_options_are_told_together():

@@ -16,8 +16,7 @@ from tests.clients.processes import (
     run,
     verdict,
 )
-from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of
-from tests.emit.test_patch import started
+from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of, started
 
 # A host with ranks in two places of the machine file has them counted from 0 twice.
 SPLIT = [("a", 0), ("a", 1), ("b", 1), ("b", 0), ("a", 2), ("b", 2)]

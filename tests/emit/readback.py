@@ -12,7 +12,7 @@ import re
 import subprocess
 from base64 import urlsafe_b64decode
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -42,6 +42,12 @@ def plan_of(seats, **sizes):
         node_of_rank=np.array([nodes.index(h) for h, _ in seats], dtype=np.int64),
         gpu_of_rank=np.array([gpu for _, gpu in seats], dtype=np.int64),
     )
+
+
+def started(seats, name, source, line):
+    """A plan whose job is started by a launcher on a line of a script."""
+    launcher = {"name": name, "source": source, "line": line}
+    return replace(plan_of(seats), inputs={"job": {"launcher": launcher}})
 
 
 def texts(plan, format):
