@@ -1,7 +1,7 @@
-"""Open MPI 4 and 5 start every rank where the plan has it; ``verify`` sees it if not.
+"""Open MPI 4 and 5 and Hydra start every rank where the plan has it.
 
-Hosts are host names on this machine. hwloc shows every host eight cores, so that a
-rankfile can name them anywhere.
+``verify`` sees it if they do not. Hosts are host names on this machine. hwloc shows
+every host eight cores, so that a rankfile can name them anywhere.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import random
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -20,11 +22,12 @@ import pytest
 from placer.base.errors import EmitError
 from placer.emit import emit
 from tests.clients.fake_hosts import ssh_stand_in
-from tests.clients.needs import missing
+from tests.clients.needs import missing, program
 from tests.clients.processes import (
     REPORT,
     environment,
     reported_seats,
+    reports,
     run,
     verdict,
 )
@@ -34,6 +37,7 @@ from tests.emit.readback import (
     INTERLEAVED,
     counted,
     plan_of,
+    started,
     texts,
 )
 
@@ -218,3 +222,62 @@ def test_domains_are_dropped(tmp_path):
     for format in ("openmpi-seq", "openmpi-rankfile"):
         with pytest.raises(EmitError, match=r"n1\.a and n1\.b for one host"):
             texts(plan_of(seats), format)
+
+
+# A host with ranks in two places of the machine file has them counted from 0 twice.
+SPLIT = [("a", 0), ("a", 1), ("b", 1), ("b", 0), ("a", 2), ("b", 2)]
+
+
+def mpiexec(folder, machines, ranks, *command):
+    """What Hydra's processes print, started over the stand-in for ssh."""
+    launcher = ("-launcher", "ssh", "-launcher-exec", ssh_stand_in(folder))
+    hydra = (program("mpiexec.hydra", "mpich"), *launcher, "-iface", "lo")
+    return run([*hydra, "-f", machines, "-n", str(ranks), *command], environment())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seats",
+    [CONTIGUOUS, INTERLEAVED, FREE, SPLIT],
+    ids=["nodes", "in-order", "free", "split"],
+)
+def test_ranks_and_gpus(tmp_path, seats):
+    """Every process reports the host and the GPU of its rank; verify agrees."""
+    folder = emit(plan_of(seats), "hydra", tmp_path / "hydra")
+    command = ("bash", folder / "gpu-wrapper.sh", *REPORT)
+    done = mpiexec(tmp_path, folder / "machines.txt", len(seats), *command)
+    assert reported_seats(done.output) == seats, done.error
+    assert verdict(tmp_path, seats, done.output)["ok"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
+def test_a_patched_script(tmp_path, seats):
+    """Its own options for hosts are gone; every process has the host of its rank."""
+    (tmp_path / "old").write_text("n9\n")
+    hydra = program("mpiexec.hydra", "mpich")
+    command = f"-launcher ssh -launcher-exec {ssh_stand_in(tmp_path)} -iface lo"
+    script = tmp_path / "train.sh"
+    report = f"LOCAL_RANK=${{LOCAL_RANK:-$MPI_LOCALRANKID}} {shlex.join(REPORT)}"
+    script.write_text(
+        f"{hydra} -f old -ppn 1 {command} -n {len(seats)} \\\n  bash -c '{report}'\n"
+    )
+    patch = emit(started(seats, "hydra", str(script), 1), "patch")
+    patched = ["patch", "-p1", "-d", str(tmp_path)]
+    subprocess.run(patched, input=patch, text=True, check=True)
+    done = run(["bash", str(script)], environment())
+    assert reported_seats(done.output) == seats, done.error
+    assert verdict(tmp_path, seats, done.output)["ok"]
+
+
+def test_local_ranks_do_not_say_the_gpu(tmp_path):
+    """Hydra's local rank is 0 where lines are apart; verify says all share a GPU."""
+    folder = emit(plan_of(FREE), "hydra", tmp_path / "hydra")
+    done = mpiexec(tmp_path, folder / "machines.txt", 8, *REPORT)
+    assert {row["local_rank"] for row in reports(done.output)} == {0}
+    found = verdict(tmp_path, FREE, done.output)
+    assert found["habits"] == ["one-gpu"]
+    # Rank 1 has GPU 1 of its host in the plan, and so on.
+    assert [row["rank"] for row in found["wrong"]] == [
+        rank for rank, (_, gpu) in enumerate(FREE) if gpu == 1
+    ]
