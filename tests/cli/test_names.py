@@ -102,9 +102,7 @@ def test_jobs_are_validated(tmp_path):
     ("words", "name"),
     [
         (("report", "plan.json"), "plan-report.html"),
-        (("draw", "plan.json"), "plan-map.svg"),
         (("draw", "plan.json", "traffic"), "plan-traffic.svg"),
-        (("draw", "hostfile:hosts.txt", *INPUTS), "hosts.txt-map.svg"),
         (("report", "launcher:slurm", *INPUTS), "launcher-slurm-report.html"),
     ],
 )
@@ -125,9 +123,7 @@ def test_no_terminal_is_filled(files, monkeypatch, words, name):
     [
         ("place", *INPUTS, "-o", "OUT"),
         ("replace", "plan.json", "--added", "n3", "-o", "OUT"),
-        ("score", "plan.json", "-o", "OUT"),
         ("diff", "plan.json", "plan.json", "-o", "OUT"),
-        ("draw", "plan.json", "--format", "svg", "-o", "OUT"),
         ("report", "plan.json", "-o", "OUT"),
         ("topology", "convert", "dgx-h100-4x8", "-o", "OUT"),
         ("tune", *INPUTS, *FEW, "-o", "OUT"),

@@ -19,8 +19,7 @@ from tests.clients.definitions import (
 )
 from tests.clients.needs import module
 from tests.commands import run
-from tests.emit.readback import CONTIGUOUS, FREE, plan_of
-from tests.emit.tiered import tiered
+from tests.emit.readback import CONTIGUOUS, FREE, plan_of, tiered
 
 FORMATS = ("kubernetes-job", "kubernetes-jobset", "kubernetes-pinned")
 TRAINER = "kubeflow-trainer"
@@ -28,21 +27,21 @@ GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"
 ARM_TAINT = {"key": "kubernetes.io/arch", "effect": "NoExecute"}
 SCRIPT = """\
 #!/bin/bash
-#SBATCH --nodes=72
+#SBATCH --nodes=16
 #SBATCH --container-image=nvcr.io#nvidia/pytorch:25.09-py3
 export CUDA_DEVICE_MAX_CONNECTIONS=1
 export WANDB_API_KEY=abc
 MODEL=(--num-layers 80 --hidden-size 8192 --num-attention-heads 64 --vocab-size 128256
-    --seq-length 8192 --micro-batch-size 1 --global-batch-size 1152
+    --seq-length 8192 --micro-batch-size 1 --global-batch-size 256
     --tensor-model-parallel-size 8 --pipeline-model-parallel-size 4)
-srun torchrun --nnodes 72 --nproc-per-node 4 --rdzv-backend c10d \\
+srun torchrun --nnodes 16 --nproc-per-node 4 --rdzv-backend c10d \\
     pretrain_gpt.py "${MODEL[@]}" --save $CHECKPOINTS --note '$(hi)'
 """
 
 
 def tray(number):
     """A GB200 tray, as the GPU operator, topograph and a shared NIC plugin have it."""
-    rack, name = number // 18, f"r{number // 18}t{number % 18:02}"
+    rack, name = number // 8, f"r{number // 8}t{number % 8}"
     labels = {
         "kubernetes.io/hostname": name,
         "nvidia.com/gpu.product": "NVIDIA-GB200",
@@ -59,7 +58,7 @@ def tray(number):
 
 
 def test_two_commands_from_the_nodes_to_a_job(tmp_path, monkeypatch):
-    """72 trays and a script of Slurm: files in, and what the definitions take out."""
+    """16 trays and a script of Slurm: files in, and what the definitions take out."""
     monkeypatch.chdir(tmp_path)
     control = {
         "kind": "Node",
@@ -67,7 +66,7 @@ def test_two_commands_from_the_nodes_to_a_job(tmp_path, monkeypatch):
         "spec": {"taints": [{"key": "control-plane", "effect": "NoSchedule"}]},
         "status": {"allocatable": {"cpu": "8"}},
     }
-    items = [control, *map(tray, range(72))]
+    items = [control, *map(tray, range(16))]
     (tmp_path / "nodes.json").write_text(json.dumps({"kind": "List", "items": items}))
     (tmp_path / "pretrain.sh").write_text(SCRIPT)
     for command in (
@@ -88,7 +87,7 @@ def test_two_commands_from_the_nodes_to_a_job(tmp_path, monkeypatch):
     jobset = found[-1]
     (job,) = jobset["spec"]["replicatedJobs"]
     spec = job["template"]["spec"]
-    assert spec["completions"] == 72
+    assert spec["completions"] == 16
     (template,) = pod_templates(jobset)
     pod = template["spec"]
     assert pod["tolerations"] == [
@@ -205,8 +204,10 @@ def test_without_a_script_marks_stand_for_it():
     assert "The program must take its rank from RANK" in said
 
 
-@pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
-@pytest.mark.parametrize("format", [*FORMATS, TRAINER])
+@pytest.mark.parametrize(
+    ("format", "seats"),
+    [*zip((*FORMATS, TRAINER), [CONTIGUOUS, FREE] * 2, strict=True)],
+)
 def test_a_server_takes_them(format, seats):
     """Objects have only fields of their kinds, of the right types, as have the pods.
 

@@ -3,23 +3,62 @@
 At the end `placer.launch` in processes of a torchrun whose own map is wrong.
 """
 
+import json
 import sys
 
 import pytest
 
 from placer.emit import emit
 from placer.placement.plan_file import read_plan, write_plan
+from tests.clients import needs
 from tests.clients import processes as local
-from tests.clients.torch_jobs import (
-    gloo_worker,
-    need_torchrun,
-    on_hosts,
-    probe,
-    read_sums,
-    sums_of,
-)
 from tests.commands import run as typed
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
+
+# Every axis of size 2, with its stride: the order tp-cp-ep-dp-pp of the plans.
+_STRIDES = {"pp": 4, "dp": 2, "tp": 1}
+
+
+def on_hosts(hosts, command, **environ):
+    """The same command for every host, all to meet at a port of their own."""
+    port = str(local.free_port())
+    shared = {"PET_MASTER_PORT": port, "MASTER_PORT": port} | environ
+    return [(command, local.environment(PLACER_HOST=host, **shared)) for host in hosts]
+
+
+def probe(folder):
+    """Arguments of torchrun that make its workers show their seats."""
+    (folder / "probe.sh").write_text(local.PROBE)
+    return ["--no-python", "bash", str(folder / "probe.sh")]
+
+
+def gloo_worker(ranks, *plan):
+    """Script and arguments of a worker; with a plan, placer.launch gives its rank."""
+    sizes = {axis: 2 for axis, stride in _STRIDES.items() if stride < ranks}
+    script = local.ROOT / "tests/clients/gloo_worker.py"
+    return [str(script), json.dumps(sizes), *plan]
+
+
+def sums_of(seats):
+    """What the all-reduces of every rank give: members differ by the axis's stride."""
+    bits = [1 << 8 * int(host[1:]) + gpu for host, gpu in seats]
+    return {
+        rank: {
+            axis: [rank + (rank ^ stride), bits[rank] + bits[rank ^ stride]]
+            for axis, stride in _STRIDES.items()
+            if stride < len(seats)
+        }
+        for rank in range(len(seats))
+    }
+
+
+def read_sums(text):
+    """What the all-reduces of every rank gave."""
+    rows = [line.split(" ", 2) for line in text.splitlines() if line.startswith("sums")]
+    found = {int(rank): json.loads(sums) for _, rank, sums in rows}
+    assert len(found) == len(rows)
+    return found
+
 
 # As in FREE, ranks anywhere; here nodes have consecutive ranks on GPUs in any order.
 PERMUTED = [(host, gpu ^ (host in ("n1", "n2"))) for host, gpu in CONTIGUOUS]
@@ -46,7 +85,7 @@ weights: {tp: 100, dp: 1}
 
 @pytest.fixture(autouse=True)
 def torchrun():
-    need_torchrun()
+    needs.torchrun()
 
 
 def prove_gloo(folder, plan, map, text):

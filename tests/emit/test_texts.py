@@ -1,4 +1,4 @@
-"""Whole texts of tiny files, written by hand from the launchers' documentation."""
+"""Texts of tiny files, by hand from the launchers' documentation, and where they go."""
 
 import json
 from random import Random

@@ -10,8 +10,7 @@ from placer.api.place import place
 from placer.api.report import report_html
 from placer.report.verdict import sentences
 from placer.testing.strategies import tiny_plan
-from tests.page.plans import inputs, plan_on, two_plans
-from tests.report.test_diff import bare
+from tests.page.plans import bare, inputs, plan_on, two_plans
 
 HOSTILE = (
     '</script><script>throw 1</script><img src="http://x.invalid/" onerror=alert(1)>'
@@ -83,38 +82,6 @@ def test_parts_of_the_step_are_those_of_the_score(browser, page):
             assert meaning(change) == pytest.approx(now - was, rel=6e-4)
         else:
             assert was == pytest.approx(now, abs=1e-6 * scores[0]["step_time_s"])
-
-
-def test_figures_on_top_are_those_of_the_score(browser, page):
-    """Each figure below the verdict is the plans' own, before and after."""
-    old, new, _ = two_plans()
-    browser.read(page)
-    shown = browser.run(
-        """const facts = [...document.querySelectorAll(".fact")];
-           return Object.fromEntries(facts.map((fact) =>
-             [fact.querySelector("dt").textContent,
-              [...fact.querySelectorAll("s, b")].map((one) => one.textContent)]));"""
-    )
-    for label, key in (
-        ("Step time", "step_time_s"),
-        ("Waiting for the network", "exposed_scale_out_s"),
-    ):
-        wanted = [plan.score[key] for plan in (old, new)]
-        assert [meaning(text) for text in shown[label]] == pytest.approx(wanted, 6e-4)
-    racks = [len(set(plan.domains["rack"])) for plan in (old, new)]
-    assert [int(text) for text in shown["Racks used"]] == racks
-    share = 1 - new.score["step_time_s"] / old.score["step_time_s"]
-    hours = next(v for label, v in shown.items() if label.startswith("GPU hours"))
-    assert int(hours[0]) == pytest.approx(abs(share) * 48 * 24, abs=0.5)
-    (label,) = (label for label in shown if " inside one " in label)
-    words = label.split()
-    axis = {"pipelines": "pp", "expert": "ep"}.get(words[0].lower(), words[0])
-    inside = new.topology["tiers"][: new.topology["tiers"].index(words[-1]) + 1]
-    held = [
-        sum(plan.score["crossings"][axis].get(tier, 0) for tier in inside)
-        for plan in (old, new)
-    ]
-    assert [int(text) for text in shown[label]] == held
 
 
 def colours(browser, side, mode):

@@ -1,7 +1,9 @@
 """Open MPI 4 and 5 and Hydra start every rank where the plan has it.
 
-``verify`` sees it if they do not. Hosts are host names on this machine. hwloc shows
-every host eight cores, so that a rankfile can name them anywhere.
+``verify`` sees it if they do not. Hosts are host names on this machine: a stand-in for
+ssh drops the options and runs the command where ``uname -n`` says the host's name, in a
+UTS namespace of its own, which root may make, and other users inside a user namespace.
+hwloc shows every host eight cores, so that a rankfile can name them anywhere.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ import pytest
 
 from placer.base.errors import EmitError
 from placer.emit import emit
-from tests.clients.fake_hosts import ssh_stand_in
 from tests.clients.needs import missing, program
 from tests.clients.processes import (
     REPORT,
@@ -40,6 +41,48 @@ from tests.emit.readback import (
     started,
     texts,
 )
+
+WAYS = (["--uts"], ["--map-current-user", "--keep-caps", "--uts"])
+# ssh, as the launchers call it: flags without values, the host, a shell's command.
+STAND_IN = """\
+#!/bin/sh
+while :; do
+  case "$1" in
+    (-*) shift ;;
+    (*) break ;;
+  esac
+done
+host=$1
+shift
+exec {unshare} sh -c 'hostname "$1" && shift && exec sh -c "$*"' sh "$host" "$@"
+"""
+
+
+@cache
+def way():
+    """The ``unshare`` command that gives a program a host name; empty when none may."""
+    unshare = program("unshare", "util-linux")
+    for options in WAYS:
+        command = (unshare, *options)
+        done = run([*command, "sh", "-c", "hostname fake-host && uname -n"])
+        if (done.status, done.output) == (0, "fake-host\n"):
+            return command
+    return ()
+
+
+def ssh_stand_in(folder):
+    """The stand-in for ssh, written into the folder.
+
+    Where the kernel forbids host names the test is skipped, in continuous integration
+    too: the tests of a launcher's own map need none.
+    """
+    if not way():
+        pytest.skip("the kernel lets this user make no UTS namespace")
+    path = folder / "ssh"
+    path.write_text(STAND_IN.format(unshare=" ".join(way())))
+    path.chmod(0o755)
+    return path
+
 
 ROOT_TOO = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 CORES = {"HWLOC_SYNTHETIC": "pack:1 core:8 pu:1"}
@@ -145,19 +188,6 @@ def test_wrong_launches_are_caught(mpi, tmp_path, seats, options, habit):
     }
     assert not found["ok"]
     assert habit in found["habits"]
-
-
-@pytest.mark.slow
-def test_gpu_wrapper_beside_a_host_list(mpi, tmp_path):
-    """GPUs in any order need the wrapper; without it, verify says so."""
-    file = write_hosts(tmp_path, [host for host, _ in FREE])
-    script = emit(plan_of(FREE), "gpu-wrapper", tmp_path / "gpu.sh")
-    seq = mpi.map_by("openmpi-seq", file, file)
-    output = start(mpi, tmp_path, *seq, "bash", script, *REPORT)
-    assert reported_seats(output) == FREE
-    assert verdict(tmp_path, FREE, output)["ok"]
-    without = verdict(tmp_path, FREE, start(mpi, tmp_path, *seq, *REPORT))
-    assert without["habits"] == ["gpus-by-local-rank"]
 
 
 def test_env_script(mpi, tmp_path):
