@@ -154,11 +154,8 @@ RULES = {
 COMMANDS = [
     ["place", "--time-limit", "0"],
     ["predict", "--launcher", "slurm"],
-    ["score", "baseline:random"],
     ["diff", "baseline:random", "baseline:given-order"],
-    ["diff", "plan.json", "launcher:slurm", "--force"],
     ["check", "plan.json"],
-    ["explain", "plan.json", "--rank", "0", "--force"],
     ["replace", "plan.json", "--force"],
     ["sweep", "--dp", "4"],
 ]

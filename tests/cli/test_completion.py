@@ -30,9 +30,7 @@ LINES = {
     "placer place -t slurm:topo": ["slurm:topology.conf"],
     "placer emit p.json openmpi-s": ["openmpi-seq"],
     "placer score baseline:s": ["baseline:sorted-hosts"],
-    "placer diff basel": ["baseline:"],
     "placer diff launcher:hy": ["launcher:hydra"],
-    "placer diff hostfile:topo": ["hostfile:topology.conf"],
     "placer place -t two.yaml --hosts n": ["n1", "n2", "n3"],
     "placer place -t two.yaml --hosts n2,n": ["n2,n1", "n2,n3"],
     "placer place -t two.yaml --exclude @topo": ["@topology.conf"],
@@ -45,7 +43,6 @@ LINES = {
     "placer replace plan.json --failed n1,n": ["n1,n2"],
     "placer replace plan.json --zzz n1,n": [],
     "placer place -t missing.yaml --hosts n": [],
-    "placer place -t placer.yaml --hosts n": [],
 }
 
 

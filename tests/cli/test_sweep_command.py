@@ -79,13 +79,9 @@ def test_text(job):
     ("args", "code", "what"),
     [
         ([], 2, "nothing to sweep"),
-        (["--dp", "two"], 2, "two"),
         (["--dp", "4-2"], 2, "empty"),
         (["--dp", "2,2"], 2, "twice"),
-        (["--micro-batches", "0"], 2, "from 1"),
-        (["--nic-rate", "fast"], 2, "fast"),
         (["--oversubscription", "x=1"], 2, 'no tier "x"'),
-        (["--oversubscription", "0"], 2, "too small"),
         (["--dp", "2", "--plot", "figure.gif"], 2, ".svg"),
         (["--dp", "2", "--scheduler", "tcp://127.0.0.1:9"], 2, "--workers"),
         (["--dp", "2", "--hosts", "nowhere"], 2, "nowhere"),

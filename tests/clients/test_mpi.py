@@ -21,7 +21,6 @@ from pathlib import Path
 
 import pytest
 
-from placer.base.errors import EmitError
 from placer.emit import emit
 from tests.clients.needs import missing, program
 from tests.clients.processes import (
@@ -39,7 +38,6 @@ from tests.emit.readback import (
     counted,
     plan_of,
     started,
-    texts,
 )
 
 WAYS = (["--uts"], ["--map-current-user", "--keep-caps", "--uts"])
@@ -241,17 +239,6 @@ def test_odd_names(tmp_path, format):
     short = {"n-1.b_c": "n-1", "a.1": "a"}
     expected = [(short.get(host, host), local_rank) for host, local_rank in seats]
     assert mapped(seats, format, tmp_path) == expected
-
-
-def test_domains_are_dropped(tmp_path):
-    """Open MPI runs both of two hosts on one, so a plan that has both is refused."""
-    seats = [("n1.a", 0), ("n1.b", 0)]
-    file = write_hosts(tmp_path, [host for host, _ in seats])
-    found = launcher_map("-n", "2", "--hostfile", file, "--map-by", "seq")
-    assert found == [("n1", 0), ("n1", 1)]
-    for format in ("openmpi-seq", "openmpi-rankfile"):
-        with pytest.raises(EmitError, match=r"n1\.a and n1\.b for one host"):
-            texts(plan_of(seats), format)
 
 
 # A host with ranks in two places of the machine file has them counted from 0 twice.

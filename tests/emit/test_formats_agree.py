@@ -47,11 +47,13 @@ READERS = {
     "deepspeed-node": deepspeed_node_seats,
     "torchrun-map": read_node_map,
 }
-MANIFESTS = tuple(
-    ["kubernetes-job", "kubernetes-jobset", "kubernetes-pinned", "kubeflow-trainer"]
-)
+MANIFESTS = (
+    "kubernetes-job", "kubernetes-jobset", "kubernetes-pinned", "kubeflow-trainer",
+)  # fmt: skip
 # What their real launchers make of them is in tests/clients.
-SCRIPTS = ["env", "torchrun", "torchrun-wrapper", "gpu-wrapper", "sbatch", "sbatch-torchrun"]
+SCRIPTS = (
+    "env", "torchrun", "torchrun-wrapper", "gpu-wrapper", "sbatch", "sbatch-torchrun",
+)  # fmt: skip
 REAL = (*SCRIPTS, "hydra", "jax", "ray", *MANIFESTS)
 # Every format that places ranks.
 PLACING = (*READERS, *REAL)
@@ -198,7 +200,7 @@ ACCEPTED = [
     "_n", "username", "user-name", "localhost", "n1-", "a" * 63, "127.0.0.1",
     "1n.example", "a.b.c", "A", "EOF", "n1_", "find_node", "host", "x--y", "die",
 ]  # fmt: skip
-SHELL_WORDS = ["esac", "in", "done", "function", "exec", "0", "007", "_", "n1-", "a.b.c"]
+SHELL_WORDS = ("esac", "in", "done", "function", "exec", "007", "_", "n1-", "a.b.c")
 
 
 @pytest.mark.parametrize("format", OF_PLANS)

@@ -137,18 +137,6 @@ def test_a_column_has_one_unit(shown_beside, value, largest, shown):
     assert shown_beside(value, largest) == shown
 
 
-def test_the_page_has_names_of_the_map():
-    """Domains and nodes are called on the page as in the map of the same machine."""
-    topology, job = inputs(dp=8)
-    plan = plan_on(topology, job, np.arange(64))
-    ground = maps_of([Side("", plan, None)]).ground()
-    on_page = re.findall(r"<text[^>]*>([^<]+)<", ground)
-    drawn = {
-        e.text for e in parse(placement_map(plan)).iter() if e.tag.endswith("text")
-    }
-    assert {"block b1", "b1-r1", "n1"} <= set(on_page) <= drawn
-
-
 def test_a_host_that_is_in_another_rack_now_is_drawn_once():
     """Each host is on both maps once, in the rack that the last plan has it in."""
     plan = plan_on(*inputs(), np.arange(48))
@@ -222,6 +210,21 @@ def test_a_page_says_which_way_each_thing_went(new, old, told):
     assert bool(changes) == (old not in (None, new))
     for way, left, width in changes:
         assert int(left) + (way == "down") * int(width) == 500
+
+
+def test_parts_of_the_step_are_those_of_the_score():
+    """Each part that takes time, and the step, in one unit before and after."""
+    old, new, _ = two_plans()
+    text = said(report_html(new, old))
+    scores = old.score, new.score
+    rows = {"compute": [s["compute_s"] for s in scores]}
+    rows |= {"bubble": [s["bubble_s"] for s in scores]}
+    for axis in new.score["exposed_s"]:
+        rows[f"{axis} exposed"] = [s["exposed_s"][axis] for s in scores]
+    rows["step"] = [s["step_time_s"] for s in scores]
+    for name, times in rows.items():
+        shown = " ".join(format_beside(time, max(rows["step"])) for time in times)
+        assert (f"{name} {shown}" in text) == any(times), name
 
 
 PROVED = (

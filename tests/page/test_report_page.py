@@ -1,6 +1,5 @@
 """The report page, read and used in headless Chromium."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -39,49 +38,12 @@ def shown(browser, tmp_path):
     return show
 
 
-UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "": 1}
-
-
-def meaning(text):
-    """The number that a text such as ``-1.2 ms`` stands for."""
-    found = re.fullmatch(r"([-+\u2212]?)([0-9.,]+) ?([a-z\u00b5]*)", text)
-    assert found is not None, text
-    value = float(found[2].replace(",", "")) * UNITS[found[3]]
-    return -value if found[1] in "-\u2212" and found[1] else value
-
-
 def cells(browser, rows):
     return browser.run(
         """return [...document.querySelectorAll(arguments[0])].map((row) =>
              [...row.children].map((cell) => cell.innerText.trim()));""",
         rows,
     )
-
-
-def test_parts_of_the_step_are_those_of_the_score(browser, page):
-    """Each part, the step and each change are those of the two scores."""
-    old, new, _ = two_plans()
-    browser.read(page)
-    rows = {row[0]: row[2:] for row in cells(browser, ".steps tbody tr")}
-    scores = [dict(plan.score) for plan in (old, new)]
-    wanted = {
-        "compute": [s["compute_s"] for s in scores],
-        "bubble": [s["bubble_s"] for s in scores],
-        "step": [s["step_time_s"] for s in scores],
-    }
-    for axis in scores[1]["exposed_s"]:
-        exposed = [s["exposed_s"][axis] for s in scores]
-        if any(exposed):
-            wanted[f"{axis} exposed"] = exposed
-    assert rows.keys() == wanted.keys()
-    for name, (was, now) in wanted.items():
-        before, after, _, change = rows[name]
-        assert meaning(before) == pytest.approx(was, rel=6e-4, abs=6e-7)
-        assert meaning(after) == pytest.approx(now, rel=6e-4, abs=6e-7)
-        if change != "same":
-            assert meaning(change) == pytest.approx(now - was, rel=6e-4)
-        else:
-            assert was == pytest.approx(now, abs=1e-6 * scores[0]["step_time_s"])
 
 
 def colours(browser, side, mode):
