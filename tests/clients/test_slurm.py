@@ -124,6 +124,15 @@ def test_scripts(slurm, tmp_path, format, step, differs):
         assert {task["MASTER_ADDR"] for task in tasks(output)} == {FREE[0][0]}
 
 
+def test_gpu_wrapper_stops_a_wrong_launch(slurm, tmp_path):
+    """A rank on another node than in the plan stops, and the step fails."""
+    emit(plan_of(SMALL), "gpu-wrapper", tmp_path / "gpu.sh")
+    script = f"srun bash gpu.sh {slurm.probe} 2>&1 || echo status $?"
+    output = slurm.allocate(script, *ON_SMALL, cwd=tmp_path)
+    assert "rank 0 runs on n2, where the plan has ranks 8 9 10 11" in output
+    assert "status 1" in output
+
+
 NODEID = """\
 export RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) WORLD_SIZE=16
 export LOCAL_RANK=$SLURM_LOCALID
