@@ -42,12 +42,9 @@ COMMANDS = {
     "diff": ["diff", "plan.json", "baseline:random", "-o", "OUT.html"],
     "emit": ["emit", "plan.json", "json", "-o", "OUT"],
     "draw": ["draw", "plan.json", "-o", "OUT.svg"],
-    "explain": ["explain", "plan.json", "--rank", "0-3"],
     "check": ["check", "plan.json", *PRESETS],
     "verify": ["verify", "plan.json", "--collected", "reports.txt"],
     "topo convert": ["topo", "convert", MACHINE, "-o", "OUT"],
-    "jobs": ["jobs", "list"],
-    "predict": ["predict", *PRESETS, "--launcher", "torchrun-c10d", "-o", "OUT"],
     "calibrate": ["calibrate", "measured.yaml"],
 }
 MEASURED = """\
