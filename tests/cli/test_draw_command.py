@@ -119,3 +119,6 @@ def test_png(plan):
     data = output.read_bytes()
     assert data.startswith(b"\x89PNG")
     assert draw(plan, "--format", "png").stdout_bytes == data
+    dark = draw(plan, "--format", "png", "--theme", "dark").stdout_bytes
+    assert dark.startswith(b"\x89PNG")
+    assert dark != data

@@ -15,9 +15,6 @@ from tests.clients import processes as local
 from tests.commands import run as typed
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 
-# Every axis of size 2, with its stride: the order tp-cp-ep-dp-pp of the plans.
-_STRIDES = {"pp": 4, "dp": 2, "tp": 1}
-
 
 def on_hosts(hosts, command, **environ):
     """The same command for every host, all to meet at a port of their own."""
@@ -32,34 +29,16 @@ def probe(folder):
     return ["--no-python", "bash", str(folder / "probe.sh")]
 
 
-def gloo_worker(ranks, *plan):
-    """Script and arguments of a worker; with a plan, placer.launch gives its rank."""
-    sizes = {axis: 2 for axis, stride in _STRIDES.items() if stride < ranks}
-    script = local.ROOT / "tests/clients/gloo_worker.py"
-    return [str(script), json.dumps(sizes), *plan]
+def gathered(text):
+    """Host and GPU of every rank, of which all ranks have learned the same."""
+    lines = [line for line in text.splitlines() if line.startswith("gathered ")]
+    (found,) = {*lines}
+    seats = [(host, gpu) for host, gpu in json.loads(found.partition(" ")[2])]
+    assert len(lines) == len(seats)
+    return seats
 
 
-def sums_of(seats):
-    """What the all-reduces of every rank give: members differ by the axis's stride."""
-    bits = [1 << 8 * int(host[1:]) + gpu for host, gpu in seats]
-    return {
-        rank: {
-            axis: [rank + (rank ^ stride), bits[rank] + bits[rank ^ stride]]
-            for axis, stride in _STRIDES.items()
-            if stride < len(seats)
-        }
-        for rank in range(len(seats))
-    }
-
-
-def read_sums(text):
-    """What the all-reduces of every rank gave."""
-    rows = [line.split(" ", 2) for line in text.splitlines() if line.startswith("sums")]
-    found = {int(rank): json.loads(sums) for _, rank, sums in rows}
-    assert len(found) == len(rows)
-    return found
-
-
+WORKER = local.ROOT / "tests/clients/gloo_worker.py"
 # As in FREE, ranks anywhere; here nodes have consecutive ranks on GPUs in any order.
 PERMUTED = [(host, gpu ^ (host in ("n1", "n2"))) for host, gpu in CONTIGUOUS]
 # Commands are started by name, as a parallel shell would.
@@ -89,8 +68,8 @@ def torchrun():
 
 
 def prove_gloo(folder, plan, map, text):
-    """Ranks are on their seats, their groups are the plan's, and placer agrees."""
-    assert read_sums(text) == sums_of(map)
+    """Ranks are on their seats, collectives find them there, and placer agrees."""
+    assert gathered(text) == map
     check_seats(folder, plan, map, text)
 
 
@@ -107,11 +86,11 @@ def check_seats(folder, plan, map, text):
     ("format", "map"), [("torchrun", PERMUTED), ("torchrun-wrapper", FREE)]
 )
 def test_gloo_under_a_script(tmp_path, format, map):
-    """Eight torchrun workers have the plan's ranks, and all groups the plan's GPUs."""
+    """Eight torchrun workers have the plan's ranks, and collectives the plan's GPUs."""
     plan = plan_of(map)
     script = emit(plan, format, tmp_path / "torchrun.sh")
     python = [sys.executable] if format == "torchrun-wrapper" else []
-    commands = on_hosts(BY_NAME, ["bash", str(script), *python, *gloo_worker(8)])
+    commands = on_hosts(BY_NAME, ["bash", str(script), *python, str(WORKER)])
     text = local.output(local.run_all(tmp_path / "run", commands))
     prove_gloo(tmp_path, plan, map, text)
 
@@ -124,7 +103,7 @@ def test_gloo_under_the_backend(tmp_path):
     command = [
         *("torchrun", "--nnodes=4", "--nproc-per-node=2", "--rdzv-backend=placer"),
         *(f"--rdzv-conf=map={path}", f"--rdzv-endpoint=127.0.0.1:{local.free_port()}"),
-        *gloo_worker(8),
+        str(WORKER),
     ]
     text = local.output(local.run_all(tmp_path / "run", on_hosts(BY_NAME, command)))
     prove_gloo(tmp_path, plan, CONTIGUOUS, text)
@@ -135,7 +114,7 @@ def test_gloo_by_env(tmp_path):
     """Eight processes of the env script meet by env:// with the ranks of a free map."""
     plan = plan_of(FREE)
     script = emit(plan, "env", tmp_path / "env.sh")
-    command = ["bash", str(script), sys.executable, *gloo_worker(8)]
+    command = ["bash", str(script), sys.executable, str(WORKER)]
     commands = [
         (argv, environ | {"PLACER_LOCAL_INDEX": index})
         for argv, environ in on_hosts(BY_NAME, command)
@@ -187,7 +166,7 @@ def test_c10d_sorts_addresses_as_text(tmp_path):
 
 @pytest.mark.slow
 def test_gloo_by_the_plan(tmp_path):
-    """init_process_group takes torch_arguments, and all groups are the plan's.
+    """init_process_group takes torch_arguments, and collectives are the plan's.
 
     torchrun has the hosts by name, with consecutive ranks; the plan has a free map.
     """
@@ -197,12 +176,12 @@ def test_gloo_by_the_plan(tmp_path):
     agent = ["torchrun", "--nnodes=2", "--nproc-per-node=2"]
     hosts = on_hosts(["n1", "n2"], agent, PET_MASTER_ADDR="127.0.0.1")
     commands = [
-        ([*argv, f"--node-rank={k}", *gloo_worker(4, str(path))], environ)
+        ([*argv, f"--node-rank={k}", str(WORKER), str(path)], environ)
         for k, (argv, environ) in enumerate(hosts)
     ]
     text = local.output(local.run_all(tmp_path / "run", commands))
     assert local.seats(text) == [("n1", 0), ("n1", 1), ("n2", 0), ("n2", 1)]
-    assert read_sums(text) == sums_of(map)
+    assert gathered(text) == map
     found = local.verdict(tmp_path, map, text)
     assert not found["ok"]
     assert len(found["wrong"]) == 3

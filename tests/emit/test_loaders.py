@@ -70,6 +70,7 @@ def test_arguments_of_a_host(tmp_path, monkeypatch):
         ([("n1", 7), ("n1", 4)], [2], [1, 0]),
         ([("n1", 7), ("n1", 4)], [8], [7, 4]),
         ([("n1", 3), ("n1", 1)], [4], [3, 1]),
+        ([("n1", 3), ("n1", 1)], [3], "3 devices, the plan uses GPU 3"),
         ([("n1", 7), ("n1", 4)], [4], "4 devices, the plan uses GPU 7"),
         # Ids have gaps and come in any order: process and place decide.
         (FREE, [2] * 4, [0, 2049, 4096, 6145, 2048, 1, 6144, 4097]),

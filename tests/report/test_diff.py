@@ -279,6 +279,19 @@ def test_no_difference():
         assert "no difference" not in diff_text(diff(plan, other))
 
 
+def test_other_inputs_and_nodes():
+    """Other inputs, world size and nodes are told by name."""
+    topology, job = tiny()
+    old = replace(tiny_plan(), topology={**tiny_plan().topology, "sha256": "f" * 64})
+    fewer = replace(job, parallelism=replace(job.parallelism, dp=3))
+    new = build_plan(topology, fewer, Placement(np.arange(12)))
+    text = diff_text(diff(old, new))
+    assert "another topology: machine (ffffffffffff) -> machine (digest of [(" in text
+    assert "world size: 16 -> 12 (12 ranks compared)" in text
+    assert "nodes lost: 2 (n[006-007])" in text
+    assert "ranks moved: 0 of 12" in text
+
+
 def test_long_lists_are_cut():
     """Many folds and hosts are cut, and the text says how many more there are."""
     topology = machine([("b0", [1] * 50)])
