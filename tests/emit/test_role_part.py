@@ -35,6 +35,16 @@ def test_every_instance_has_its_ranks_from_0(plan):
         assert [int(row["gpu"]) for row in rows] == entry["gpu"]
 
 
+def test_a_part_has_the_degrees_of_its_role(plan):
+    """So that flags and meshes are those of the role's own job."""
+    part = role_part(plan, "trainer")
+    assert part.job["name"] == "rl-trainer-0"
+    assert part.axes is not None
+    assert (part.axes.tp, part.axes.pp, part.axes.dp) == (2, 2, 1)
+    assert not part.role_of_rank
+    assert set(part.domains) == set(plan.domains)
+
+
 @pytest.mark.parametrize("name", sorted(OF_PLANS))
 def test_every_format_takes_a_part(plan, name, tmp_path):
     """A role is launched as any job is."""
