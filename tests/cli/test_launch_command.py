@@ -247,7 +247,8 @@ def test_ray_is_told_of(launch):
 def test_harmless_commands_pass(launch, command):
     """What only looks alike: options of the program, and the plan's own backend."""
     words = command.split()
-    assert launch("--plan", "p.json", *words).command == tuple(words)
+    step = launch("-q", "--plan", "p.json", *words)
+    assert (step.command, step.err) == (tuple(words), "")
 
 
 _BARE = """\

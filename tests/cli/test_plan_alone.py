@@ -118,7 +118,9 @@ def test_a_plan_of_the_whole_machine(folder):
     assert (kept["hosts"], kept["exclude"]) == ("", "a3")
 
 
-@pytest.mark.parametrize("name", ["check", "score", "diff", "explain", "replace"])
+@pytest.mark.parametrize(
+    "name", ["check", "score", "diff", "explain", "replace", "emit", "map"]
+)
 def test_others_are_refused_unless_forced(folder, name):
     """A machine with another digest ends with 2; ``--force`` takes it."""
     command = (COMMANDS | PLAN_ONLY)[name]
