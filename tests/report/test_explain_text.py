@@ -80,7 +80,7 @@ def test_slow_node_and_nics():
     assert "1 in rack0, 2 in rack1, 2 in rack2, 3 in rack3; 1 NIC a rack" in text
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_width(seed):
     """No line is wider than 80 columns or ends in a blank, on any machine."""
     case = random_case(seed)
