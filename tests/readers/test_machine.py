@@ -6,16 +6,13 @@ from pathlib import Path
 import pytest
 
 import placer
-from placer.base.errors import InputError
 from placer.documents.recognise import recognise
 from placer.formats.machines.registry import FORMATS
 from placer.topology.compact import compact_document
 from tests.commands import data, run
+from tests.problems import problems_of
 from tests.readers import cases
-from tests.readers.cases import (
-    machine_of,
-    problem_of,
-)
+from tests.readers.cases import machine_of
 from tests.texts import table
 
 
@@ -76,16 +73,16 @@ def test_sources_that_are_refused(tmp_path, source, text, hardware, message, hin
     """A preset takes no more; a file is told what is wrong, or the prefix it needs."""
     path = written(tmp_path, text, "file.txt")
     source = [each.replace("PATH", path) for each in source]
-    problem = problem_of(placer.read_topology, source, hardware=hardware)
+    problem, *_ = problems_of(placer.read_topology, source, hardware=hardware)
     assert message in problem.message
     assert hint.replace("PATH", path) in problem.hint
 
 
 def test_problems_of_all_sources_at_once(tmp_path):
     """Two bad files are both reported."""
-    with pytest.raises(InputError) as caught:
-        machine_of(tmp_path, "SwitchName=a Foo=1\n", cases.AWS.replace("]", "", 1))
-    assert len({problem.source for problem in caught.value.problems}) == 2
+    texts = "SwitchName=a Foo=1\n", cases.AWS.replace("]", "", 1)
+    found = problems_of(machine_of, tmp_path, *texts)
+    assert len({problem.source for problem in found}) == 2
 
 
 def test_warnings_in_the_library(tmp_path):

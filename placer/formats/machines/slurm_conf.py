@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import HostLists
 from placer.documents import files
+from placer.documents.tree import visible
 from placer.formats.machines.findings import MAX_NODES, some
 from placer.formats.machines.slurm_machine import (
     Block,
@@ -198,7 +199,7 @@ class _Reader:
         kind = next(iter(line.values), "")
         if kind not in _KEYS or line.rest:
             what = line.rest or line.keys.get(kind, "")
-            message = f'"{what[:60]}" is not understood'
+            message = f'"{visible(what)}" is not understood'
             self.problems.append(line.problem(message, kind, _WHERE))
             return
         for key in set(line.values) - {kind} - _KEYS[kind]:
