@@ -41,8 +41,8 @@ def with_seeds():
     """Every case with each of its orders of the nodes."""
     for row in cases("conformance"):
         (case,) = row.values
-        marks = pytest.mark.slow if case.get("slow") else ()
         for seed in range(case.get("seeds", 1)):
+            marks = pytest.mark.slow if seed > 1 or case.get("slow") else ()
             yield pytest.param(case, seed, id=f"{row.id}, {seed}", marks=marks)
 
 
