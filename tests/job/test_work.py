@@ -1,16 +1,19 @@
-"""Work of a micro-batch: attention at its own rate, products by size and in waves."""
+"""Work of a micro-batch: products by size and in waves, and what no product takes."""
 
 from dataclasses import replace
 from math import log
 
 import pytest
 
+from placer.base.errors import InputError
+from placer.documents import parse_document
 from placer.job.axes import Parallelism
+from placer.job.beside import beside_seconds
 from placer.job.model import Compute, Job
 from placer.job.models import Model, attention_flops, flops_per_sample
-from placer.job.pace import compute_at, logit_seconds, share_of
+from placer.job.pace import compute_at, logit_seconds, rates, share_of
 from placer.job.parallel import EndStages, TensorParallel
-from placer.job.read import read_job
+from placer.job.read import decode_job, read_job
 from placer.job.resize import resized
 from placer.job.work import micro_batch_time, product_efficiency, sample_work
 from tests.texts import table
@@ -131,3 +134,40 @@ def test_gathered_logits_are_read_by_every_rank():
         assert logit_seconds(gathered, BLOOM) == pytest.approx(seconds)
         assert share_of(gathered, BLOOM).end_s == pytest.approx(seconds)
         assert logit_seconds(bloom(2, tp), BLOOM) == 0.0
+
+
+def test_a_known_time_stays():
+    """Memory takes its part of the time, and the job itself is as long as before."""
+    job, plain = llama(memory_bandwidth=3.35e12), llama()
+    assert compute_at(job, job) == job.compute
+    part = 1 - rates(job, job.model).flop / rates(plain, plain.model).flop
+    layers = 126 / 16
+    time = layers * beside_seconds(job, job.model) / micro_batch_time(job)
+    assert part == pytest.approx(time, rel=0.02)
+    assert 0.01 < part < 0.1
+
+
+JOB = """\
+format: placer/job
+version: 1
+name: j
+parallelism: {tp: 2, dp: 4}
+model: llama3.1-405b
+sequence: 8192
+host_time: 2ms
+compute: {tflops_per_gpu: 500, memory_bandwidth: 3.35TB/s}
+data_parallel: {sm_share: 0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("2ms", "2s", r"7:12: host_time: the host would take 252 s"),
+        ("3.35TB/s", "3GB/s", r"8:50: compute\.memory_bandwidth: norms"),
+    ],
+)
+def test_what_leaves_no_time_is_refused(old, new, message):
+    """126 layers of 2 s, or norms at 3 GB/s, are no micro-batch of half a minute."""
+    with pytest.raises(InputError, match=message):
+        decode_job(parse_document(JOB.replace(old, new), "job.yaml"))
