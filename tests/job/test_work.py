@@ -8,7 +8,8 @@ import pytest
 from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.axes import Parallelism
-from placer.job.beside import beside_seconds
+from placer.job.beside import beside_seconds, elementwise_bytes
+from placer.job.memory import Memory
 from placer.job.model import Compute, Job
 from placer.job.models import Model, attention_flops, flops_per_sample
 from placer.job.pace import compute_at, logit_seconds, rates, share_of
@@ -134,6 +135,19 @@ def test_gathered_logits_are_read_by_every_rank():
         assert logit_seconds(gathered, BLOOM) == pytest.approx(seconds)
         assert share_of(gathered, BLOOM).end_s == pytest.approx(seconds)
         assert logit_seconds(bloom(2, tp), BLOOM) == 0.0
+
+
+def test_scores_and_masks_of_unfused_attention():
+    """Softmax moves scores of two bytes, dropout reads them and a mask, and writes.
+
+    Twice 2 (1 read, 1 write) forward and (2, 1) backward, and 2 + 1 + 2 both ways.
+    """
+    fused, unfused = (
+        bloom(memory=Memory(attention=kernel, dropout=True))
+        for kernel in ("fused", "unfused")
+    )
+    more = elementwise_bytes(unfused, BLOOM) - elementwise_bytes(fused, BLOOM)
+    assert more == (4 + 6 + 5 + 5) * 64 * 2048 * 2048 / 8
 
 
 def test_a_known_time_stays():

@@ -9,6 +9,7 @@ from placer.base.errors import InputError
 from placer.formats.jobs.findings import Findings, Place, join
 from placer.formats.jobs.job import Opened, Options, open_job
 from placer.formats.jobs.settle import settle
+from tests.problems import problems_of
 from tests.texts import table
 
 SHAPE = {
@@ -39,12 +40,11 @@ def findings(**facts):
 
 def test_all_gaps_are_asked_for_at_once(config):
     """Every missing thing is a problem of its own, with the option that says it."""
-    with pytest.raises(InputError) as caught:
-        placer.read_job(f"hf:{config}")
-    hints = " ".join(problem.hint for problem in caught.value.problems)
+    found = problems_of(placer.read_job, f"hf:{config}")
+    hints = " ".join(problem.hint for problem in found)
     for option in ("--gpus", "--tflops", "--micro-batch-time", "job.sequence"):
         assert option in hints
-    assert len(caught.value.problems) == 5
+    assert len(found) == 5
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,7 @@ def test_a_contradiction_names_both_places():
     """Two sources that say different things are refused, with both places."""
     other = Findings("y.yaml")
     other.read("sequence", 2, Place("y.yaml", 7, 3))
-    with pytest.raises(InputError) as caught:
-        join([findings(sequence=1), other])
-    (problem,) = caught.value.problems
+    (problem,) = problems_of(join, [findings(sequence=1), other])
     assert (problem.source, problem.line) == ("y.yaml", 7)
     assert "x.sh:1" in problem.message
 
@@ -103,11 +101,9 @@ def test_gpus_that_do_not_fit_are_asked_for(facts, words):
 def test_an_invalid_job_is_told_where_it_is_read(config):
     """What the job format refuses is told at the place in the source."""
     config.write_text(config.read_text().replace("16", "15"))
-    with pytest.raises(InputError) as caught:
-        placer.read_job(
-            str(config), gpus=4, tflops=400, settings=REST | {"job.model.kv_heads": "4"}
-        )
-    assert [p.source for p in caught.value.problems] == ["--set job.model.kv_heads"]
+    options = {"gpus": 4, "tflops": 400, "settings": REST | {"job.model.kv_heads": "4"}}
+    (problem,) = problems_of(placer.read_job, str(config), **options)
+    assert problem.source == "--set job.model.kv_heads"
 
 
 def test_options_of_a_complete_job_are_refused():

@@ -5,28 +5,10 @@ import pytest
 import placer
 from placer.base.errors import InputError
 from placer.formats.jobs.findings import Asked
-from placer.formats.jobs.job import Options, open_job
 from placer.formats.jobs.megatron.read import read
 from placer.formats.jobs.megatron.rules import list_of
+from tests.sources.megatron import PLAIN, facts, opened
 from tests.texts import table
-
-SHAPE = "--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --vocab-size 51200"
-BATCH = "--micro-batch-size 1 --global-batch-size 64 --seq-length 2048"
-PLAIN = f"--max-position-embeddings 4096 --bf16 {SHAPE} {BATCH}"
-
-
-def opened(tmp_path, arguments="", gpus=8, name="train.sh", text=None, **settings):
-    """Sources of a script that trains with some arguments."""
-    path = tmp_path / name
-    path.write_text(text or f"torchrun pretrain_gpt.py {PLAIN} {arguments}\n")
-    return open_job(f"megatron:{path}", Options(gpus, 400.0, None, settings))
-
-
-def facts(tmp_path, arguments="", gpus=8, **others):
-    """Values by key, of a job that is valid."""
-    found = opened(tmp_path, arguments, gpus, **others)
-    found.job()
-    return {key: fact.value for key, fact in found.found.facts.items()}
 
 
 def refused(tmp_path, arguments="", gpus=8, **others):

@@ -8,24 +8,16 @@ FILES = {
     "megatron": "torchrun pretrain_gpt.py --num-layers {} --hidden-size 64\n",
     "maxtext": "base_num_decoder_layers: {}\nbase_emb_dim: 64\n",
     "axolotl": "base_model: x\nsequence_len: {}\nmicro_batch_size: 1\n",
+    "": "format: placer/job\nversion: 1\nname: x\nmicro_batches: {}\n",
 }
-JOB = "format: placer/job\nversion: 1\nname: x\nmicro_batches: {}\n"
 
 
 @pytest.mark.parametrize("number", ["1_", "1__0", "_1", "1_._5"])
 @pytest.mark.parametrize("name", FILES)
 def test_an_underscore_too_many_is_told(tmp_path, name, number):
-    """A number that Python does not read is the file's problem, not placer's."""
-    path = tmp_path / "source"
-    path.write_text(FILES[name].format(number))
-    refusal("jobs", "show", f"{name}:{path}")
-
-
-@pytest.mark.parametrize("number", ["1_", "1__0", "1_._5"])
-def test_it_is_told_in_words(tmp_path, number):
-    """No message is one of Python's."""
+    """A number that Python does not read is the file's problem, in placer's words."""
     path = tmp_path / "job.yaml"
-    path.write_text(JOB.format(number))
-    told = refusal("jobs", "show", path)
-    assert "micro_batches: expected an integer" in told
+    path.write_text(FILES[name].format(number))
+    told = refusal("jobs", "show", f"{name}:{path}" if name else path)
+    assert name or "micro_batches: expected an integer" in told
     assert "literal" not in told

@@ -9,6 +9,7 @@ from placer.formats.jobs.job import read_job
 from placer.job.started import STARTERS, Started
 from placer.placement.launcher_orders import LAUNCHERS, launcher_called
 from placer.placement.started import order_in_use
+from tests.problems import problems_of
 from tests.texts import data, table
 
 OPTIONS = (
@@ -95,7 +96,6 @@ def test_a_launcher_is_whole_or_refused(tmp_path, section, key):
         "{format: placer/job, version: 1, name: j, parallelism: {dp: 2}, "
         f"weights: {{dp: 1}}, launcher: {section}}}"
     )
-    with pytest.raises(placer.InputError) as caught:
-        read_job(str(path))
-    assert key.split(".")[0] in str(caught.value)
-    assert "launcher" in str(caught.value)
+    told = "\n".join(map(str, problems_of(read_job, str(path))))
+    assert key.split(".")[0] in told
+    assert "launcher" in told
