@@ -2,10 +2,10 @@
 
 import pytest
 
-from placer.base.errors import InputError
 from placer.calibrate.measurements import read_measurements
 from placer.job.read import read_job
 from tests.commands import data, refusal, run
+from tests.problems import problems_of
 
 MACHINE = ("-t", "node:1 gpu:8")
 JOB = """format: placer/job
@@ -110,7 +110,6 @@ def test_a_log_that_tells_nothing(folder, compute, words):
     """Each is a problem of the key."""
     path = folder / "logged.yaml"
     path.write_text(JOB + f"compute: {compute}\n")
-    with pytest.raises(InputError, match=words) as caught:
-        read_job(path)
-    assert caught.value.problems[0].key == "compute.log"
-    assert caught.value.problems[0].line == JOB.count("\n") + 1
+    problem, *_ = problems_of(read_job, path)
+    assert words in problem.message
+    assert (problem.key, problem.line) == ("compute.log", JOB.count("\n") + 1)

@@ -5,6 +5,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.base.units import parse_time
 from placer.documents import closest, content_digest, parse_document
+from tests.problems import problems_of
 from tests.texts import table
 
 
@@ -35,9 +36,8 @@ def test_integers_are_decimal(bad):
     """What YAML 1.1 would silently turn into another integer is refused."""
     document = parse_document(f"a: {bad}", "f.yaml")
     assert document.root.integer("a", 5) == 5
-    with pytest.raises(InputError, match="expected an integer, got") as caught:
-        document.fail_if_problems()
-    (problem,) = caught.value.problems
+    (problem,) = problems_of(document.fail_if_problems)
+    assert "expected an integer, got" in problem.message
     assert ("leading zeros" in problem.hint) == (bad in ("010", "0x1F", "12:30:45"))
 
 
@@ -46,9 +46,7 @@ def test_unknown_keys_are_reported_once_with_the_nearest_name():
     document = parse_document("s: {pipline: 1}\nother: 2", "f.yaml")
     document.root.section("s").integer("pipeline", 1)
     document.root.section("s").finish()
-    with pytest.raises(InputError) as caught:
-        document.finish()
-    first, second = caught.value.problems
+    first, second = problems_of(document.finish)
     assert str(first).startswith('f.yaml:1:5: s: unknown key "pipline"')
     assert first.hint == 'did you mean "pipeline"?'
     assert str(second) == 'f.yaml:2:1: unknown key "other"\n  hint: known: s'
@@ -60,9 +58,8 @@ def test_unknown_keys_are_reported_once_with_the_nearest_name():
 def test_format_and_version_are_checked_first(head, fragment):
     """Another format or a newer version stops the reading at once."""
     document = parse_document(head, "f.yaml")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=fragment):
         document.check_format("placer/job")
-    assert fragment in str(caught.value)
 
 
 def test_messages_never_carry_control_characters_or_long_texts():
@@ -70,10 +67,9 @@ def test_messages_never_carry_control_characters_or_long_texts():
     text = 'a: "' + r"\e[31m" + "x" * 500 + '"'
     document = parse_document(text, "f.yaml")
     document.root.integer("a")
-    with pytest.raises(InputError) as caught:
-        document.fail_if_problems()
-    assert "\x1b" not in str(caught.value)
-    assert len(str(caught.value)) < 150
+    (problem,) = problems_of(document.fail_if_problems)
+    assert "\x1b" not in str(problem)
+    assert len(str(problem)) < 150
 
 
 def test_closest_names_only_near_options():

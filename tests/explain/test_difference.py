@@ -74,8 +74,8 @@ def _size(model):
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """Of machines with drawn constants 19 of 20 lie inside."""
-    inside, told = held(range(10))
-    assert told >= 8
+    inside, told = held(range(5))
+    assert told >= 4
     assert inside >= told - 1
 
 

@@ -22,6 +22,7 @@ from placer.job.read import decode_job
 from placer.job.read_axes import pipeline_groups_agree
 from placer.job.resize import reordered
 from placer.job.write import to_document
+from tests.problems import problems_of
 
 
 def groups(parallelism, axis):
@@ -130,9 +131,7 @@ def test_a_plan_names_the_order():
 def test_auto_needs_ranks_without_names(more):
     """Groups and pins by rank number refuse auto, at the place of the order."""
     job_of("tp-cp-ep-dp-pp", more)
-    with pytest.raises(InputError) as caught:
-        job_of("auto", more)
-    (problem,) = caught.value.problems
+    (problem,) = problems_of(job_of, "auto", more)
     assert (problem.line, problem.key) == (4, "parallelism.order")
     assert "by number" in problem.message
     assert "write the order" in problem.hint

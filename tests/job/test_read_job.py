@@ -16,6 +16,7 @@ from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.read import decode_job, read_job
 from placer.job.write import to_document
+from tests.problems import marked, problems_of
 from tests.texts import table
 
 FULL = """\
@@ -44,10 +45,8 @@ def job_of(text):
     return decode_job(parse_document(text, "job.yaml"))
 
 
-def problems_of(text):
-    with pytest.raises(InputError) as caught:
-        job_of(text)
-    return caught.value.problems
+def problems(text):
+    return problems_of(job_of, text)
 
 
 def changed(old, new):
@@ -96,41 +95,34 @@ BAD += [("tp: 4", "tp: ^" + "9" * 5000, "parallelism.tp", "is not between")]
 @pytest.mark.parametrize(COLUMNS, BAD)
 def test_a_bad_file_names_the_place_the_key_and_the_fault(old, new, key, fragment):
     """The message has the marked line and column, the key path and what is wrong."""
-    marked = changed(old, new)
-    text = marked.replace("^", "", 1)
-    found = [p for p in problems_of(text) if fragment in p.message]
-    assert found, problems_of(text)
-    problem = found[0]
-    assert problem.source == "job.yaml"
-    assert problem.key == key
-    if "^" in marked:
-        before = marked[: marked.index("^")]
-        place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
-        assert (problem.line, problem.column) == place
+    text, place = marked(changed(old, new))
+    problem = next(p for p in problems(text) if fragment in p.message)
+    assert (problem.source, problem.key) == ("job.yaml", key)
+    assert place in (None, (problem.line, problem.column))
 
 
 @pytest.mark.parametrize(*table("job/read_job.yaml", "what_a_job_must_have_together"))
 def test_what_a_job_must_have_together(rest, fragment):
     """Parts of a job that need each other are missed by name."""
-    assert any(fragment in str(p) for p in problems_of(HEAD + rest))
+    assert any(fragment in str(p) for p in problems(HEAD + rest))
 
 
 def test_all_problems_come_at_once_in_file_order():
     """Three faults give three messages, sorted by place."""
     text = changed("tp: 4,", "tp: x,").replace("name: example", "name: no")
     text = text.replace("launcher: {ranks: free}", "launcer: {ranks: free}")
-    found = problems_of(text)
+    found = problems(text)
     assert [p.line for p in found] == [3, 5, 15]
     assert "did you mean" in found[-1].hint
 
 
 def test_the_wrong_pipeline_order_gets_a_remedy():
     """The hint writes out the order with pp last."""
-    found = problems_of(changed("ep: 1, pp: 8", "ep: 4, pp: 8"))
+    found = problems(changed("ep: 1, pp: 8", "ep: 4, pp: 8"))
     assert found[0].hint == "put pp last: tp-cp-ep-dp-pp"
     # A rate that needs an unknown model is not a second problem.
     rest = "parallelism: {dp: 4}\nmodel: nobodys-7b\nsequence: 4096\n"
-    found = problems_of(HEAD + rest + "compute: {tflops_per_gpu: 400}\n")
+    found = problems(HEAD + rest + "compute: {tflops_per_gpu: 400}\n")
     assert [problem.key for problem in found] == ["model"]
 
 
@@ -179,14 +171,13 @@ def test_groups_or_traffic_stand_instead_of_axes(rest):
     """The job has the ranks that they name, and may pin the last one, not the next."""
     rules = "\nrules: {pin: [{ranks: %d, nodes: a}]}\n"
     assert job_of(HEAD + rest + rules % 5).world_size == 6
-    (problem,) = problems_of(HEAD + rest + rules % 6)
+    (problem,) = problems(HEAD + rest + rules % 6)
     assert "rank 6 is above 5" in problem.message
 
 
 @pytest.mark.parametrize(*table("job/read_job.yaml", "a_wrong_value_is_told_once"))
 def test_a_wrong_value_is_told_once(rest):
     """Nothing else is said of what would follow from it."""
-    before = HEAD + rest[: rest.index("^")]
-    (problem,) = problems_of(HEAD + rest.replace("^", ""))
-    place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+    text, place = marked(HEAD + rest)
+    (problem,) = problems(text)
     assert (problem.line, problem.column) == place

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.job.rules import Pin, Rules, parse_ranks, ranks_text
+from tests.problems import problems_of
 from tests.texts import table
 
 HEAD = """\
@@ -23,16 +23,10 @@ def job_of(rules):
     return decode_job(parse_document(HEAD + rules, "job.yaml"))
 
 
-def problems_of(rules):
-    with pytest.raises(InputError) as caught:
-        job_of(rules)
-    return [str(problem) for problem in caught.value.problems]
-
-
 @pytest.mark.parametrize(*table("job/job.yaml", "rules"))
 def test_problems_have_a_place(rules, expected):
     """What is wrong is said with line, column and key."""
-    found = problems_of(f"rules: {rules}\n")
+    found = [*map(str, problems_of(job_of, f"rules: {rules}\n"))]
     assert any(expected in text for text in found), found
     assert all(text.startswith("job.yaml:6:") for text in found)
 

@@ -11,6 +11,7 @@ from placer.base.errors import InputError
 from placer.documents import document_of, parse_document
 from placer.job.read import decode_job
 from placer.job.resize import reordered, resized
+from tests.problems import problems_of
 from tests.texts import table
 
 ROLES = [
@@ -159,9 +160,8 @@ def test_gpus_of_a_role_set_its_replicas():
 
 @pytest.mark.parametrize(*table("job/workload.yaml", "problems_name_their_place"))
 def test_problems_name_their_place(old, new, words):
-    with pytest.raises(InputError) as caught:
-        decode_job(parse_document(TEXT.replace(old, new), "w.yaml"))
-    assert words in "\n".join(map(str, caught.value.problems))
+    document = parse_document(TEXT.replace(old, new), "w.yaml")
+    assert words in "\n".join(map(str, problems_of(decode_job, document)))
 
 
 def test_problems_of_a_roles_file_have_their_place_there(tmp_path):
@@ -178,9 +178,8 @@ def test_problems_of_a_roles_file_have_their_place_there(tmp_path):
         "transfers": [{"from": "r0", "to": "r1", "bytes": 1}],
     }
     path = str(tmp_path / "w.json")
-    with pytest.raises(InputError) as caught:
-        decode_job(parse_document(json.dumps(content), path))
-    told = {problem.key: str(problem) for problem in caught.value.problems}
+    found = problems_of(decode_job, parse_document(json.dumps(content), path))
+    told = {problem.key: str(problem) for problem in found}
     own, missing, unknown = (
         told[key] for key in ("parallelism.dp", "roles[1].job", "roles[2].job")
     )
@@ -211,9 +210,7 @@ def test_a_workload_has_no_size_and_no_order_of_its_own(change):
 
 def test_a_value_that_is_read_twice_is_wrong_once():
     """The cycle and the size of a transfer both need its steps."""
-    with pytest.raises(InputError) as caught:
-        workload({"bytes": 8, "every": "20 steps"})
-    assert len(caught.value.problems) == 1
+    assert len(problems_of(workload, {"bytes": 8, "every": "20 steps"})) == 1
 
 
 def test_sizes_of_transfers_keep_their_last_bit():

@@ -132,7 +132,6 @@ def test_nothing_is_refused_that_an_open_variable_may_decide(tmp_path):
     ("name", "text"),
     [
         ("axolotl", "base_model: " + "x" * 2_000_000),
-        ("mlperf", "export DGXNNODES=1\n" + "#\n" * 300_000),
         ("megatron", "pretrain_gpt.py --num-layers 1\n" + "#\n" * 300_000),
     ],
 )

@@ -2,9 +2,9 @@
 
 import pytest
 
-from placer.base.errors import InputError
 from placer.topology.allocation import allocate, parse_hosts
 from placer.topology.read import parse_topology, read_topology
+from tests.problems import problems_of
 from tests.texts import table
 
 MACHINE = read_topology("rack:3 node:3 gpu:2")
@@ -21,12 +21,6 @@ unavailable: {n2: "xid 79"}
 """,
     "small.yaml",
 )
-
-
-def problems_of(call, *arguments):
-    with pytest.raises(InputError) as caught:
-        call(*arguments)
-    return caught.value.problems
 
 
 def test_hosts_are_in_launch_order():
