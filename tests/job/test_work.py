@@ -137,17 +137,29 @@ def test_gathered_logits_are_read_by_every_rank():
         assert logit_seconds(bloom(2, tp), BLOOM) == 0.0
 
 
-def test_scores_and_masks_of_unfused_attention():
-    """Softmax moves scores of two bytes, dropout reads them and a mask, and writes.
+def moved(**memory):
+    """Bytes that a layer moves beside its products, a token and number of its width."""
+    of = bloom(memory=Memory(**memory))
+    return elementwise_bytes(of, BLOOM) / (2048 * 14336 / 8)
 
-    Twice 2 (1 read, 1 write) forward and (2, 1) backward, and 2 + 1 + 2 both ways.
+
+def test_bytes_by_hand():
+    """Numbers of two bytes, read and written once by each operation.
+
+    Norms: 2 (1 read, 1 write) forward, 2 (2, 1) backward. Residuals: 2 (2, 1) both
+    ways. Activation function: (1, 1) and (2, 1) of four widths. An unfused norm moves
+    nine times as much; unfused softmax moves scores, as many as heads by tokens.
     """
-    fused, unfused = (
-        bloom(memory=Memory(attention=kernel, dropout=True))
-        for kernel in ("fused", "unfused")
-    )
-    more = elementwise_bytes(unfused, BLOOM) - elementwise_bytes(fused, BLOOM)
-    assert more == (4 + 6 + 5 + 5) * 64 * 2048 * 2048 / 8
+    norms, residuals, activation = 2 * (2 + 3), 2 * (3 + 3), 2 + 3
+    assert moved() == 2 * (norms + residuals) + 2 * 4 * activation
+    fused, unfused = 2 * 2 * 2, 2 * (6 + 8 + 4 + 8 + 6 + 4)
+    assert moved(norm="unfused") - moved() == unfused * 3 - fused - 2 * 3 * 2
+    scores, slow = 64 * 2048 / 14336, moved(attention="unfused")
+    assert slow - moved() == pytest.approx(2 * (2 + 3) * scores)
+    # Dropout reads 2 bytes and a mask, or writes it, and writes 2; added to a residual
+    # it costs forward the mask alone.
+    more = moved(attention="unfused", dropout=True) - slow
+    assert more == pytest.approx((5 + 5) * scores + 2 * (1 + 5))
 
 
 def test_a_known_time_stays():
