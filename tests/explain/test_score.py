@@ -1,6 +1,7 @@
-"""The score of a placement: its keys, its sums, and what must not change it."""
+"""The score of a placement and the facts behind it: keys, sums, bytes by counting."""
 
 import itertools
+import json
 from collections import Counter, defaultdict
 from dataclasses import replace
 
@@ -8,16 +9,16 @@ import numpy as np
 import pytest
 
 from placer.cost.step import StepModel
-from placer.explain.score import score
+from placer.explain.facts import explain
+from placer.explain.score import score, score_with
 from placer.job.model import Collectives, ExpertParallel
 from placer.job.parallel import ContextParallel, DataParallel, EndStages, TensorParallel
 from placer.placement.placement import Placement
-from tests.cost.machines import racks
+from tests.cost.machines import TOY, machine, racks, swapped, tier
 from tests.cost.random_cases import random_case
 from tests.cost.reference.beside import layers_twice
 from tests.cost.reference.groups import groups
 from tests.cost.reference.machine import Machine
-from tests.explain.test_facts import JOB
 
 KEYS = {
     *("step_time_s", "compute_s", "bubble_s", "fixed_s", "exposed_s", "worst_group"),
@@ -33,7 +34,7 @@ def score_of(case):
 
 def test_keys_and_shapes():
     """Every key of the format is there, with plain JSON types."""
-    result = score(racks(), JOB, Placement(np.arange(32)))
+    result = score(racks(), TOY, Placement(np.arange(32)))
     share = result["exposed_scale_out_s"] / result["step_time_s"]
     assert result["exposed_scale_out_share"] == pytest.approx(share)
     assert set(result) == KEYS
@@ -184,3 +185,62 @@ class Counted:
             one, other = (int(self.case.gpu_of_rank[rank]) for rank in pair)
             if size and one != other:
                 self.by_tier[axis][tiers[self.machine.tier(one, other)].name] += size
+
+
+# Blocks of two racks, each an NVLink domain of 8 GPUs in two nodes of 4.
+HOSTS = machine(
+    [4, 2, 2, 2],
+    [
+        tier("node", 900e9, 0.5e-6, scale_up=True),
+        tier("rack", 900e9, 0.5e-6, scale_up=True),
+        tier("block", 100e9, 3e-6),
+        tier("cluster", 50e9, 5e-6),
+    ],
+)
+
+
+def facts(gpus):
+    return explain(StepModel(HOSTS, TOY), Placement(gpus))
+
+
+def test_split_cp_pair():
+    """One pair over two racks of a block is the worst; its facts say why.
+
+    Ranks 1 and 9 change places: TP pair (0, 1) and CP pair (1, 3) are cut, and so are
+    (8, 9) and (9, 11), which come later.
+    """
+    found = facts(swapped((1, 9)))
+    cp = found["worst_groups"]["cp"]
+    assert cp["worst"]["ranks"] == (1, 3)
+    assert cp["worst"]["members"] == {"rack0": 1, "rack1": 1}
+    assert cp["worst"]["domains"] == {"node": 2, "rack": 2, "block": 1, "cluster": 1}
+    assert cp["worst"]["common_tier"] == "block"
+    assert cp["worst"]["hops"] == {"node": 0, "rack": 0, "block": 2, "cluster": 0}
+    assert cp["best"]["common_tier"] == "node"
+    assert cp["why"] == ["common_tier", "members", "hops", "fullest_uplink"]
+    assert found["worst_groups"]["tp"]["worst"]["ranks"] == (0, 1)
+    # One pass: half a slab of 1,024 tokens x 512 x 2 bytes over one NIC of 100 GB/s.
+    seconds = found["worst_groups"]["tp"]["worst"]["seconds"]
+    assert seconds == pytest.approx(1024 * 512 * 2 / 2 / 100e9 + 3e-6)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_shares_sum_to_one(seed):
+    """Shares of the path, and of each link, sum to 1; savings sum to what is saved."""
+    case = random_case(seed)
+    model = StepModel(case.topology, case.job)
+    found = explain(model, Placement(case.gpu_of_rank))
+    if not found:
+        assert model.step(case.gpu_of_rank).step_time_s == 0.0
+        return
+    total = sum(entry["share"] for entry in found["critical_path"])
+    assert total == pytest.approx(1.0)
+    for link in found["hottest_links"]:
+        assert sum(link["share_by_axis"].values()) == pytest.approx(1.0)
+    score = score_with(model, Placement(case.gpu_of_rank))
+    free = found["free_scale_out"]
+    assert free["saved_s"] == score["exposed_scale_out_s"]
+    assert sum(free["saved_by_axis_s"].values()) == pytest.approx(
+        free["saved_s"], abs=1e-12 * score["step_time_s"]
+    )
+    json.dumps(found, allow_nan=False)

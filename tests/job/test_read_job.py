@@ -11,10 +11,13 @@ from dataclasses import asdict
 from operator import attrgetter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.read import decode_job, read_job
+from placer.job.rules import Pin, Rules, parse_ranks, ranks_text
 from placer.job.write import to_document
 from tests.problems import marked, problems_of
 from tests.texts import table
@@ -126,6 +129,17 @@ def test_the_wrong_pipeline_order_gets_a_remedy():
     assert [problem.key for problem in found] == ["model"]
 
 
+def test_hints_and_messages_are_short():
+    """Of numbers that YAML 1.1 reads in other ways, and of hostile values."""
+    (odd,) = problems(changed("sequence: 8192", "sequence: 010"))
+    assert "leading zeros" in odd.hint
+    (hostile,) = problems(
+        changed("sequence: 8192", r'sequence: "\e[31m' + "x" * 500 + '"')
+    )
+    assert "\x1b" not in str(hostile)
+    assert len(str(hostile)) < 150
+
+
 def test_the_digest_depends_on_content_not_on_layout():
     """Key order, units and comments do not change the digest; a figure does."""
     job = job_of(FULL)
@@ -181,3 +195,30 @@ def test_a_wrong_value_is_told_once(rest):
     text, place = marked(HEAD + rest)
     (problem,) = problems(text)
     assert (problem.line, problem.column) == place
+
+
+@pytest.mark.parametrize(*table("job/job.yaml", "rules"))
+def test_problems_of_rules(rules, expected):
+    """What is wrong is said with line, column and key."""
+    rest = f"parallelism: {{tp: 4, dp: 4}}\nweights: {{dp: 1}}\nrules: {rules}\n"
+    found = [*map(str, problems(HEAD + rest))]
+    assert any(expected in text for text in found), found
+    assert all(text.startswith("job.yaml:6:") for text in found)
+
+
+@settings(max_examples=15)
+@given(st.sets(st.integers(0, 300), min_size=1))
+def test_rank_lists_read_back(ranks):
+    """A rank list that is written reads back as the same ranks."""
+    assert parse_ranks(ranks_text(sorted(ranks)), 300) == tuple(sorted(ranks))
+
+
+def test_both_rules_together():
+    """Of two numbers the stricter holds, pins and hosts to avoid add up."""
+    mine = Rules((Pin((0,), ("a",)),), ("x",), {"rack": 2}, {"rack": 1})
+    more = Rules((Pin((1,), ("b",)),), ("x", "y"), {"rack": 3, "row": 9}, {"rack": 2})
+    both = mine.and_also(more)
+    assert both.pin == (*mine.pin, *more.pin)
+    assert both.avoid == ("x", "y")
+    assert (both.at_most, both.spares) == ({"rack": 2, "row": 9}, {"rack": 2})
+    assert both.and_also(more) == both

@@ -9,6 +9,7 @@ from placer.base.errors import InputError
 from placer.formats.jobs.findings import Findings, Place, join
 from placer.formats.jobs.job import Opened, Options, open_job
 from placer.formats.jobs.settle import settle
+from tests.commands import refusal
 from tests.problems import problems_of
 from tests.texts import table
 
@@ -150,3 +151,22 @@ def test_a_long_chain_of_interpolations(tmp_path):
     path.write_text(f"model:\n  num_layers: ${{model.k2999}}\n  k0: 2\n{rows}")
     with pytest.raises(InputError, match="which the file does not tell"):
         placer.read_job(f"nemo:{path}")
+
+
+FILES = {
+    "megatron": "torchrun pretrain_gpt.py --num-layers {} --hidden-size 64\n",
+    "maxtext": "base_num_decoder_layers: {}\nbase_emb_dim: 64\n",
+    "axolotl": "base_model: x\nsequence_len: {}\nmicro_batch_size: 1\n",
+    "": "format: placer/job\nversion: 1\nname: x\nmicro_batches: {}\n",
+}
+
+
+@pytest.mark.parametrize("number", ["1_", "1__0", "_1", "1_._5"])
+@pytest.mark.parametrize("name", FILES)
+def test_an_underscore_too_many_is_told(tmp_path, name, number):
+    """A number that Python does not read is the file's problem, in placer's words."""
+    path = tmp_path / "job.yaml"
+    path.write_text(FILES[name].format(number))
+    told = refusal("jobs", "show", f"{name}:{path}" if name else path)
+    assert name or "micro_batches: expected an integer" in told
+    assert "literal" not in told
