@@ -19,10 +19,10 @@ from tests.sweep.cases import job, machine
 from tests.texts import table
 
 
-def test_the_job_is_that_of_a_file_with_the_sizes(tmp_path):
+def test_the_job_is_that_of_a_file_with_the_sizes():
     """Sweeping dp and micro-batches gives the very job that a file would give."""
-    found = job_at(job(tmp_path), {"dp": 7, "micro_batches": 3})
-    assert found.sha256 == job(tmp_path, dp=7, micro_batches=3).sha256
+    found = job_at(job(), {"dp": 7, "micro_batches": 3})
+    assert found.sha256 == job(dp=7, micro_batches=3).sha256
 
 
 def test_rates_and_ratios_are_of_every_scale_out_tier_and_of_one():
@@ -88,9 +88,9 @@ def test_what_tune_refuses_is_no_point(framework, seed):
     assert row["step_time_s"] == pytest.approx(min(steps), rel=1e-9)
 
 
-def test_what_the_job_breaks_itself_is_not_asked(tmp_path):
+def test_what_the_job_breaks_itself_is_not_asked():
     """Eight layers on three stages are refused, but not to a job that has them."""
-    even = job(tmp_path)
+    even = job()
     with pytest.raises(InputError, match="megatron refuses layers"):
         job_at(even, {"pp": 3})
     assert job_at(even, {"pp": 3}, "torchtitan").parallelism.pp == 3
