@@ -4,7 +4,7 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.formats.machines.registry import read
-from placer.formats.machines.slurm_machine import block_sizes, sizes_problem
+from placer.formats.machines.slurm_machine import block_sizes
 from placer.topology.allocation import allocate, parse_hosts
 from tests.problems import problems_of
 from tests.readers import cases
@@ -25,12 +25,6 @@ def test_inferred_block_sizes(count, sizes):
     NVIDIA/topograph e2b62507, docs/engines/slurm.md.
     """
     assert block_sizes(8, count) == sizes
-
-
-@pytest.mark.parametrize("sizes", [[2, 6], [0, 0], [4, 2], [3, 7]])
-def test_bad_block_sizes(sizes):
-    """What slurmctld refuses is refused."""
-    assert sizes_problem(sizes)
 
 
 @pytest.mark.parametrize(("line", "ours"), [row[:2] for row in REFUSED])
