@@ -67,8 +67,6 @@ def test_orders_of_megatron():
     "axes",
     [
         Parallelism(tp=2, cp=2, pp=2, dp=3, etp=2),
-        Parallelism(cp=2, pp=2, dp=2),
-        Parallelism(tp=2, pp=2, dp=4, etp=2),
         Parallelism(tp=2, cp=2, ep=4, pp=2, dp=2, etp=1),
         Parallelism(ep=2, pp=3, dp=4),
     ],
