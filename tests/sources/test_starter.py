@@ -10,13 +10,10 @@ from placer.job.started import STARTERS, Started
 from placer.placement.launcher_orders import LAUNCHERS, launcher_called
 from placer.placement.started import order_in_use
 from tests.problems import problems_of
+from tests.sources.megatron import PLAIN
 from tests.texts import data, table
 
-OPTIONS = (
-    "--tensor-model-parallel-size 2 --num-layers 8 --hidden-size 1024 "
-    "--num-attention-heads 16 --seq-length 1024 --micro-batch-size 1 "
-    "--global-batch-size 16 --vocab-size 32000"
-)
+OPTIONS = f"--tensor-model-parallel-size 2 {PLAIN}"
 JOB = f"pretrain_gpt.py {OPTIONS}"
 AGENT = "--nproc-per-node 2 --nnodes 4"
 
