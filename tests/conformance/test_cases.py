@@ -11,8 +11,6 @@ that was ``given``; ranks that each domain in use has ``held``, and how many are
 ``used``.
 """
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -33,8 +31,6 @@ from tests.conformance.machines import (
 )
 from tests.solve.solving import solve
 from tests.texts import cases
-
-Case = dict[str, Any]
 
 
 def with_seeds():

@@ -8,6 +8,7 @@ import pytest
 import placer
 from placer.base.errors import InputError
 from placer.job.read import read_job
+from tests.job.flows import flows
 from tests.problems import problems_of
 from tests.texts import table
 
@@ -37,13 +38,6 @@ def job(tmp_path):
     return read
 
 
-def flows(job):
-    """Sender, receiver and bytes of each flow."""
-    traffic = job.traffic
-    columns = traffic.senders, traffic.receivers, traffic.size_bytes
-    return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
 MATRIX = np.zeros((4, 4))
 MATRIX[0, 1], MATRIX[2, 3], MATRIX[3, 3] = 1500, 2500, 7
 ARRAYS = {
@@ -65,7 +59,7 @@ ARRAYS = {
 )
 def test_all_forms_say_the_same(job, content, name):
     """Flows of a pair are added; none of a rank to itself, or of nothing, is left."""
-    assert flows(job(content, name)) == [(0, 1, 1500.0), (2, 3, 2500.0)]
+    assert flows(job(content, name)) == {(0, 1): 1500.0, (2, 3): 2500.0}
 
 
 def test_every_problem_of_a_csv_file_has_its_place(job):

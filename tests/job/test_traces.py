@@ -10,6 +10,7 @@ import pytest
 import placer
 from placer.base.errors import InputError
 from placer.job.read import read_job
+from tests.job.flows import flows
 
 WORLD = 4
 ALL = [0, 1, 2, 3]
@@ -79,12 +80,6 @@ def groups(job):
         (each.name, each.collective, each.size_bytes, each.per_step, each.ranks)
         for each in job.groups
     ]
-
-
-def flows(job):
-    traffic = job.traffic
-    columns = traffic.senders, traffic.receivers, traffic.size_bytes
-    return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def refused(read, traces, keys="", job=""):
@@ -306,7 +301,7 @@ def test_random_runs_keep_every_byte(read):
         if turn % 2:
             steps *= 3
         job = read(traces, f", steps: {steps}" if turn % 2 else "")
-        pairs = {(a, b): size for a, b, size in flows(job)} if job.traffic else {}
+        pairs = flows(job) if job.traffic else {}
         for group in job.groups:
             for rank in (rank for ranks in group.ranks for rank in ranks):
                 found[rank, group.collective] += group.size_bytes * group.per_step

@@ -10,6 +10,7 @@ from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.read import decode_job
 from placer.job.resize import reordered, resized
+from tests.job.flows import flows
 from tests.problems import problems_of
 from tests.texts import file_text, table
 
@@ -29,13 +30,6 @@ def workload(*transfers):
     """A trainer of eight ranks and two rollouts of four."""
     sent = [{"from": "trainer", "to": "rollout", **row} for row in transfers]
     return of_roles(ROLES, *sent)
-
-
-def flows(job):
-    """Bytes by sender and receiver."""
-    sent = job.traffic
-    rows = zip(sent.senders, sent.receivers, sent.size_bytes, strict=True)
-    return {(int(a), int(b)): float(size) for a, b, size in rows}
 
 
 def held(job, rank, shape, sharded):

@@ -6,6 +6,7 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.formats.machines.findings import Known
+from placer.formats.machines.ibnetdiscover import units_of_hosts
 from placer.formats.machines.machine import read_topology
 from placer.formats.machines.registry import read
 from tests.readers import cases
@@ -98,6 +99,19 @@ def test_cut_files(change, message):
     text = change(rail_fabric().text())
     with pytest.raises(InputError, match=re.escape(message)):
         read("ibnetdiscover", text, "source").join(Known({}, ()))
+
+
+def test_units_of_hosts():
+    """Largest sets stand; a smaller one joins the only set around it, or none.
+
+    ``e`` lies on a leaf of both sets and stays apart; ``d`` overlaps, and is its own.
+    """
+    leaves = {"a": {"1", "2"}, "b": {"2", "3"}, "c": {"1"}, "e": {"2"}}
+    units = units_of_hosts(leaves)
+    assert units.leaves == [{"1", "2"}, {"2", "3"}]
+    assert units.of_host == {"a": 0, "b": 1, "c": 0}
+    assert "leaves in several sets of rails: 1" in units.notes[0]
+    assert units.notes[1].endswith(": 1: e")
 
 
 @pytest.mark.slow

@@ -173,27 +173,19 @@ def test_one_file_a_host(tmp_path):
 @pytest.mark.parametrize(
     ("more", "options", "error"),
     [
-        # Another source is wrong, cannot be joined, or cuts across; nothing says how
-        # fast links are; a number is wrong.
-        (["n[1-"], {}, "never closed"),
-        (["m[1-4]"], {}, "no node in common"),
-        (
-            ["BlockName=b1 Nodes=n[2-3]\nBlockName=b2 Nodes=n[1,4]\n"],
-            {},
-            "cut across",
-        ),
-        ([], {"gpus_per_node": 0}, "expected 1 to"),
+        # Another source is wrong, cannot be joined, or cuts across; a number is wrong.
+        ("hosts:n[1-", {}, "never closed"),
+        ("hosts:m[1-4]", {}, "no node in common"),
+        ("slurm:BlockName=a Nodes=n[2-3]\nBlockName=b Nodes=n[1,4]", {}, "cut across"),
+        ("hosts:n[1-4]", {"gpus_per_node": 0}, "expected 1 to"),
     ],
 )
 def test_notes_are_told_where_an_error_follows(tmp_path, more, options, error):
     """What a reader noted of one source may explain what is wrong with all of them."""
-    sources = []
-    for number, text in enumerate([cases.TWO_SPINES, *more]):
-        (tmp_path / f"{number}.txt").write_text(text)
-        form = "slurm:" if "Name=" in text else "hosts:"
-        sources.append(f"{form}{tmp_path}/{number}.txt")
-    notes = []
-    options = {"hardware": cases.H100} | options
+    form, _, text = more.partition(":")
+    sources = [written(tmp_path, cases.TWO_SPINES), written(tmp_path, text, "more")]
+    sources = [f"slurm:{sources[0]}", f"{form}:{sources[1]}"]
+    options, notes = {"hardware": cases.H100} | options, []
     with pytest.raises(InputError, match=error):
         placer.read_topology(sources, note=notes.append, **options)
     assert sum("are one domain: spine1+spine2" in note for note in notes) == 1
@@ -203,11 +195,8 @@ def test_reasons_are_told_where_no_node_is_left(tmp_path):
     """A machine of which nothing can be used says why, node by node."""
     items = [cases.node("n1", {}, unschedulable=True), cases.node("n2", {})]
     items[1]["status"] = {"allocatable": {}}
-    (tmp_path / "nodes.json").write_text(cases.nodes(*items))
-    notes = []
+    source, notes = written(tmp_path, cases.nodes(*items)), []
     with pytest.raises(InputError, match="no usable node"):
-        placer.read_topology(
-            tmp_path / "nodes.json", hardware=cases.H100, note=notes.append
-        )
+        placer.read_topology(source, hardware=cases.H100, note=notes.append)
     assert "nodes left out, unschedulable: 1 (n1)" in notes
     assert "nodes left out, no GPUs: 1 (n2)" in notes

@@ -10,7 +10,6 @@ from; ``asks``, the keys that are asked for; or a ``problem`` with its ``hint``.
 """
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,6 @@ from tests.sources.reading import TEXTS, at, given
 from tests.texts import Texts
 from tests.texts import cases as tables
 
-Case = dict[str, Any]
 DERIVED = {
     "attention parameters": lambda job: attention_parameters(job.model),
     "trained parameters": lambda job: trained_parameters(job.model, job.adapters),
