@@ -114,17 +114,13 @@ def test_process_groups_that_do_the_same_run_side_by_side(read):
 def test_long_lists_of_ranks_are_found_under_the_groups_name(read):
     """PyTorch cuts them after thirty; an empty list in the head means all ranks."""
     cut = {"Process Group Ranks": "[0, 1, ...]"}
-    config = [
-        {"pg_name": "default_pg", "ranks": []},
-        {"pg_name": "some", "ranks": [0, 1, 2]},
-    ]
+    ranks = {"default_pg": [], "some": [0, 1, 2]}
+    config = [{"pg_name": name, "ranks": own} for name, own in ranks.items()]
     calls = [call("allreduce", taken=1, **cut)]
     some = [call("allreduce", [0, 1, 2], 1, group="some", **cut)]
     traces = [trace(r, calls + some * (r < 3), config=config) for r in ALL]
-    assert [group.ranks for group in read(traces).groups] == [
-        (tuple(ALL),),
-        ((0, 1, 2),),
-    ]
+    found = [group.ranks for group in read(traces).groups]
+    assert found == [(tuple(ALL),), ((0, 1, 2),)]
     assert "not say all ranks" in refused(read, everywhere(*calls))
 
 

@@ -30,14 +30,12 @@ KINDS = {
     "Job": ("batch/v1", "spec:\n  template:\n", 4),
     "JobSet": (
         "jobset.x-k8s.io/v1alpha2",
-        "spec:\n  replicatedJobs:\n  - name: w\n    template:\n      spec:\n"
-        "        template:\n",
+        "spec:\n  replicatedJobs:\n  - template:\n      spec:\n        template:\n",
         10,
     ),
     "PyTorchJob": (
         "kubeflow.org/v1",
-        "spec:\n  pytorchReplicaSpecs:\n    Master:\n      replicas: 1\n"
-        "      template:\n",
+        "spec:\n  pytorchReplicaSpecs:\n    Master:\n      template:\n",
         8,
     ),
 }
