@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.calibrate.measurements import (
-    decode_measurements,
-    read_measurements,
-)
+from placer.calibrate.measurements import decode_measurements, read_measurements
 from placer.documents import parse_document
 from tests.problems import problems_of
 from tests.texts import table

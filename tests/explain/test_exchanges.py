@@ -8,10 +8,7 @@ import pytest
 
 import placer
 from placer.explain import exchanges as module
-from placer.explain.exchanges import (
-    broken_rules,
-    exchanges,
-)
+from placer.explain.exchanges import broken_rules, exchanges
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.placement.placement import Placement

@@ -12,11 +12,7 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.documents import parse_document
-from placer.job.axes import (
-    MEGATRON_DEFAULT_ORDER,
-    REPLICA_MAJOR_ORDER,
-    Parallelism,
-)
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.orders import as_planned, framework_orders, how_to_number, same_groups
 from placer.job.read import decode_job
 from placer.job.read_axes import pipeline_groups_agree
@@ -25,17 +21,14 @@ from placer.job.write import to_document
 from tests.problems import problems_of
 
 
-def groups(parallelism, axis):
-    return parallelism.ranks_of_group[axis].tolist()
-
-
 def test_megatron_docstring_example_of_16_ranks():
     """Two-way tensor and four-way pipeline on 16 GPUs give the documented groups."""
-    job = Parallelism(tp=2, pp=4, dp=2, etp=2)
-    assert groups(job, "tp") == [[2 * i, 2 * i + 1] for i in range(8)]
-    assert groups(job, "pp") == [[i, i + 4, i + 8, i + 12] for i in range(4)]
+    axes = Parallelism(tp=2, pp=4, dp=2, etp=2)
+    ranks = {axis: rows.tolist() for axis, rows in axes.ranks_of_group.items()}
+    assert ranks["tp"] == [[2 * i, 2 * i + 1] for i in range(8)]
+    assert ranks["pp"] == [[i, i + 4, i + 8, i + 12] for i in range(4)]
     dp = [[0, 2], [1, 3], [4, 6], [5, 7], [8, 10], [9, 11], [12, 14], [13, 15]]
-    assert groups(job, "dp") == dp
+    assert ranks["dp"] == dp
 
 
 TEXT = """\

@@ -8,19 +8,12 @@ import pytest
 from placer.base.errors import InputError
 from placer.job.logged import step_of
 from placer.job.read import read_job
+from placer.logs import training
 from placer.logs.nccl_tests import read as read_tables
-from placer.logs.training import (
-    log_format,
-    read_megatron,
-    read_mlperf,
-    read_steps,
-    read_torchtitan,
-)
+from placer.logs.training import log_format, read_megatron, read_mlperf, read_steps
 from tests.texts import data
 
 MEGATRON = data("logs/megatron.log")
-
-
 MLPERF = data("logs/mlperf.log")
 AMD = data("logs/amd.log")
 TORCHTITAN = data("logs/torchtitan.log")
@@ -45,7 +38,7 @@ def test_mlperf():
 
 def test_torchtitan():
     """Tokens a second of a GPU, over the GPUs of a replica."""
-    steps = read_torchtitan(TORCHTITAN, "log.txt")
+    steps = training.read_torchtitan(TORCHTITAN, "log.txt")
     assert steps.tokens_per_gpu == (2048.0, 2000.0, 2100.0)
     job = read_job("quickstart")
     axes = job.parallelism

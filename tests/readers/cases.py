@@ -191,14 +191,7 @@ LINK_TYPES_OF_AMD_SMI = data("machines/amd-smi.txt")
 XML = data("machines/nccl.xml")
 
 
-def node_xml(
-    links,
-    *,
-    link="xgmi",
-    pci="0x120000",
-    target_class="0x120000",
-    **host,
-):
+def node_xml(links, *, link="xgmi", pci="0x120000", target_class="0x120000", **host):
     """A topology of NCCL: GPUs by number, and the GPUs or busids that links lead to."""
     busids = {gpu: f"0000:{gpu + 16:02x}:00.0" for gpu in links}
     tclass = f' tclass="{target_class}"' if target_class else ""

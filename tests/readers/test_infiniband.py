@@ -10,12 +10,7 @@ from placer.formats.machines.ibnetdiscover import units_of_hosts
 from placer.formats.machines.machine import read_topology
 from placer.formats.machines.registry import read
 from tests.readers import cases
-from tests.readers.cases import (
-    machine_of,
-    nodes_of_domains,
-    rail_fabric,
-    tier_names,
-)
+from tests.readers.cases import machine_of, nodes_of_domains, rail_fabric, tier_names
 
 
 def machine(folder, fabric, *texts, hardware=cases.H100):

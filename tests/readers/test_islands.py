@@ -5,13 +5,7 @@ import pytest
 from placer.formats.machines.pcie import between_islands
 from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
-from tests.readers.cases import (
-    H100,
-    HOSTS,
-    machine_of,
-    node_xml,
-    ring,
-)
+from tests.readers.cases import H100, HOSTS, machine_of, node_xml, ring
 
 TORN = {**ring(0, 2, 3, 5), **ring(1, 4, 6, 7)}
 MEMBERS = (0, 2, 3, 5, 1, 4, 6, 7)
