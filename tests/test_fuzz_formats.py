@@ -35,15 +35,13 @@ SETTINGS = {"job.sequence": "1024", "job.micro_batch": "1", "job.micro_batches":
 
 
 def problems(call, *arguments, **options):
-    """What a call refuses, each in words; any exception but `InputError` goes on."""
+    """What a call refuses; any exception but `InputError` goes on."""
     try:
         call(*arguments, **options)
     except InputError as error:
-        found = error.problems
-        assert 1 <= len(found) <= 21
-        bad = [one for one in found if not one.message or not one.message.isprintable()]
-        assert bad == []
-        return found
+        assert 1 <= len(error.problems) <= 21
+        assert all(problem.message for problem in error.problems)
+        return error.problems
     return ()
 
 
@@ -100,7 +98,8 @@ def damaged_jobs(path, name, text, count):
         options = Options(
             gpus, 400.0, None, given, chance.choice((None, "deepseek_v3_16b"))
         )
-        problems(read_job, joined[: chance.randint(1, 2)], options)
+        found = problems(read_job, joined[: chance.randint(1, 2)], options)
+        assert all(problem.message.isprintable() for problem in found)
 
 
 @pytest.mark.parametrize("count", [15, *slow([1000])])

@@ -7,12 +7,19 @@ import numpy as np
 import pytest
 
 import placer
+from placer.cost.hop_cost import HopCost
 from placer.explain import exchanges as module
-from placer.explain.exchanges import broken_rules, exchanges
+from placer.explain.exchanges import (
+    broken_rules,
+    exchange_changes,
+    exchanges,
+    units_with,
+)
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.solve.problem.objective import objective_of
+from tests.cost.random_cases import random_case
 from tests.cost.two_racks import JOB as BASE
 from tests.cost.two_racks import two_racks
 from tests.marks import slow
@@ -129,3 +136,27 @@ def test_work_is_limited(monkeypatch):
     kinds = exchanges(topology, JOB, goal, np.arange(8), np.array([0]))
     (kind,) = (kind for kind in kinds if kind["unit"] == "rank")
     assert (kind["tried"], kind["others"]) == (2, 7)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_changes_of_distances_are_exact(seed):
+    """The change of every exchange is what the hop cost changes by, for every kind."""
+    case = random_case(seed)
+    weights = {"tp": 7.0, "cp": 5.0, "ep": 3.0, "pp": 2.0, "dp": 1.0, "edp": 0.5}
+    distance = [1.0, 3.0, 4.0, 9.0]
+    tiers = tuple(
+        replace(t, distance=d)
+        for t, d in zip(case.topology.tiers, distance, strict=False)
+    )
+    topology, job = (
+        replace(case.topology, tiers=tiers),
+        replace(case.job, weights=weights),
+    )
+    hops = HopCost(topology, job)
+    rank = np.random.default_rng(seed).integers(job.world_size, size=1)
+    for units in units_with(topology, job, case.gpu_of_rank, rank):
+        change = exchange_changes(topology, hops.axes, case.gpu_of_rank, units)
+        for other in units.others.tolist():
+            at = units.exchanged(case.gpu_of_rank, other)
+            expected = hops.cost(at) - hops.cost(case.gpu_of_rank)
+            assert change[other] == pytest.approx(expected), units.name

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import HostLists
 from placer.documents import files
-from placer.documents.tree import visible
 from placer.formats.machines.findings import MAX_NODES, some
 from placer.formats.machines.slurm_machine import (
     Block,
@@ -199,7 +198,7 @@ class _Reader:
         kind = next(iter(line.values), "")
         if kind not in _KEYS or line.rest:
             what = line.rest or line.keys.get(kind, "")
-            message = f'"{visible(what)}" is not understood'
+            message = f'"{what[:60]}" is not understood'
             self.problems.append(line.problem(message, kind, _WHERE))
             return
         for key in set(line.values) - {kind} - _KEYS[kind]:
