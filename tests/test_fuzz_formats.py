@@ -39,9 +39,10 @@ def problems(call, *arguments, **options):
     try:
         call(*arguments, **options)
     except InputError as error:
-        assert 1 <= len(error.problems) <= 21
-        assert all(problem.message for problem in error.problems)
-        return error.problems
+        found = error.problems
+        assert 1 <= len(found) <= 21
+        assert all(problem.message for problem in found)
+        return found
     return ()
 
 
