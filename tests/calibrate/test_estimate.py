@@ -41,16 +41,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say(points, lack):
         step = TIME * 30 + FIXED
         step *= 1 + lack * random.standard_normal() + noise * random.standard_normal()
         row = np.array([30.0, 1.0]) / step
-        widths = (
-            found.half_width(np.array([1.0, 0.0])),
-            found.half_width(np.array([0.0, 1.0])),
-            found.half_width(row, found.lack + known.run),
-        )
-        errors = (
-            found.values[0] - TIME,
-            found.values[1] - FIXED,
-            row @ found.values - 1,
-        )
+        widths = [found.half_width(own) for own in np.eye(2)]
+        widths.append(found.half_width(row, found.lack + known.run))
+        errors = [*(found.values - (TIME, FIXED)), row @ found.values - 1]
         hits += [
             width is not None and abs(error) <= width
             for error, width in zip(errors, widths, strict=True)

@@ -59,26 +59,21 @@ def test_keys_and_shapes():
 def test_crossings_by_counting(seed):
     """Crossings are what a loop over groups and domains counts."""
     case = random_case(seed)
-    axes, topology = case.job.parallelism, case.topology
-    expected = {}
+    axes, expected = case.job.parallelism, {}
     for axis in ("tp", "cp", "ep", "pp", "dp", "etp", "edp"):
         rows = groups(axes, axis)
         if len(rows[0]) > 1 and (axes.ep > 1 or axis not in ("ep", "etp", "edp")):
             expected[axis] = crossings_of(case, rows)
     for group in case.job.groups:
         expected[group.name] = crossings_of(case, [list(r) for r in group.ranks])
-    assert (
-        score(topology, case.job, Placement(case.gpu_of_rank))["crossings"] == expected
-    )
+    assert score_of(case)["crossings"] == expected
 
 
 def crossings_of(case, rows):
-    found = Counter()
+    domain_of_gpu, found = case.topology.domain_of_gpu, Counter()
     for row in rows:
-        for t, domain in enumerate(case.topology.domain_of_gpu):
-            if len({int(domain[case.gpu_of_rank[r]]) for r in row}) == 1:
-                found[case.topology.tiers[t].name] += 1
-                break
+        inside = [len({*d[case.gpu_of_rank[row]]}) == 1 for d in domain_of_gpu]
+        found[case.topology.tiers[inside.index(True)].name] += 1
     return dict(found)
 
 
