@@ -77,7 +77,7 @@ SAME += ("domain_names", "domain_of_node", "gpus_of_node", "bandwidth_factor")
 
 def same_machine(one, other):
     for name in SAME:
-        np.testing.assert_equal(getattr(one, name), getattr(other, name), name)
+        assert np.all(getattr(one, name) == getattr(other, name)), name
 
 
 @pytest.mark.parametrize("write", [to_document, compact_document])
