@@ -23,9 +23,9 @@ from placer.base.units import format_bytes
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
 from placer.degrees.asked import problems
-from placer.degrees.choice import SIZES
+from placer.degrees.choice import JOINED, SIZES
 from placer.degrees.evaluate import Evaluation, gpus_left
-from placer.degrees.frameworks import FrameworkName, in_framework
+from placer.degrees.frameworks import FRAMEWORKS, FrameworkName, in_framework
 from placer.degrees.least import Least
 from placer.degrees.own import own, own_choice
 from placer.degrees.search import Search
@@ -156,7 +156,7 @@ def tune(
         within=gpus_left(machine),
         framework=framework,
         **{size: _sizes(given[size]) for size in SIZES},
-        recompute=_names(recompute),
+        recompute=_recomputed(_names(recompute), work, framework),
         sharding=_names(sharding),
     )
     time_limit = seconds_of(time_limit)
@@ -226,6 +226,14 @@ def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:
 def _names(given: Sequence[str] | str | None) -> tuple[str, ...]:
     """The modes that are asked for; one may stand alone."""
     return (given,) if isinstance(given, str) else tuple(given or ())
+
+
+def _recomputed(names: tuple[str, ...], job: Job, framework: str) -> tuple[str, ...]:
+    """The modes; ``selective``, as jobs call it, is what the framework means by it."""
+    known = FRAMEWORKS[framework].recomputes if framework in FRAMEWORKS else ()
+    modules = JOINED.join(job.memory.recompute_modules) if "cheap" in known else ""
+    meant = "op" if "op" in known else modules or "selective"
+    return tuple(meant if name == "selective" else name for name in names)
 
 
 def _model(job: Job) -> Model:

@@ -35,7 +35,6 @@ plan_command = partial(
     "lists the names.",
 )
 _WHY = "only a plan keeps them"
-_INPUTS = ("topology", "job", "hosts")
 
 
 def read_placement(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs | None]:
@@ -57,13 +56,15 @@ def read_placement(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs | N
 def placement_alone(text: str, options: dict[str, Any]) -> Plan:
     """A placement as a plan, for what looks at no more than the plan.
 
-    Parameters and errors are those of `read_placement`; and ``-t``, ``-j`` and
-    ``--hosts`` beside a plan file, which would say nothing, are refused.
+    Parameters and errors are those of `read_placement`. ``-t`` and ``-j`` beside a plan
+    file change nothing, and must be what it was made for; ``--hosts`` is refused there.
     """
-    if parts(text)[0] == "plan" and any(options[key] for key in _INPUTS):
-        message = "-t, -j and --hosts are for a PLAN that is no plan file."
-        raise click.UsageError(message)
-    return read_placement(text, options)[0]
+    if parts(text)[0] == "plan" and options["hosts"]:
+        raise click.UsageError("--hosts is for a PLAN that is no plan file.")
+    plan, inputs = read_placement(text, options)
+    if inputs is None and (options["topology"] or options["job"]):
+        plan_inputs(plan, options)
+    return plan
 
 
 def with_inputs(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs]:

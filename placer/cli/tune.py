@@ -56,7 +56,7 @@ def _names(text: str) -> tuple[str, ...]:
 @shared.sizes("--micro-batch", "Only these numbers of samples per micro-batch.")
 @option(
     "--recompute LIST",
-    "Only these modes: none, full, op, or modules such as moe_act+mlp.",
+    "Only these modes: none, selective, full, op, or modules such as moe_act+mlp.",
     _names,
 )
 @option("--sharding LIST", "Only these modes: ddp, zero1, zero2, zero3, hsdp.", _names)

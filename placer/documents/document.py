@@ -117,6 +117,10 @@ class Document:
         if len(self.problems) > problems_before:
             self.fail_if_problems()
 
+    def faulty(self, key: str) -> bool:
+        """Whether a problem was found so far in the mapping of a key of the root."""
+        return any(p.key == key or p.key.startswith(f"{key}.") for p in self.problems)
+
     def fail_if_problems(self) -> None:
         """Raise what was found so far, in file order."""
         refuse(sorted(self.problems, key=lambda p: (p.line, p.column)))

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from placer.base.errors import InputError
 
@@ -49,8 +49,10 @@ def within(seconds: float, ask: Callable[[], T]) -> T:
     return answer[0]
 
 
-def output_of(command: Sequence[str], seconds: float) -> tuple[int, str]:
-    """Exit status and output of a command.
+def output_of(
+    command: Sequence[str], seconds: float, errors: IO[bytes] | None = None
+) -> tuple[int, str]:
+    """Exit status and output of a command; ``errors`` takes its standard error.
 
     Raises `LateError` if it takes longer; it is killed and not waited for, as one that
     hangs in a driver does not die. Raises `OSError` if it cannot be started.
@@ -61,7 +63,7 @@ def output_of(command: Sequence[str], seconds: float) -> tuple[int, str]:
             command,
             stdin=subprocess.DEVNULL,
             stdout=printed,
-            stderr=subprocess.DEVNULL,
+            stderr=errors or subprocess.DEVNULL,
             start_new_session=True,
         )
         try:

@@ -8,10 +8,11 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError
+from placer.documents.tree import visible
 from placer.formats.machines.probe import PROBE
 from placer.injob.bounded import LateError, output_of
 from placer.injob.probe import FORMAT, VERSION
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 STEP_S = 60.0
+_MOST_SAID = 10_000
 # A plan's or a batch script's wishes for steps, which one task a node must not have.
 _NOT_OURS = ("SLURM_HOSTFILE", "SLURM_DISTRIBUTION", "SLURM_NTASKS_PER_NODE")
 
@@ -32,16 +34,20 @@ def probe_step(count: int) -> str:
     step = ("srun", f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1")
     command = (*step, "--overlap", sys.executable, "-m", "placer", "probe")
     kept = {name: os.environ.pop(name) for name in _NOT_OURS if name in os.environ}
-    try:
-        status, text = output_of(command, STEP_S)
-    except (LateError, OSError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"srun, which asks the nodes what they are: {why}") from None
-    finally:
-        os.environ.update(kept)
-    if status and not PROBE.search(text):
-        message = f"srun, which asks the nodes what they are, ended with {status}"
-        raise InputError(message)
+    with TemporaryFile() as errors:
+        try:
+            status, text = output_of(command, STEP_S, errors)
+            why = f"ended with {status}"
+        except (LateError, OSError) as error:
+            status, text = 1, ""
+            why = (isinstance(error, OSError) and error.strerror) or str(error)
+        finally:
+            os.environ.update(kept)
+        if status and not PROBE.search(text):
+            errors.seek(max(0, errors.seek(0, os.SEEK_END) - _MOST_SAID))
+            said = errors.read().decode("utf-8", "replace").strip()
+            message = f"srun, which asks the nodes what they are: {why}"
+            raise InputError(message, hint=visible(said.rpartition("\n")[2], 200))
     return text
 
 

@@ -75,8 +75,9 @@ def _decode(document: Document, *, alone: bool) -> Job:
     root = document.root
     of_ranks = not root.has("parallelism") and any(map(root.has, _OF_RANKS))
     axes = root.section("parallelism", required=not of_ranks)
-    parallelism = decode_parallelism(axes)
-    known_world = 0 if document.problems or of_ranks else parallelism.world_size
+    sized = decode_parallelism(axes)
+    parallelism = sized or Parallelism()
+    known_world = 0 if of_ranks or not sized else sized.world_size
     groups = decode_groups(root, known_world)
     traffic, groups = decode_rank_traffic(root, known_world, groups)
     if of_ranks and not document.problems:
@@ -107,6 +108,8 @@ def _decode(document: Document, *, alone: bool) -> Job:
         rules=decode_rules(root.section("rules"), known_world),
         assumed=decode_assumed(root),
     )
+    if sized and model is not None and not document.faulty("model"):
+        _check_model(root, model, sized)
     if not document.problems:
         _check_together(root, job, alone=alone)
     if not document.problems:
@@ -222,7 +225,6 @@ def _check_together(root: Section, job: Job, *, alone: bool) -> None:
         section = root.section("parallelism")
         section.problem(message, "order", "write the order these numbers are of")
     if job.model is not None:
-        _check_model(root, job.model, job.parallelism)
         _check_heads(root, job, job.model)
         _check_micro_batches(root, job)
     elif alone and not (job.weights or job.groups or job.traffic):

@@ -16,16 +16,18 @@ from placer.job.axes import (
 )
 
 
-def decode_parallelism(section: Section) -> Parallelism:
-    """Axis sizes and rank order; problems go to the section's document."""
+def decode_parallelism(section: Section) -> Parallelism | None:
+    """Axis sizes and rank order, None where a size is wrong.
+
+    Problems go to the section's document.
+    """
     document = section.document
     problems_before = len(document.problems)
     parallelism = _sizes(section)
-    if len(document.problems) == problems_before:
-        _check_sizes(section, parallelism)
     if len(document.problems) > problems_before:
         section.has("order")
-        return Parallelism()
+        return None
+    _check_experts(section, parallelism)
     parallelism = replace(
         parallelism, order=_order(section, parallelism), auto_order=_is_open(section)
     )
@@ -43,6 +45,9 @@ def _sizes(section: Section) -> Parallelism:
             f"dp_replicate x dp_shard = {degrees[0]} x {degrees[1]} is not {axes.dp}"
         )
         section.problem(message, "dp", "leave dp out")
+    if axes.world_size > MAX_WORLD_SIZE:
+        size = axes.world_size
+        section.problem(f"tp x cp x pp x dp = {size} ranks; at most {MAX_WORLD_SIZE}")
     return axes
 
 
@@ -55,11 +60,7 @@ def data_parallel_degrees(section: Section) -> tuple[int, int] | None:
     return replicate, shard
 
 
-def _check_sizes(section: Section, parallelism: Parallelism) -> None:
-    world_size = parallelism.world_size
-    if world_size > MAX_WORLD_SIZE:
-        message = f"tp x cp x pp x dp = {world_size} ranks; at most {MAX_WORLD_SIZE}"
-        section.problem(message)
+def _check_experts(section: Section, parallelism: Parallelism) -> None:
     tp, cp, dp = parallelism.tp, parallelism.cp, parallelism.dp
     expert_block = parallelism.ep * parallelism.etp
     if (tp * cp * dp) % expert_block:

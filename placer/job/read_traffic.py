@@ -84,8 +84,9 @@ def _ranks(section: Section, world_size: int) -> tuple[tuple[int, ...], ...]:
     if value.kind == "list" and not rows:
         value.problem("the list of groups is empty")
     highest = (world_size or MAX_WORLD_SIZE) - 1
+    problems_before = len(section.document.problems)
     members = tuple(tuple(row.integers(maximum=highest)) for row in rows)
-    if not section.document.problems:
+    if len(section.document.problems) == problems_before:
         _check_members(rows, members)
     return members
 

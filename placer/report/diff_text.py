@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.base.units import format_bytes, format_seconds
+from placer.base.units import format_bytes, format_seconds, plural
 from placer.placement.plan_keys import OBJECTIVES
 from placer.report.columns import WIDTH, fitted, paragraphs, table, wrapped
 from placer.report.words import compared, gpu_hours_a_day, hosts_text, saved_text
@@ -34,7 +34,8 @@ def diff_verdict(found: PlanDiff) -> dict[str, Any]:
 def diff_sentence(found: PlanDiff) -> str:
     """The sentence, without a full stop: cost after and before, and how many move."""
     if found.is_empty:
-        return f"no difference: {found.ranks_compared:,} ranks on the same GPUs"
+        ranks = f"{found.ranks_compared:,} {plural('rank', found.ranks_compared)}"
+        return f"no difference: {ranks} on the same GPUs"
     moved = f"{len(found.moved):,} of {found.ranks_compared:,} ranks move"
     return "; ".join([*_cost(found), moved])
 

@@ -14,6 +14,7 @@ from placer.base.units import (
     format_bytes,
     format_count,
     format_seconds,
+    plural,
 )
 from placer.job.adapters import trained_parameters
 from placer.job.even import told
@@ -233,6 +234,4 @@ def _left_out(topology: Topology) -> Iterator[str]:
 
 
 def _count(number: int, noun: str) -> str:
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number} {noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+    return f"{number} {plural(noun, number)}"

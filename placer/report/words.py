@@ -180,7 +180,7 @@ def _two(value: float) -> str:
 def unbeaten(bound: Mapping[str, Any]) -> str:
     """What is proved of a result, for people who want to know what else there is."""
     word = BETTER[bound["objective"]][0]
-    if not bound["lower_bound"]:
+    if not bound["lower_bound"] and bound["status"] != "optimal":
         return f"nothing is proved of other placements{withdrawn(bound)}"
     less = f"more than {gap_words(bound['gap'])} "
     less = "" if bound["status"] == "optimal" else less

@@ -137,6 +137,17 @@ def test_errors(launch, words, message):
     assert not step.command
 
 
+def test_a_probe_step_that_fails_says_why(launch, tmp_path):
+    """Without it nobody knows which option of Slurm is wrong."""
+    srun = tmp_path / "srun"
+    srun.write_text("#!/bin/sh\necho 'srun: error: Invalid account' >&2\nexit 1\n")
+    srun.chmod(0o755)
+    inside = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "n1,n2"}
+    inside["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
+    refused = launch("-j", "job.yaml", "srun", "train.py", code=2, **inside).err
+    assert "ended with 1\n  hint: srun: error: Invalid account" in refused
+
+
 @pytest.mark.parametrize(
     ("command", "options", "per_node"),
     [

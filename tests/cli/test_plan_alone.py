@@ -118,14 +118,17 @@ def test_a_plan_of_the_whole_machine(folder):
     assert (kept["hosts"], kept["exclude"]) == ("", "a3")
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "diff json"])
+@pytest.mark.parametrize(
+    "name", [name for name in (*COMMANDS, "emit", "map") if name != "diff json"]
+)
 def test_others_are_refused_unless_forced(folder, name):
     """A machine with another digest ends with 2; ``--force`` takes it."""
+    command = (COMMANDS | PLAN_ONLY)[name]
     other = folder / "faster.yaml"
     other.write_text(MACHINE.replace("oversubscription: 2", "oversubscription: 1"))
-    refused = run_on(folder / "plan.json", COMMANDS[name], "-t", str(other), code=2)
+    refused = run_on(folder / "plan.json", command, "-t", str(other), code=2)
     assert "another topology" in refused.stderr
-    forced = run_on(folder / "plan.json", COMMANDS[name], "-t", str(other), "--force")
+    forced = run_on(folder / "plan.json", command, "-t", str(other), "--force")
     assert forced.exit_code in (0, 1), forced.output
 
 

@@ -33,6 +33,16 @@ def test_fewer_gpus_where_all_are_of_no_use():
     assert found.rows[0]["gpus"] == 4
 
 
+@pytest.mark.parametrize(
+    ("framework", "mode"), [("megatron", "core_attn"), ("torchtitan", "op")]
+)
+def test_selective_is_what_the_framework_means_by_it(framework, mode):
+    """Jobs say ``recompute: selective``; tune takes the word too."""
+    asked = {"framework": framework, "gpus": 16, "tp": 4, "pp": 1, "cp": 1, "top": 1}
+    found = placer.tune(machine(), job(Random(3)), recompute="selective", **asked)
+    assert [row["recompute"] for row in found.rows] == [mode]
+
+
 def test_what_is_wrong_is_said():
     """Memory that nobody knows, a framework that does not exist, GPUs not there."""
     work = job(Random(0))

@@ -119,10 +119,20 @@ def test_all_problems_come_at_once_in_file_order():
     assert "did you mean" in found[-1].hint
 
 
+def test_one_fault_does_not_hide_those_of_other_keys():
+    """Sizes that are read are checked with order, model and ranks in spite of it."""
+    text = changed("tp: 4, cp: 2, ep: 1, pp: 8", "tp: 256, cp: 1, ep: 3, pp: 1")
+    text = text.replace("order: tp-cp-ep-pp-dp", "order: tp-dp-zz")
+    text = text.replace("zero1", "zero9").replace("[5, 4]", "[5, 4096]")
+    keys = [problem.key for problem in problems(text)]
+    axes = ["parallelism.tp", "parallelism.ep", "parallelism.ep", "parallelism.order"]
+    assert keys == [*axes, "data_parallel.sharding", "groups[0].ranks[1][1]"]
+
+
 def test_the_wrong_pipeline_order_gets_a_remedy():
     """The hint writes out the order with pp last."""
     found = problems(changed("ep: 1, pp: 8", "ep: 4, pp: 8"))
-    assert found[0].hint == "put pp last: tp-cp-ep-dp-pp"
+    assert found[-1].hint == "put pp last: tp-cp-ep-dp-pp"
     # A rate that needs an unknown model is not a second problem.
     rest = "parallelism: {dp: 4}\nmodel: nobodys-7b\nsequence: 4096\n"
     found = problems(HEAD + rest + "compute: {tflops_per_gpu: 400}\n")

@@ -6,7 +6,7 @@ from placer.base.units import format_bytes, format_seconds
 from placer.report.columns import wrapped
 from placer.report.sweep_table import cell, sweep_text
 from placer.report.tune_words import tight
-from placer.report.words import gap_text, hosts_text, share_text
+from placer.report.words import gap_text, hosts_text, share_text, unbeaten
 
 TEXT = "1.559 s a step, 8.4 % of 12 GB in 20.1 ms, 2 sites, 3 Boxes and 45 us"
 LONG = [f"n{i}" for i in range(0, 2000, 2)]
@@ -51,6 +51,13 @@ def test_gap_is_rounded_up(gap, shown):
     """A gap is never shown smaller than it is, and alike in all texts."""
     assert gap_text(gap) == shown
     assert cell({"gap": gap}, "gap") == shown
+
+
+def test_what_costs_nothing_is_optimal():
+    """A bound of 0 proves nothing, but of a placement that costs 0."""
+    bound = {"objective": "hop-cost", "lower_bound": 0.0, "gap": 0.0}
+    assert unbeaten(bound | {"status": "optimal"}).startswith("no placement on these")
+    assert unbeaten(bound | {"status": "feasible"}).startswith("nothing is proved")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
@@ -33,10 +33,6 @@ from placer.formats.jobs.settings import Setting, Settings, reader
 from placer.formats.jobs.shell import Script, read_script
 from placer.formats.jobs.shell.questions import no_launch, note_left_out, setting_of
 from placer.formats.jobs.starter import is_program, read_starter, starter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _LAUNCH = re.compile(
     r"^[^#\n]*\baccelerate(?:[ \t]+|\.commands\.)launch\b", re.MULTILINE

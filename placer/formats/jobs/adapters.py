@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from placer.base.naming import named
 from placer.formats.jobs.adapter_modules import (
@@ -23,10 +22,8 @@ from placer.formats.jobs.adapter_modules import (
 )
 from placer.formats.jobs.findings import Findings, Place, Scalar, shown
 from placer.formats.jobs.fsdp import model_of
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.megatron.arguments import Arguments
-    from placer.formats.jobs.settings import Settings
+from placer.formats.jobs.megatron.arguments import Arguments
+from placer.formats.jobs.settings import Settings
 
 _KEY = "adapters.parameters"
 # How PEFT, ms-swift and LLaMA-Factory call every matrix of every layer.
@@ -74,11 +71,6 @@ class _Adapted:
     doubts: Sequence[str] = ()
 
 
-def _adapt(found: Findings, adapted: _Adapted) -> None:
-    """Say that only adapters are trained; they are counted once the shape is known."""
-    found.later(_count, adapted)
-
-
 def _listed(settings: Settings, *keys: str) -> list[str]:
     """Names in a list, or in a text such as ``['q_proj','v_proj']``; none without."""
     value = settings.value(*keys)
@@ -105,7 +97,10 @@ def _doubt_of_kind(kind: str) -> str:
 
 
 def _count(found: Findings, adapted: _Adapted) -> None:
-    """Derive the rank, and the parameters where the rank does not tell them."""
+    """Say that only adapters are trained, once the shape is known.
+
+    Derives the rank, and the parameters where the rank does not tell them.
+    """
     if adapted.rank:
         rule = f"adapters of rank {adapted.rank}"
         found.derive("adapters.rank", adapted.rank, rule, adapted.place)
@@ -165,7 +160,7 @@ def read_verl(settings: Settings) -> None:
         doubts=(_left_out(settings, at), _doubt_of_kind(kind)),
     )
     settings.known |= {f"{at}lora_alpha", f"{own}alpha", f"{own}dropout"}
-    _adapt(settings.found, adapted)
+    settings.found.later(_count, adapted)
     if not fused:
         # Its actor is loaded in FP32 unless told otherwise (``fsdp_workers.py``).
         kind = settings.text("actor_rollout_ref.actor.fsdp_config.model_dtype")
@@ -186,7 +181,7 @@ def read_nemo_rl(settings: Settings, section: str, *, megatron: bool) -> None:
             shared=megatron and _shares(settings, section),
             doubts=(_left_out(settings, section),),
         )
-        _adapt(settings.found, adapted)
+        settings.found.later(_count, adapted)
 
 
 def read_bridge(settings: Settings) -> None:
@@ -204,7 +199,9 @@ def read_bridge(settings: Settings) -> None:
         place = settings.place("model.peft.peft_scheme")
         rank = settings.integer(f"{at}adapter_dim") or 32
         newer = [name for old in targets for name in _OLDER.get(old, (old,))]
-        _adapt(settings.found, _Adapted(place, rank, newer, fused=True, doubts=doubts))
+        settings.found.later(
+            _count, _Adapted(place, rank, newer, fused=True, doubts=doubts)
+        )
         return
     kind = settings.text("peft", "peft._target_").rpartition(".")[2].lower()
     if not kind and settings.integer("peft.dim") is None:
@@ -223,7 +220,7 @@ def read_bridge(settings: Settings) -> None:
         shared=_shares(settings, "peft."),
         doubts=doubts,
     )
-    _adapt(settings.found, adapted)
+    settings.found.later(_count, adapted)
 
 
 def read_axolotl(settings: Settings) -> None:
@@ -247,7 +244,7 @@ def read_axolotl(settings: Settings) -> None:
         if settings.get("peft_layers_to_transform", "lora_layers_to_transform"):
             doubts.append("are on some layers")
     whole = _listed(settings, "lora_modules_to_save", "additional_target")
-    _adapt(found, _Adapted(place, rank, targets, whole, doubts=doubts))
+    found.later(_count, _Adapted(place, rank, targets, whole, doubts=doubts))
     bits = settings.integer("quantization_bit") if factory else None
     if kind == "qlora" or bits == 4 or settings.flag("load_in_4bit"):
         # Weights of 4 bits stay as they are, and are gathered so too.
@@ -264,7 +261,7 @@ def read_torchtitan(settings: Settings) -> None:
     key = "model.converters"
     if any("lora" in name.lower() for name in settings.texts(key)):
         place = settings.place(key)
-        _adapt(settings.found, _Adapted(place, doubts=["a converter adds"]))
+        settings.found.later(_count, _Adapted(place, doubts=["a converter adds"]))
 
 
 def read_swift(
@@ -292,7 +289,7 @@ def read_swift(
         fused=by_default is None,
         doubts=doubts,
     )
-    _adapt(found, adapted)
+    found.later(_count, adapted)
 
 
 def read_mlperf(found: Findings, rank: str, place: Place) -> None:
@@ -302,7 +299,7 @@ def read_mlperf(found: Findings, rank: str, place: Place) -> None:
     ``conf/megatron_gpt_peft_tuning_config.yaml``; of v5.0 its ``train.py``.
     """
     known = int(rank) if re.fullmatch("[1-9][0-9]{0,5}", rank) else None
-    _adapt(found, _Adapted(place, known, FUSED[:2], fused=True))
+    found.later(_count, _Adapted(place, known, FUSED[:2], fused=True))
     rule = "MLPerf's LoRA is of Llama 2 70B"
     for key, value in _LLAMA_2.items():
         found.derive(f"model.{key}", value, rule, place)

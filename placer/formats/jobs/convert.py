@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.assumed import RATE, Assumption
 from placer.base.errors import InputError, Problem, refuse
@@ -28,10 +28,8 @@ from placer.formats.jobs.findings import (
     shown,
 )
 from placer.formats.jobs.registry import FORMATS
+from placer.job.model import Job
 from placer.job.read import decode_job
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
 
 _WIDE = 60  # a longer line has its origin close behind
 _ORDER = (

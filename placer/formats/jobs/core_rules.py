@@ -8,17 +8,13 @@ instances of the optimizer), ``transformer/moe/moe_layer.py``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from placer.base.errors import Problem
 from placer.formats.jobs.findings import EVEN_PARTS, Findings, Place
 from placer.formats.jobs.fsdp import model_of
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.job.models import total_parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _WORDS = "Megatron refuses this: "
 STRATEGIES = {

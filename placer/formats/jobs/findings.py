@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import named
 from placer.documents.tree import visible
+from placer.job.started import Started
 from placer.topology.gpu_kinds import HostHint
-
-if TYPE_CHECKING:
-    from placer.job.started import Started
 
 Scalar = bool | int | float | str
 Value = Scalar | list[str]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from placer.formats.jobs.findings import Findings, Place
 from placer.job.models import Model, expert_parameters, layer_parameters
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Findings, Place
 
 _RULE = "FSDP over shard x cp"
 

@@ -7,6 +7,7 @@ resolvers that they add).
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping
 from math import prod
@@ -21,15 +22,11 @@ _MOST_ROUNDS = 50
 _LONGEST, _MOST_VALUES = 10_000, 20_000
 _MISSING = "???"
 _RESOLVERS: dict[str, Callable[..., Any]] = {
-    "mul": lambda *values: prod(values),
-    "multiply": lambda *values: prod(values),
-    "add": lambda *values: sum(values),
-    "sum": lambda *values: sum(values),
-    "sub": lambda one, other: one - other,
-    "div": lambda one, other: one / other,
-    "divide": lambda one, other: one / other,
-    "floor_div": lambda one, other: one // other,
-    "int_div": lambda one, other: one // other,
+    **dict.fromkeys(("mul", "multiply"), lambda *values: prod(values)),
+    **dict.fromkeys(("add", "sum"), lambda *values: sum(values)),
+    "sub": operator.sub,
+    **dict.fromkeys(("div", "divide"), operator.truediv),
+    **dict.fromkeys(("floor_div", "int_div"), operator.floordiv),
     "max": lambda *values: max(values),
     "min": lambda *values: min(values),
 }

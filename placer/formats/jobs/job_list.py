@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from placer.base.errors import InputError
 from placer.documents import Document, Section, Value, files, open_document
 from placer.documents.keys import DURATION, TEXT, integer, key, number, special
 from placer.documents.presets import is_preset
+from placer.documents.recognise import Source
 from placer.documents.records import nested, read
 from placer.formats.jobs.job import Options, read_job
 from placer.formats.jobs.opened import open_source
@@ -19,13 +21,9 @@ from placer.job.model import Job
 from placer.job.read import decode_job, job_digest
 from placer.job.resize import with_gpus
 from placer.job.roles import MAX_RANKS, job_or_name
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from placer.documents.recognise import Source
-    from placer.topology.model import Topology
-
     Note = Callable[[str], None] | None
 
 FORMAT = "placer/jobs"

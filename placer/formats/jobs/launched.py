@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from placer.base.errors import InputError, Problem
 from placer.documents.files import is_file, read_text
@@ -14,10 +15,6 @@ from placer.formats.jobs.findings import Asked
 from placer.formats.jobs.shell import Command, Script, Text, read_script
 from placer.formats.jobs.shell.text import readable
 from placer.formats.jobs.starter import options_of, starter
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _BY_NODE = (
     *("torchrun-c10d", "torchrun-static", "accelerate", "accelerate-c10d"),

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from placer.formats.jobs import core_rules
+from placer.formats.jobs.findings import Findings
+from placer.formats.jobs.settings import Settings
 from placer.job.memory import METHODS, MODULES
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Findings
-    from placer.formats.jobs.settings import Settings
 
 _AXES = {
     "tp": "tensor_model_parallel_size",

@@ -11,8 +11,10 @@ from placer.base.naming import named
 from placer.formats.jobs.deepspeed import read_deepspeed
 from placer.formats.jobs.findings import GPUS
 from placer.formats.jobs.reading import of_yaml
-from placer.formats.jobs.settings import Settings, reader
+from placer.formats.jobs.settings import Setting, Settings, reader
 
+# What turns a type on in DeepSpeed, by the value of ``precision``.
+_ENABLED = {"fp16": "fp16.enabled", "bfloat16": "bf16.enabled"}
 _GATED = ("swiglu", "geglu", "reglu", "bilinear", "glu")
 _TOKENIZERS = {"GPT2BPETokenizer": 50257, "CharLevelTokenizer": 512}
 _MULTIPLE = 128
@@ -36,6 +38,8 @@ def read(settings: Settings) -> None:
     # Keys may be written either way.
     settings.values = {k.replace("-", "_"): v for k, v in settings.values.items()}
     _read_axes(settings)
+    if key := _ENABLED.get(settings.text("precision").lower()):
+        settings.values[key] = Setting(True, settings.place("precision"))
     read_deepspeed(settings)
     _read_model(settings)
     settings.copy(GPUS, "global_num_gpus")

@@ -9,7 +9,7 @@ placements differ; that of Llama 3 (128,256, Meta's model card) is as good as an
 from __future__ import annotations
 
 from math import lcm, prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from placer.assumed import RATE
 from placer.base.naming import named
@@ -24,10 +24,8 @@ from placer.formats.jobs.findings import (
 )
 from placer.job.memory import PEAK_OF
 from placer.topology.gpu_kinds import Gpu, hosts_of_gpu, usual_gpu
+from placer.topology.model import Topology
 from placer.topology.read import read_topology
-
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
 
 _BLOCK = ("parallelism.tp", "parallelism.cp", "parallelism.pp")
 _DP = "parallelism.dp"

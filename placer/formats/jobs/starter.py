@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
+from placer.formats.jobs.findings import Findings
+from placer.formats.jobs.shell import Script, Text
 from placer.formats.jobs.shell.script import image_called
 from placer.formats.jobs.shell.text import is_settable, known, named, opens
 from placer.job.started import Started
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from placer.formats.jobs.findings import Findings
-    from placer.formats.jobs.shell import Script, Text
 
 _BACKEND, _IMAGE = "rdzv_backend", "container_image"
 # Backends that number hosts by name (PyTorch, dynamic_rendezvous.py).

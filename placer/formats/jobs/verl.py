@@ -8,7 +8,6 @@ Sources: volcengine/verl b178a3cd, ``verl/trainer/config/`` (defaults),
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from placer.base.naming import named
 from placer.formats.jobs import adapters, mcore
@@ -26,10 +25,8 @@ from placer.formats.jobs.shell.questions import (
     unknown_value,
 )
 from placer.formats.jobs.shell.text import known, opens
+from placer.formats.jobs.shell.values import Either
 from placer.formats.jobs.starter import read_starter
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.shell.values import Either
 
 _ACTOR, _DATA = "actor_rollout_ref.actor.", "data."
 _MEGATRON = f"{_ACTOR}megatron."

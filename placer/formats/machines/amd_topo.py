@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem, refuse
 from placer.documents import parse_answer
+from placer.formats.machines.findings import Findings
 from placer.formats.machines.gpu_matrix import (
     MAX_DEVICES,
     Matrix,
@@ -26,9 +26,6 @@ from placer.formats.machines.gpu_matrix import (
 from placer.formats.machines.islands import of_host
 from placer.formats.machines.labelled import Lines, lines_of_hosts
 from placer.topology.affinity import Affinity
-
-if TYPE_CHECKING:
-    from placer.formats.machines.findings import Findings
 
 _BUSID = r"[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9]"
 _STYLE = Style(

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from placer.assumed import NVLINK, OVERSUBSCRIPTION, Assumption
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import fold
+from placer.documents.recognise import Source, Text
 from placer.documents.tree import MAX_TEXT, visible
-from placer.formats.machines.findings import some
+from placer.formats.machines.combine import Tree
+from placer.formats.machines.findings import Findings, some
 from placer.formats.machines.hardware import oversubscribed, tiers
 from placer.formats.machines.inside import inside_of
 from placer.formats.machines.layers import Layer
@@ -23,14 +25,8 @@ from placer.topology import read as topology_files
 from placer.topology.build import Nodes, build, digest
 from placer.topology.gpu_kinds import Gpu, hosts_of_gpu
 from placer.topology.kubernetes import GPU, Kubernetes
-from placer.topology.model import MAX_GPUS_OF_NODE
+from placer.topology.model import MAX_GPUS_OF_NODE, Topology
 from placer.topology.uplinks import assumed_uplinks, uplink_tiers
-
-if TYPE_CHECKING:
-    from placer.documents.recognise import Source, Text
-    from placer.formats.machines.combine import Tree
-    from placer.formats.machines.findings import Findings
-    from placer.topology.model import Topology
 
 _FOREIGN = 'the formats of "placer topology formats"'
 _APART = Assumption(

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from placer.base.errors import Problem
+from placer.base.hostlist import HostLists
+from placer.documents import Value
 from placer.topology.affinity import Affinity
 
 if TYPE_CHECKING:
-    from placer.base.errors import Problem
-    from placer.base.hostlist import HostLists
-    from placer.documents import Value
     from placer.formats.machines.islands import Parts
     from placer.formats.machines.pcie import Pcie
     from placer.topology.kubernetes import Resource, Taint

@@ -15,18 +15,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.documents import closest
 from placer.documents.tree import visible
+from placer.formats.machines.findings import Findings
+from placer.formats.machines.inside import Inside
+from placer.formats.machines.layers import Layer
+from placer.topology.model import Tier, Topology
 from placer.topology.tiers import NODE
-
-if TYPE_CHECKING:
-    from placer.formats.machines.findings import Findings
-    from placer.formats.machines.inside import Inside
-    from placer.formats.machines.layers import Layer
-    from placer.topology.model import Tier, Topology
 
 
 def tiers(

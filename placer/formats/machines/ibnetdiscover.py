@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import networkx as nx
 
@@ -31,10 +30,6 @@ from placer.formats.machines.switches import (
     joined_names,
     switch_levels,
 )
-
-if TYPE_CHECKING:
-    from placer.formats.machines.infiniband import Fabric
-
 
 _CHASSIS = re.compile(r"[^;]*;([^;:]+)(?::(.*))?")
 

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.base.arrays import IntArray
 from placer.base.errors import InputError, Problem
+from placer.formats.machines.findings import Findings
+from placer.formats.machines.islands import Parts
+from placer.formats.machines.pcie import Pcie
 from placer.topology.affinity import Affinity, gpu_words
-from placer.topology.model import Islands, Tier
+from placer.topology.model import Islands, Tier, Topology
 from placer.topology.tiers import NODE
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.formats.machines.findings import Findings
-    from placer.formats.machines.islands import Parts
-    from placer.formats.machines.pcie import Pcie
-    from placer.topology.model import Topology
 
 ISLAND = "island"
 

@@ -14,13 +14,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from placer.documents import Value
 from placer.formats.machines.findings import some
 from placer.topology.kubernetes import STOPS
-
-if TYPE_CHECKING:
-    from placer.documents import Value
 
 _RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
 # Drivers of GPUs, and the type of a whole one.

@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from placer.assumed import HARDWARE, Assumption
 from placer.base.arguments import (
@@ -16,11 +15,11 @@ from placer.base.arguments import (
     takes,
 )
 from placer.base.errors import InputError, Problem, refuse
-from placer.documents.recognise import checked_name
+from placer.documents.recognise import Source, checked_name
 from placer.formats.machines.assumed import RACK_NODES, assumed_hosts
 from placer.formats.machines.built import Given, machine_of, plain_machine
 from placer.formats.machines.combine import Tree, combine
-from placer.formats.machines.findings import count_of
+from placer.formats.machines.findings import Findings, NodeFacts, count_of
 from placer.formats.machines.inside import ISLAND
 from placer.formats.machines.joined import renamed
 from placer.formats.machines.layers import Layer
@@ -37,10 +36,6 @@ from placer.topology.synthetic import (
     name_of,
     read_synthetic,
 )
-
-if TYPE_CHECKING:
-    from placer.documents.recognise import Source
-    from placer.formats.machines.findings import Findings, NodeFacts
 
 _SOURCES = PATH | sequence("a list of paths", PATH)
 _RACK = "rack"
@@ -290,7 +285,11 @@ def summaries(
         alike = _nvlink(found, tree)
         uncounted = sum(gpus[name] is None for name in nodes)
         if uncounted and gpus_per_node is None:
-            where = "a node" if uncounted == len(nodes) else f"on {uncounted} nodes"
+            where = (
+                "a node"
+                if uncounted == len(nodes)
+                else f"on {count_of(uncounted, 'node')}"
+            )
             alike.insert(0, f"{count_of(usual, 'GPU')} {where}")
         parts = (
             size if nodes else _no_nodes(found),

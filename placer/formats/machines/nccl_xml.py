@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem, refuse
 from placer.documents.tree import visible
@@ -31,13 +30,17 @@ from placer.formats.machines.islands import (
     of_host,
     usual_islands,
 )
-from placer.formats.machines.nccl_parser import GPU_CLASSES, are_numbered, parse
+from placer.formats.machines.nccl_parser import (
+    GPU_CLASSES,
+    Device,
+    Link,
+    Parsed,
+    are_numbered,
+    parse,
+)
 from placer.formats.machines.pcie import between_islands
 from placer.topology.affinity import MAX_NUMA, Affinity, gpu_words
 from placer.topology.model import MAX_GPUS_OF_NODE
-
-if TYPE_CHECKING:
-    from placer.formats.machines.nccl_parser import Device, Link, Parsed
 
 _CPU_CLASS = "0x068001"
 

@@ -8,15 +8,12 @@ one node, in a container only the GPUs that are visible there, and never a rack.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem, refuse
+from placer.formats.machines.findings import Findings
 from placer.formats.machines.gpu_matrix import Matrix, Style, findings_of, matrix_of
 from placer.formats.machines.labelled import Lines, lines_of_hosts
 from placer.topology.affinity import Affinity
-
-if TYPE_CHECKING:
-    from placer.formats.machines.findings import Findings
 
 _FAR = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4, "SOC": 4}
 _KINDS = rf"NV[0-9]{{1,3}}|{'|'.join(_FAR)}"

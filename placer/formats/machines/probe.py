@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.errors import Problem, capped, refuse
 from placer.base.hostlist import name_problem
-from placer.documents import Document, records
+from placer.documents import Document, Value, records
 from placer.documents.facts import TEXT
 from placer.documents.keys import Key, Kind, integer, key, list_of, map_of, special
 from placer.documents.tree import Node
@@ -31,11 +31,8 @@ from placer.formats.machines.findings import (
     some,
     usual,
 )
+from placer.formats.machines.node_labels import LabelRules
 from placer.formats.machines.switches import switch_levels
-
-if TYPE_CHECKING:
-    from placer.documents import Value
-    from placer.formats.machines.node_labels import LabelRules
 
 PROBE = re.compile(r'\{"format": ?"placer/probe"')
 _CLIQUE = "nvidia.com/gpu.clique"

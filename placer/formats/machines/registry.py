@@ -28,10 +28,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from placer.documents.recognise import Format
+from placer.formats.machines.findings import Findings
 from placer.formats.machines.labelled import LABEL
 
 if TYPE_CHECKING:
-    from placer.formats.machines.findings import Findings
     from placer.formats.machines.node_labels import LabelRules
 
 _UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"

@@ -15,15 +15,14 @@ larger block: nodes that stand there only are those of lines that were cut away.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import HostLists
 from placer.documents import files
-from placer.formats.machines.findings import MAX_NODES, some
+from placer.formats.machines.findings import MAX_NODES, Findings, some
 from placer.formats.machines.slurm_machine import (
     Block,
     is_padding,
@@ -31,11 +30,6 @@ from placer.formats.machines.slurm_machine import (
     slurm_findings,
 )
 from placer.formats.machines.switches import Switch
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.formats.machines.findings import Findings
 
 _KEY = r"[A-Za-z_][\w.]*"
 # A value may be empty: at the end of the line, or where the next key follows.

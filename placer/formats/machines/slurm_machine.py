@@ -11,9 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from placer.base.errors import refuse
+from placer.base.errors import Problem, refuse
 from placer.formats.machines.findings import (
     MAX_NODES,
     Findings,
@@ -29,9 +28,6 @@ from placer.formats.machines.switches import (
     switch_domains,
     switch_levels,
 )
-
-if TYPE_CHECKING:
-    from placer.base.errors import Problem
 
 # As NVIDIA/topograph a23ca7a names them; their partition is called fake, too.
 _PADDING = re.compile(r"fake-?[0-9]+")

@@ -9,18 +9,14 @@ docs/engines/slinky.md). The former counts, as it does for Slurm.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem, refuse
 from placer.base.hostlist import HostLists
 from placer.documents import Value, parse_answer
-from placer.formats.machines.findings import MAX_NODES, hosts_of
+from placer.formats.machines.findings import MAX_NODES, Findings, hosts_of
 from placer.formats.machines.slurm_conf import read_conf
 from placer.formats.machines.slurm_machine import Block, sizes_problem, slurm_findings
 from placer.formats.machines.switches import Switch
-
-if TYPE_CHECKING:
-    from placer.formats.machines.findings import Findings
 
 # Why topologies of other kinds are not read.
 _OTHER = {

@@ -6,21 +6,17 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.documents.presets import is_preset
 from placer.documents.recognise import Source, Text, open_text, perhaps_of_another
+from placer.formats.machines.findings import Findings
 from placer.formats.machines.joined import settled
 from placer.formats.machines.node_labels import LabelRules
 from placer.formats.machines.registry import FORMATS, read
 from placer.topology import read as topology_files
+from placer.topology.model import Topology
 from placer.topology.synthetic import is_synthetic
-
-if TYPE_CHECKING:
-    from placer.formats.machines.findings import Findings
-    from placer.topology.model import Topology
-
 
 _SLURM = "save what scontrol show topology prints, or scontrol show topoconf"
 _KUBECTL = "kubectl get nodes -o json prints what is read"

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from placer.base.errors import Problem
 from placer.formats.machines.findings import Level, some
-
-if TYPE_CHECKING:
-    from placer.base.errors import Problem
 
 MAX_HEIGHT = 12
 _LONGEST = 400

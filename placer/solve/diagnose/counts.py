@@ -52,6 +52,8 @@ def missing_parts(topology: Machine, job: Job) -> list[str]:
         ]
     lines = {t: _line(topology, job, takes, sizes, t) for t in required}
     holds = [f"this holds: {lines[t]}" for t in required if t not in short]
+    empty = next((t for t in short if not takes[t].any()), short[-1])
+    short = short[: short.index(empty) + 1]  # what holds nothing fills nothing outside
     return [*(lines[t] for t in short), *holds]
 
 

@@ -170,6 +170,17 @@ def test_chains_that_no_racks_end_are_laid_there_and_back():
     assert min(costs, key=costs.__getitem__).endswith("ending with domains")
 
 
+def test_chains_that_share_a_rack_have_as_many_stages_there_as_can_be():
+    """Five of 8 in six racks: 6, 2 with 5, 3 with 4, 4 with 3, 5 with 2, and 6."""
+    problem, _ = racks_of_chains([6, 6, 7, 7, 7, 7], 8)
+    fills = dict(whole_group_fills(problem))
+    best = fills["whole pp chains, groups, ending with domains"]
+    rings = problem.job.parallelism.ranks_of_group["dp"]
+    rack = problem.machine.domain_of_gpu[1][best[rings]]
+    twice = (rack == np.roll(rack, 1, axis=1)).sum()
+    assert twice == 4 * (2 + 3 + 3 + 2)  # tp is 4
+
+
 def test_the_smallest_domains_are_left_out():
     """A ring over all ranks crosses one leaf less when the spare GPUs make one idle."""
     leaves = machine([8, 8, 2, 8, 8], [0, 0, 0, 1, 1])

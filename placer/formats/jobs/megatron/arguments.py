@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem
 from placer.documents.tree import visible
 from placer.formats.jobs import core_rules
 from placer.formats.jobs.findings import Findings, Place, Remark, Scalar
 from placer.formats.jobs.settings import Setting, Settings
+from placer.formats.jobs.shell import Text
 from placer.formats.jobs.shell.questions import ask, unknown_value
 from placer.formats.jobs.shell.text import known, opens
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.shell import Text
-    from placer.formats.jobs.shell.values import Either
+from placer.formats.jobs.shell.values import Either
 
 _FLAG = re.compile(r"--[A-Za-z][\w-]*")
 _INTEGER = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")

@@ -6,21 +6,17 @@ Source: deepspeedai/DeepSpeed edaa7221, ``runtime/zero/config.py``,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from placer.base.errors import InputError
 from placer.base.naming import named
 from placer.documents.tree import visible
 from placer.formats.jobs.deepspeed import BUCKET, read_sharding
 from placer.formats.jobs.findings import GLOBAL_BATCH, Asked, Findings, Place
+from placer.formats.jobs.megatron.arguments import Arguments
 from placer.formats.jobs.reading import of_json
 from placer.formats.jobs.settings import Setting, Settings
+from placer.formats.jobs.shell import Script
 from placer.formats.jobs.shell.questions import setting_of
 from placer.formats.jobs.shell.text import Text, parts_of, text_at
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.megatron.arguments import Arguments
-    from placer.formats.jobs.shell import Script
 
 _NUMBER = "987650"  # begins the numbers that stand for what is not known
 # What layers of a model are called in DeepSpeed's pipeline.

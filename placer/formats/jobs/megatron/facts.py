@@ -8,14 +8,11 @@ Models of mixed layers are refused, as no job can say them. Source: ``megatron/c
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from placer.formats.jobs import core_rules
 from placer.formats.jobs.findings import GLOBAL_BATCH, Findings, Remark
+from placer.formats.jobs.megatron.arguments import Arguments
 from placer.formats.jobs.megatron.traffic import read_traffic
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.megatron.arguments import Arguments
 
 _AXES = {
     "parallelism.tp": "tensor_model_parallel_size",

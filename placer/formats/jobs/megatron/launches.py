@@ -6,20 +6,17 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.documents.tree import visible
 from placer.formats.jobs.findings import GPUS, Asked, Findings, Place
 from placer.formats.jobs.megatron.arguments import Argument, arguments_of, name_of
+from placer.formats.jobs.shell import Command, Script, Text
 from placer.formats.jobs.shell.questions import ask, depends, question, setting
 from placer.formats.jobs.shell.text import known, opens
+from placer.formats.jobs.shell.values import Either
 from placer.topology.gpu_kinds import HostHint
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.shell import Command, Script, Text
-    from placer.formats.jobs.shell.values import Either
 
 _MARKERS = {
     *("tensor_model_parallel_size", "pipeline_model_parallel_size", "num_layers"),
@@ -168,11 +165,6 @@ def _bare(script: Script) -> Launch | None:
     return launch if launch.markers else None
 
 
-def read_gpus(found: Findings, launch: Launch, script: Script, asked: Asked) -> None:
-    """Read the GPUs that the options of the launcher say; ask where they are open."""
-    read_world(found, *_counts(launch, script), asked)
-
-
 def read_world(
     found: Findings, each: Text | None, nodes: Text | None, asked: Asked
 ) -> None:
@@ -215,8 +207,11 @@ def _options(launch: Launch) -> dict[str, Text]:
     return options
 
 
-def _counts(launch: Launch, script: Script) -> tuple[Text | None, Text | None]:
-    """GPUs of a node, and nodes; the second is None where the first is of all."""
+def counts(launch: Launch, script: Script) -> tuple[Text | None, Text | None]:
+    """What the launcher's options say: GPUs of a node, and nodes.
+
+    The second is None where the first is of all.
+    """
     options = _options(launch)
     torchrun = any(name in options for name in ("nproc_per_node", "num_gpus"))
     nodes = _first(options, _NODES)

@@ -14,9 +14,10 @@ from placer.formats.jobs.megatron.facts import read_facts
 from placer.formats.jobs.megatron.launches import (
     LAUNCHER_FLAGS,
     ask_for_anything,
+    counts,
     host_of,
     launch_of,
-    read_gpus,
+    read_world,
 )
 from placer.formats.jobs.megatron.rules import add_rules
 from placer.formats.jobs.reading import place_of
@@ -61,7 +62,7 @@ def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
         hint = "--tensor-model-parallel-size, --num-layers, --hidden-size, ..."
         raise no_launch(script, message, hint)
     note_left_out(found, script)
-    read_gpus(found, launch, script, asked)
+    read_world(found, *counts(launch, script), asked)
     found.host = host_of(launch, script)
     told = {name: script.variables.get(name) for name in script.exported}
     number = (told | launch.environment).get(_RANKS_A_DOMAIN)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from placer.formats.jobs import core_rules
 from placer.formats.jobs.core_rules import refuse_fact
 from placer.formats.jobs.findings import GLOBAL_BATCH, Findings
+from placer.formats.jobs.megatron.arguments import Arguments
 from placer.formats.jobs.megatron.deepspeed import pipeline_ends
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.megatron.arguments import Arguments
 
 _LAYERS_PER_STAGE = "num_layers_per_virtual_pipeline_stage"
 _VIRTUAL = (

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from placer.formats.jobs import core_rules
+from placer.formats.jobs.findings import Findings, Place
 from placer.formats.jobs.mcore import read_states
+from placer.formats.jobs.megatron.arguments import Arguments
 from placer.job.memory import MODULES
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Findings, Place
-    from placer.formats.jobs.megatron.arguments import Arguments
 
 # NVIDIA/Megatron-LM, ``megatron/experimental/gtp``; ranks in the order
 # ``tp-gtp_remat-cp-ep-dp-pp``, those of experts ``tp-cp-ep-gtp_remat-dp-pp``.

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import ast
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.documents import closest
 from placer.documents.tree import visible
 from placer.formats.jobs.findings import Asked, Place
+from placer.formats.jobs.python.expressions import Library
 from placer.formats.jobs.python.records import leaves
 from placer.formats.jobs.python.statements import Reader
 from placer.formats.jobs.settings import Setting
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from placer.formats.jobs.python.expressions import Library
 
 
 def python_values(

@@ -110,14 +110,18 @@ class Expressions:
     def value(self, node: ast.expr, known: Record) -> Any:
         """A `Setting`, a record, or a list of these."""
         self.count()
-        follow = _FOLLOWED.get(type(node))
-        return follow(self, node, known) if follow else self.unknown(node)
+        follow = self.follower(node)
+        return follow(node, known) if follow else self.unknown(node)
 
-    def _constant(self, node: ast.Constant, _known: Record) -> Any:
+    def follower(self, node: ast.AST) -> Callable[..., Any] | None:
+        """What follows a kind of node, called after it: `ast.If` by `_follow_if`."""
+        return getattr(self, f"_follow_{type(node).__name__.lower()}", None)
+
+    def _follow_constant(self, node: ast.Constant, _known: Record) -> Any:
         is_plain = isinstance(node.value, bool | int | float | str | None)
         return self.setting(node.value if is_plain else NO_CONSTANT, node)
 
-    def _name(self, node: ast.Name, known: Record) -> Any:
+    def _follow_name(self, node: ast.Name, known: Record) -> Any:
         found = known.get(node.id, self.constants.get(node.id))
         if found is None:
             return self.unknown(node)
@@ -125,31 +129,31 @@ class Expressions:
             return found._replace(place=self.place(node))
         return found
 
-    def _binary(self, node: ast.BinOp, known: Record) -> Any:
+    def _follow_binop(self, node: ast.BinOp, known: Record) -> Any:
         left, right = self.value(node.left, known), self.value(node.right, known)
         return self.setting(result(type(node.op), left, right), node)
 
-    def _unary(self, node: ast.UnaryOp, known: Record) -> Any:
+    def _follow_unaryop(self, node: ast.UnaryOp, known: Record) -> Any:
         value = self.value(node.operand, known)
         if isinstance(node.op, ast.Not):
             true = truth(value)
             return self.setting(NO_CONSTANT if true is None else not true, node)
         return self.setting(result(type(node.op), value), node)
 
-    def _compare(self, node: ast.Compare, known: Record) -> Any:
+    def _follow_compare(self, node: ast.Compare, known: Record) -> Any:
         if len(node.ops) > 1:
             return self.unknown(node)
         left, right = (self.value(n, known) for n in (node.left, node.comparators[0]))
         return self.setting(compared(node.ops[0], left, right), node)
 
-    def _text(self, node: ast.JoinedStr, known: Record) -> Any:
+    def _follow_joinedstr(self, node: ast.JoinedStr, known: Record) -> Any:
         parts = [self.value(part, known) for part in node.values]
         return self.setting(result(ast.JoinedStr, *parts), node)
 
-    def _part_of_text(self, node: ast.FormattedValue, known: Record) -> Any:
+    def _follow_formattedvalue(self, node: ast.FormattedValue, known: Record) -> Any:
         return self.unknown(node) if node.format_spec else self.value(node.value, known)
 
-    def _all_or_any(self, node: ast.BoolOp, known: Record) -> Any:
+    def _follow_boolop(self, node: ast.BoolOp, known: Record) -> Any:
         """The first value that decides, or the last."""
         ends = isinstance(node.op, ast.Or)
         values = [self.value(item, known) for item in node.values]
@@ -165,7 +169,7 @@ class Expressions:
             return self.setting(False, node)
         return self.unknown(node)
 
-    def _either(self, node: ast.IfExp, known: Record) -> Any:
+    def _follow_ifexp(self, node: ast.IfExp, known: Record) -> Any:
         true = truth(self.value(node.test, known))
         if true is not None:
             return self.value(node.body if true else node.orelse, known)
@@ -173,7 +177,7 @@ class Expressions:
         same = plain(one) is not NO_CONSTANT and plain(one) == plain(other)
         return one if same else {CLASS: self.unknown(node)}
 
-    def _attribute(self, node: ast.Attribute, known: Record) -> Any:
+    def _follow_attribute(self, node: ast.Attribute, known: Record) -> Any:
         of_name = node.value.id if isinstance(node.value, ast.Name) else ""
         if of_name == "torch":
             return self.setting(f"torch.{node.attr}", node)
@@ -197,7 +201,9 @@ class Expressions:
             items += value
         return items
 
-    def _item(self, node: ast.Subscript, known: Record) -> Any:
+    _follow_list = _follow_tuple = listed
+
+    def _follow_subscript(self, node: ast.Subscript, known: Record) -> Any:
         key = plain(self.value(node.slice, known))
         if ast.unparse(node.value) in ("os.environ", "environ") and isinstance(
             key, str
@@ -219,7 +225,7 @@ class Expressions:
             return default
         return self.unknown(node, named("settings", {name: "VALUE"}))
 
-    def _dict(self, node: ast.Dict, known: Record) -> Record:
+    def _follow_dict(self, node: ast.Dict, known: Record) -> Record:
         return self._record(zip(node.keys, node.values, strict=True), known, node)
 
     def _record(
@@ -248,7 +254,7 @@ class Expressions:
         own = known.get(name, self.functions.get(name))
         return own if isinstance(own, ast.FunctionDef) else None
 
-    def _call(self, node: ast.Call, known: Record) -> Any:
+    def _follow_call(self, node: ast.Call, known: Record) -> Any:
         """What a call stands for: a record of its keywords, or what it returns."""
         name = ast.unparse(node.func)
         places = self.listed(ast.Tuple(node.args), known)
@@ -373,25 +379,6 @@ class Expressions:
                 record |= {t.id: value for t in targets if isinstance(t, ast.Name)}
         record.setdefault(CLASS, self.setting(name, node))
         return record
-
-
-_FOLLOWED: dict[type, Callable[..., Any]] = {
-    ast.Constant: Expressions._constant,
-    ast.Name: Expressions._name,
-    ast.Attribute: Expressions._attribute,
-    ast.List: Expressions.listed,
-    ast.Tuple: Expressions.listed,
-    ast.Dict: Expressions._dict,
-    ast.Call: Expressions._call,
-    ast.Subscript: Expressions._item,
-    ast.IfExp: Expressions._either,
-    ast.BinOp: Expressions._binary,
-    ast.UnaryOp: Expressions._unary,
-    ast.BoolOp: Expressions._all_or_any,
-    ast.Compare: Expressions._compare,
-    ast.JoinedStr: Expressions._text,
-    ast.FormattedValue: Expressions._part_of_text,
-}
 
 
 def _is_plain(value: Any) -> bool:

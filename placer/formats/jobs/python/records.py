@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import compress, count, repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from placer.formats.jobs.findings import Place
 from placer.formats.jobs.python.values import (
     CLASS,
     Record,
@@ -14,9 +15,6 @@ from placer.formats.jobs.python.values import (
     written,
 )
 from placer.formats.jobs.settings import Setting
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
 
 Leaf = tuple[str, Setting]
 Part = dict[str, Any] | list[Any]

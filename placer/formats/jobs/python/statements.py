@@ -7,10 +7,11 @@ what it does.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy, deepcopy
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from placer.formats.jobs.findings import Asked
 from placer.formats.jobs.python.expressions import Expressions, Library
 from placer.formats.jobs.python.records import Merge, Part, parts_of, refill
 from placer.formats.jobs.python.values import (
@@ -24,9 +25,6 @@ from placer.formats.jobs.python.values import (
     unknown,
     written,
 )
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Asked
 
 _DEEPEST_CALL = 20
 _MOST_ROUNDS = 4
@@ -106,8 +104,8 @@ class Reader(Expressions):
         returned: list[Any] = []
         for node in body:
             self.count()
-            follow = _FOLLOWED.get(type(node))
-            flow = (follow and follow(self, node, known)) or Flow()
+            follow = self.follower(node)
+            flow = (follow and follow(node, known)) or Flow()
             returned += flow.returned
             if not flow.goes_on:
                 return Flow(False, self._one_of(returned, node))
@@ -119,11 +117,14 @@ class Reader(Expressions):
             return tuple(values)
         return (Merge(["" for _ in values], self.place(node)).of(values),)
 
-    def _return(self, node: ast.Return, known: Record) -> Flow:
+    def _follow_return(self, node: ast.Return, known: Record) -> Flow:
         value = node.value or ast.copy_location(ast.Constant(None), node)
         return Flow(False, (self.value(value, known),))
 
-    def _if(self, node: ast.If, known: Record) -> Flow:
+    def _follow_raise(self, _node: ast.Raise, _known: Record) -> Flow:
+        return Flow(False)
+
+    def _follow_if(self, node: ast.If, known: Record) -> Flow:
         true = truth(self.value(node.test, known))
         if true is not None:
             return self._block(node.body if true else node.orelse, known)
@@ -131,20 +132,22 @@ class Reader(Expressions):
         ways = (f" if {test}", node.body), (f" unless {test}", node.orelse)
         return self._ways(ways, node, known)
 
-    def _with(self, node: ast.With, known: Record) -> Flow:
+    def _follow_with(self, node: ast.With, known: Record) -> Flow:
         for item in node.items:
             if item.optional_vars is not None:
                 value = self.unknown(item.context_expr)
                 self.assign(item.optional_vars, value, known)
         return self._block(node.body, known)
 
-    def _try(self, node: ast.Try, known: Record) -> Flow:
+    def _follow_try(self, node: ast.Try, known: Record) -> Flow:
         last = node.finalbody
         ways = [("", [*node.body, *node.orelse, *last])]
         ways += [(" after an error", [*way.body, *last]) for way in node.handlers]
         return self._ways(ways, node, known)
 
-    def _match(self, node: ast.Match, known: Record) -> Flow:
+    _follow_trystar = _follow_try
+
+    def _follow_match(self, node: ast.Match, known: Record) -> Flow:
         """Any of the cases, whose names are not followed."""
         for inner in (n for case in node.cases for n in ast.walk(case.pattern)):
             name = getattr(inner, "name", None) or getattr(inner, "rest", None)
@@ -190,12 +193,12 @@ class Reader(Expressions):
         returned = [value for flow in flows for value in flow.returned]
         return Flow(any(flow.goes_on for flow in flows), self._one_of(returned, node))
 
-    def _while(self, node: ast.While, known: Record) -> Flow:
+    def _follow_while(self, node: ast.While, known: Record) -> Flow:
         if truth(self.value(node.test, known)) is False:
             return self._block(node.orelse, known)
         return self._repeated(node, (), known)
 
-    def _for(self, node: ast.For, known: Record) -> Flow:
+    def _follow_for(self, node: ast.For, known: Record) -> Flow:
         items = self.value(node.iter, known)
         jumps = any(isinstance(n, ast.Break | ast.Continue) for n in ast.walk(node))
         is_told = isinstance(items, list) and not any(map(is_unknown, items))
@@ -220,33 +223,35 @@ class Reader(Expressions):
             flow = self._ways(ways, node, known, targets)
         return flow
 
-    def _assign(self, node: ast.Assign, known: Record) -> None:
+    def _follow_assign(self, node: ast.Assign, known: Record) -> None:
         value = self.value(node.value, known)
         for target in node.targets:
             self.assign(target, value, known)
 
-    def _annotated(self, node: ast.AnnAssign, known: Record) -> None:
+    def _follow_annassign(self, node: ast.AnnAssign, known: Record) -> None:
         if node.value is not None:
             self.assign(node.target, self.value(node.value, known), known)
 
-    def _augment(self, node: ast.AugAssign, known: Record) -> None:
+    def _follow_augassign(self, node: ast.AugAssign, known: Record) -> None:
         old, by = self.value(node.target, known), self.value(node.value, known)
         if not _added(old, "extend", by):
             value = self.setting(result(type(node.op), old, by), node)
             self.assign(node.target, value, known)
 
-    def _delete(self, node: ast.Delete, known: Record) -> None:
+    def _follow_delete(self, node: ast.Delete, known: Record) -> None:
         for target in node.targets:
             self.assign(target, self.unknown(target), known)
 
-    def _define(self, node: ast.FunctionDef, known: Record) -> None:
+    def _follow_functiondef(self, node: ast.FunctionDef, known: Record) -> None:
         """A function inside of another."""
         if known is not self.constants:
             known[node.name] = node
 
-    def _import(self, node: ast.Import | ast.ImportFrom, known: Record) -> None:
+    def _follow_import(self, node: ast.Import | ast.ImportFrom, known: Record) -> None:
         for short in _imports(node):
             known[short] = unknown(self.imported[short], self.place(node))
+
+    _follow_importfrom = _follow_import
 
     def assign(self, target: ast.expr, value: Any, known: Record) -> None:
         """Give a name or a part of a record its value."""
@@ -289,7 +294,7 @@ class Reader(Expressions):
         record[node.attr] = made
         return made
 
-    def _expression(self, node: ast.Expr, known: Record) -> None:
+    def _follow_expr(self, node: ast.Expr, known: Record) -> None:
         call = node.value
         if not isinstance(call, ast.Call):
             return
@@ -350,27 +355,6 @@ class Reader(Expressions):
             value[CLASS] = self.unknown(by)
         elif isinstance(value, list):
             value[:] = [self.unknown(by)]
-
-
-_FOLLOWED: dict[type, Callable[..., Flow | None]] = {
-    ast.Return: Reader._return,
-    ast.Raise: lambda *_: Flow(False),
-    ast.If: Reader._if,
-    ast.With: Reader._with,
-    ast.Try: Reader._try,
-    ast.TryStar: Reader._try,
-    ast.Match: Reader._match,
-    ast.While: Reader._while,
-    ast.For: Reader._for,
-    ast.Assign: Reader._assign,
-    ast.AnnAssign: Reader._annotated,
-    ast.AugAssign: Reader._augment,
-    ast.Delete: Reader._delete,
-    ast.FunctionDef: Reader._define,
-    ast.Import: Reader._import,
-    ast.ImportFrom: Reader._import,
-    ast.Expr: Reader._expression,
-}
 
 
 def _imports(node: ast.Import | ast.ImportFrom) -> dict[str, str]:

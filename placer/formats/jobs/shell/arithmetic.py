@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from placer.formats.jobs.findings import Place
 from placer.formats.jobs.shell.text import (
     Text,
     filled,
@@ -22,7 +23,6 @@ from placer.formats.jobs.shell.text import (
 from placer.formats.jobs.shell.values import elements
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
     from placer.formats.jobs.shell.variables import Environment
 
 _TOKEN = re.compile(

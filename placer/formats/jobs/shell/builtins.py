@@ -11,6 +11,7 @@ from placer.formats.jobs.findings import Remark
 from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome
 from placer.formats.jobs.shell.outputs import formatted, printed_by
 from placer.formats.jobs.shell.script import SHELL, TAKES_SCRIPT
+from placer.formats.jobs.shell.syntax import Redirection, Simple
 from placer.formats.jobs.shell.text import (
     NOTHING,
     Text,
@@ -28,7 +29,6 @@ from placer.formats.jobs.shell.ways import JumpError
 
 if TYPE_CHECKING:
     from placer.formats.jobs.shell.follow import Shell
-    from placer.formats.jobs.shell.syntax import Redirection, Simple
 
 _OPTION = re.compile(r"-[A-Za-z]*?([apdnNtuicCO]?)")  # of read; the last has a word
 _BLANK_SIGNS = " \t\n"

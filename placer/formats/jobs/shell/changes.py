@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from fnmatch import translate
-from typing import TYPE_CHECKING
 
+from placer.formats.jobs.findings import Place
 from placer.formats.jobs.shell.text import (
     Text,
     join,
@@ -19,9 +19,6 @@ from placer.formats.jobs.shell.text import (
     text_at,
     unknown,
 )
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
 
 _BRACES = re.compile(
     r"\{(?:(?P<first>-?[0-9]{1,6})\.\.(?P<last>-?[0-9]{1,6})(?:\.\.(?P<step>-?[0-9]{1,6}))?"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from placer.formats.jobs.findings import Place
 from placer.formats.jobs.shell.arithmetic import calculated
 from placer.formats.jobs.shell.changes import changed, unbraced
 from placer.formats.jobs.shell.lexer import Lexer
@@ -29,7 +30,6 @@ from placer.formats.jobs.shell.text import (
 from placer.formats.jobs.shell.values import elements, numbered
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
     from placer.formats.jobs.shell.variables import Environment
 
 _EXPANDED = re.compile(r"[\"'\\$`<]")

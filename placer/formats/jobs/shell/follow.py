@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from placer.formats.jobs.findings import Asked
 from placer.formats.jobs.shell import syntax
 from placer.formats.jobs.shell.builtins import (
     SUCCEED,
@@ -23,12 +23,9 @@ from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome, Tester, 
 from placer.formats.jobs.shell.parser import DECLARES, Parser
 from placer.formats.jobs.shell.script import Command, Script, batch_variables
 from placer.formats.jobs.shell.text import Text, opens, readable, roots, text_at
+from placer.formats.jobs.shell.values import Value
 from placer.formats.jobs.shell.variables import Environment
 from placer.formats.jobs.shell.ways import JumpError, Way, Ways, follow_loop
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Asked
-    from placer.formats.jobs.shell.values import Value
 
 MOST_NESTED = 20
 _LONGEST_SHOWN = 60

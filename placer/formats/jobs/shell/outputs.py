@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError
+from placer.formats.jobs.findings import Place
 from placer.formats.jobs.shell.lexer import Lexer
 from placer.formats.jobs.shell.text import (
     Text,
@@ -22,7 +23,6 @@ from placer.formats.jobs.shell.text import (
 )
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
     from placer.formats.jobs.shell.variables import Environment
 
 _CONVERSION = re.compile(r"%([sd%]|\.0s)")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.base.units import listed
 from placer.documents.tree import visible
 from placer.formats.jobs.findings import Findings, Unknown
 from placer.formats.jobs.settings import Setting, plain_value
+from placer.formats.jobs.shell.script import Script
 from placer.formats.jobs.shell.text import Text, is_settable, opens, readable
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.shell.script import Script
 
 _MOST_NAMES = 4
 

@@ -10,16 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from placer.documents import parse_document
+from placer.documents import Value, parse_document
 from placer.formats.jobs.findings import Asked, Place, Remark
 from placer.formats.jobs.shell.text import Text, text_of_file, unknown
 from placer.formats.jobs.shell.values import Either
-
-if TYPE_CHECKING:
-    from placer.documents import Value
-    from placer.formats.jobs.shell.ways import JumpError
+from placer.formats.jobs.shell.ways import JumpError
 
 _SBATCH = re.compile(r"^#SBATCH[ \t]+([^\n]*)", re.MULTILINE)
 _OPTION = re.compile(r"(--[a-z-]+|-[NnG])(?:=|[ \t]+|(?<=-[NnG]))(\S+)")
@@ -34,7 +30,7 @@ _NAMES = {
     "--ntasks": _TASKS,
     "-n": _TASKS,
     "--ntasks-per-node": ("SLURM_NTASKS_PER_NODE",),
-    "--gpus-per-node": ("SLURM_GPUS_PER_NODE",),
+    "--gpus-per-node": ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"),
     "--gres": ("SLURM_GPUS_ON_NODE",),
 }
 # What Slurm sets for every job, whatever its options.

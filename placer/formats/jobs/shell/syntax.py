@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from placer.formats.jobs.shell.text import Text  # noqa: TC001
+from placer.formats.jobs.shell.text import Text
 
 
 class Assignment(NamedTuple):

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import entry
 from placer.formats.jobs.findings import Asked, Place
 from placer.formats.jobs.shell.conditions import HOLDS
 from placer.formats.jobs.shell.expand import Expander
+from placer.formats.jobs.shell.syntax import Assignment, Function
 from placer.formats.jobs.shell.text import (
     Text,
     join,
@@ -30,9 +30,6 @@ from placer.formats.jobs.shell.values import (
     is_same,
     numbered,
 )
-
-if TYPE_CHECKING:
-    from placer.formats.jobs.shell.syntax import Assignment, Function
 
 # Text that a script may make in all, and more for each character that it has.
 MOST_TEXT, MORE_TEXT = 2 * 1024 * 1024, 8

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError, Problem
+from placer.formats.jobs.findings import Place
 from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome
+from placer.formats.jobs.shell.syntax import Loop
 from placer.formats.jobs.shell.text import Text, known, opens, roots, unknown
 
 if TYPE_CHECKING:
-    from placer.formats.jobs.findings import Place
     from placer.formats.jobs.shell.follow import Shell
-    from placer.formats.jobs.shell.syntax import Loop
     from placer.formats.jobs.shell.variables import Environment, State
 
 _MOST_DEPTH, _MOST_FORKS = 90, 2000

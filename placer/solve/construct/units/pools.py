@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from itertools import accumulate
+from functools import cache
+from itertools import accumulate, pairwise, permutations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +35,8 @@ class Way(Enum):
     ENDING = ", ending with domains"
 
 
+# Rooms of which every order is tried, and their sizes.
+MOST_ORDERED, MOST_SIZES = 7, 3
 LOOKED = 256  # domains that are looked at together, the first of the order
 # Chains that some domains hold, and whether these may hold a little more, in the order
 # tried: single domains first, then as many chains as share stages, with nothing to
@@ -108,7 +111,7 @@ class Pools:
                 ):
                     waste = sum(self._room(own)) % size
                     spare, unused = spare - waste, unused - waste
-                    found += self._there_and_back(own, size)
+                    found += self._there_and_back(self._alike(own, size), size)
                     left = [d for d in left if d not in own]
         found += self._there_and_back(self._order.tolist(), size)
         return np.array(found[:wanted])
@@ -125,6 +128,18 @@ class Pools:
             if fit:
                 return [looked[place] for place in fit]
         return []
+
+    def _alike(self, domains: list[int], size: int) -> list[int]:
+        """Domains in the order that gives chains in one domain the most stages alike.
+
+        Domains of several outer ones stay in their order, in which they lie near. What
+        the first one leaves out is taken out of it.
+        """
+        if len(set(self._within[1][domains].tolist())) > 1:
+            return domains
+        skipped, *places = most_alike(tuple(self._room(domains)), size)
+        self._taken(0, domains[places[0]], skipped)
+        return [domains[place] for place in places]
 
     def _there_and_back(self, domains: Sequence[int], size: int) -> list[list[int]]:
         """Sets that domains hold in turn, every second one backwards.
@@ -180,6 +195,36 @@ class Pools:
             part = min(rest, int(free[place]))
             taken += self._taken(level - 1, int(inside[place]), part)
         return taken
+
+
+@cache
+def most_alike(rooms: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """How many sets the first room leaves out, and the places of rooms in their order.
+
+    Chains of a size fill the rooms in turn, every second one backwards, and those that
+    share a room are alike in as many stages as can be: a room for 7 with the last 3
+    sets of one chain of 8 and the last 4 of another has 3 stages twice.
+    """
+    places = range(len(rooms))
+    if len(rooms) > MOST_ORDERED or len(set(rooms)) > MOST_SIZES:
+        return (0, *places)
+    wanted = sum(rooms) // size * size
+
+    def alike(tried: tuple[int, tuple[int, ...]]) -> int:
+        skipped, order = tried
+        ends = [min(end, wanted) for end in accumulate(order, initial=-skipped)]
+        return sum(
+            min(-begin % size, end % size)
+            for begin, end in pairwise(ends)
+            if begin // size != end // size
+        )
+
+    orders = dict[tuple[int, ...], tuple[int, ...]]()
+    for order in permutations(places):
+        orders.setdefault(tuple(rooms[place] for place in order), order)
+    spare = min(sum(rooms) - wanted, min(rooms) - 1)
+    skipped, best = max(product(range(spare + 1), orders), key=alike)
+    return (skipped, *orders[best])
 
 
 def _fitting(sizes: Sequence[int], least: int, spare: int) -> list[int]:

@@ -155,12 +155,15 @@ def _domains(
 def _tour(machine: Machine, tier: int, rows: IntArray) -> IntArray:
     """An order of chains in which the nearest to the last one comes next.
 
-    They are the nearer, the more of their sets are in the same domains.
+    They are the nearer, the more of their sets are in the same domains. Of those that
+    are as near, one that shares domains with few others comes first: it ends a row.
     """
     place = np.argsort(in_tree_order(machine, tier))
-    order = np.argsort(place[rows].min(axis=1), kind="stable")
+    first = place[rows].min(axis=1)
     if len(rows) > MOST_TOURED:
-        return order
+        return np.argsort(first, kind="stable")
+    mates = sum(np.bincount(column)[column] for column in rows.T)
+    order = np.lexsort([mates, first])
     rises = np.diff([one.distance for one in machine.tiers[tier:]])
     outer = range(tier, len(machine.tiers) - 1)
     domains = [ancestor_of_domain(machine, tier, each)[rows] for each in outer]
