@@ -20,7 +20,7 @@ import yaml
 from click.testing import CliRunner
 
 from placer.cli.main import main as program
-from tests.readers.test_fuzz import mutated
+from tests.mutants import mutated
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS, MOST_BYTES = 2.0, 500e6

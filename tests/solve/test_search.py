@@ -25,8 +25,8 @@ from placer.testing import racks
 from placer.topology.model import Tier
 from tests.allocation.machines import training as own_training
 from tests.conformance.machines import domains_of, job, machine
-from tests.conformance.test_pipette import pipelines
-from tests.conformance.test_pipette import racks as pipette
+from tests.conformance.pipette import pipelines
+from tests.conformance.pipette import racks as pipette
 from tests.marks import slow
 from tests.solve.construct.test_whole_groups import job as training
 from tests.solve.construct.test_whole_groups import machine as cluster_of
