@@ -8,7 +8,7 @@ import pytest
 import placer
 from tests.cli import small_job
 from tests.commands import refusal, run
-from tests.readers.test_fuzz import mutated_values
+from tests.mutants import mutated_values
 
 MACHINE = """\
 format: placer/topology
