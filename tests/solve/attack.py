@@ -30,7 +30,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.run.budget import ENDLESS, Budget
 from tests.cost.reference import Reference
-from tests.solve.attacked_cases import drawn, unusual
+from tests.solve.attacked_cases import CHANGES, changed, drawn, unusual
 from tests.solve.every_placement import Sorts, every_legal
 from tests.solve.oracle import hop_costs
 
@@ -170,6 +170,7 @@ def _false_bounds(problem, least):
 
 
 DRAWS = {"": drawn, "unusual ": unusual}
+DRAWS |= {what: partial(changed, what) for what in CHANGES}
 
 
 def attack(first, last, draw=""):
@@ -194,7 +195,7 @@ def attack(first, last, draw=""):
 if __name__ == "__main__":
     begin, end = (int(text) for text in sys.argv[1:])
     for start in range(begin, end, 100):
-        for name in DRAWS:
+        for name in ("", "unusual "):
             totals, wrong = attack(start, min(start + 100, end), name)
             told = dict(sorted(totals.items()))
             print(f"{name}{start}", *wrong, told, sep="\n  ", flush=True)

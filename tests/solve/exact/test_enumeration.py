@@ -20,9 +20,10 @@ from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.tree.symmetry import Symmetry
+from placer.testing.oracle import consecutive_placements, free_placements
 from placer.topology.model import Tier
 from placer.topology.read import read_topology
-from tests.solve.oracle import consecutive_placements, free_placements, symmetries
+from tests.solve.oracle import symmetries
 from tests.solve.random_cases import machine_of, random_case
 
 ENOUGH = 10**6

@@ -10,7 +10,7 @@ from placer.job.model import Job
 from placer.job.traffic import Group
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.packing import pack
-from tests.solve.oracle import free_placements, keeps_requirements
+from placer.testing.oracle import free_placements, keeps_requirements
 from tests.solve.random_cases import (
     random_machine,
 )
