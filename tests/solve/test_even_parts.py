@@ -1,6 +1,5 @@
 """Groups in equal parts beside rules: against every way to deal out nodes."""
 
-import random
 from itertools import permutations
 
 import pytest
@@ -88,17 +87,3 @@ def test_even_parts_beside_rules(case):
     else:
         with pytest.raises(InfeasibleError):
             solve(topology, job, objective="hop-cost")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(60))
-def test_even_parts_beside_drawn_rules(seed):
-    """The same for machines and rules that are drawn."""
-    rng = random.Random(seed)
-    racks = [rng.randint(1, 6) for _ in range(rng.randint(2, 4))]
-    width, groups = rng.choice((2, 3, 4, 6)), rng.randint(1, 3)
-    pins = {rng.randrange(width * groups): rng.randrange(len(racks))}
-    if rng.random() < 0.5:
-        pins = {}
-    spares = rng.randint(0 if pins else 1, 2)
-    test_even_parts_beside_rules((racks, 1, width, groups, spares, pins))

@@ -99,8 +99,8 @@ def test_objectives_need_their_inputs():
 
 def test_groups_in_parts_are_shown_before_any_bound():
     """A bound may take long: whoever waits has a placement within 3 % before it."""
-    hosts = cluster_of([8] * 14 + [7] * 4, [0] * 18)
-    experts = training(tp=1, ep=8, pp=4, dp=32, vp=2)
+    hosts = cluster_of([8] * 7 + [7] * 2, [0] * 9)
+    experts = training(tp=1, ep=8, pp=4, dp=16, vp=2)
     told = []
     found = solve(hosts, experts, progress=told.append)
     before = [one.value for one in told if one.lower_bound == 0]

@@ -50,9 +50,9 @@ def apart(gpus, rows, distances):
     return machine_of(gpus, rows, tiers)
 
 
-def hops(axes, weights, **require):
+def hops(axes, weights):
     axes = Parallelism(**axes, order=ORDER)
-    return Job("j", axes, weights=weights, require=require, launcher="free")
+    return Job("j", axes, weights=weights, launcher="free")
 
 
 THREE = apart([2, 2, 2], [[0, 0, 0]], [0, 1])
@@ -64,8 +64,6 @@ TWO_BLOCKS = apart([2, 3, 3], [[0, 1, 1], [0, 0, 0]], [0, 2, 3])
     [
         # Rings of three: four parts, and two of the three edges between them across.
         (hops({"cp": 2, "dp": 3}, {"cp": 1, "dp": 10}), THREE, 4 * 10 + 2),
-        # Cliques of three lose two edges each; the single ones fill a third node.
-        (hops({"ep": 3, "dp": 6}, {"ep": 1}), THREE, 4),
         # Two groups of four: 3 + 1 and 3 + 1 part six pairs of nodes, all of blocks;
         # two of one in the first block part four of those, and seven of nodes.
         (hops({"ep": 4, "dp": 8}, {"ep": 2}), TWO_BLOCKS, 2 * (2 * 7 + 4)),
@@ -74,12 +72,6 @@ TWO_BLOCKS = apart([2, 3, 3], [[0, 1, 1], [0, 0, 0]], [0, 2, 3])
             hops({"ep": 4, "dp": 4, "pp": 2}, {"ep": 64, "pp": 5}),
             apart([5, 3], [[0, 0]], [0, 1]),
             3 * 64 + 3 * 5,
-        ),
-        # Experts of four are two such groups, kept on a node each: 2 x 2 pairs, 2 dp.
-        (
-            hops({"tp": 2, "ep": 4, "etp": 1, "dp": 2}, {"ep": 8, "dp": 1}, tp="t0"),
-            apart([2, 2], [[0, 0]], [0, 1]),
-            2 * 2 * 8 + 2,
         ),
         # Attained: pairs of ranks across lines, on blocks of one and seven.
         (
@@ -95,12 +87,6 @@ TWO_BLOCKS = apart([2, 3, 3], [[0, 1, 1], [0, 0, 0]], [0, 2, 3])
             hops({"ep": 2, "dp": 4, "pp": 2}, {"ep": 64, "pp": 3, "dp": 20}),
             apart([3, 3, 2], [[0, 0, 1], [0, 0, 0]], [0, 9, 10]),
             1_423,
-        ),
-        # Pairs of edp are dearest: a node has one, and half of two experts' pairs.
-        (
-            hops({"ep": 2, "dp": 4, "pp": 2}, {"ep": 2, "pp": 1, "edp": 100}),
-            apart([2] * 4, [[0] * 4], [0, 1]),
-            4 * 2 + 4 * 1,
         ),
         # Two pairs of tp, joined by dp, on either node: the lightest edges are cut.
         (

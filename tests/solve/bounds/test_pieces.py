@@ -8,7 +8,7 @@ import pytest
 
 from placer.solve.bounds.hops import isoperimetric
 from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
-from placer.solve.bounds.hops.tier_cut import cheapest_sizes
+from placer.solve.bounds.network.fewest import most_in_runs
 from placer.solve.problem.axes import Axis
 from tests.marks import slow
 
@@ -60,16 +60,12 @@ def test_no_set_of_ranks_has_fewer_edges(seed, too_large, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_sizes_are_chosen_no_cheaper(seed):
-    """Of all ways to fill domains; exactly so where each rank more costs more."""
-    rng = np.random.default_rng(seed)
-    rooms = rng.integers(1, 6, size=rng.integers(1, 6))
-    world = int(rng.integers(1, rooms.sum() + 1))
-    rises = rng.integers(0, 30, size=min(int(rooms.max()), world))
-    if seed % 2:
-        rises = np.sort(rises).cumsum()
-    floor = np.array([0.0, *rises])
-    ways = product(*(range(room + 1) for room in rooms.clip(max=world)))
-    least = min(floor[[*way]].sum() for way in ways if sum(way) == world)
-    found = cheapest_sizes(floor, rooms, world)
-    assert found == pytest.approx(least) if seed % 2 else found <= least + 1e-9
+def test_no_run_of_ranks_has_more_members(seed):
+    rng = random.Random(seed)
+    world = rng.randint(2, 24)
+    rows = np.array(rng.sample(range(world), world // 2 * 2)).reshape(2, -1)
+    within = rows[:, :, None] - np.arange(world)
+    assert most_in_runs(rows, np.arange(world + 1)).tolist() == [
+        ((within >= 0) & (within < length)).sum(axis=1).max()
+        for length in range(world + 1)
+    ]
