@@ -1,7 +1,7 @@
 """Parts of the bounds of large machines: of all ways that there are none is less."""
 
 import random
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from placer.solve.bounds.hops import isoperimetric
 from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
 from placer.solve.bounds.network.fewest import most_in_runs
+from placer.solve.bounds.nics import fewest_runs
 from placer.solve.problem.axes import Axis
 from tests.marks import slow
 
@@ -69,3 +70,18 @@ def test_no_run_of_ranks_has_more_members(seed):
         ((within >= 0) & (within < length)).sum(axis=1).max()
         for length in range(world + 1)
     ]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_cuts_of_a_ring_leave_fewer_runs(seed):
+    """Of stages that must fit a room, run by run; one more than stages if none do."""
+    rng = random.Random(seed)
+    ranks = [rng.choice((1, 1, 2, 3)) for _ in range(rng.randint(2, 6))]
+    room, stages, numbers = rng.randint(2, 6), len(ranks), [len(ranks) + 1]
+    for count in range(stages + 1):
+        for ends in combinations(range(stages), count):
+            starts = [*ends, ends[0] + stages] if ends else [0, stages]
+            runs = [sum((ranks + ranks)[a:b]) for a, b in pairwise(starts)]
+            if max(runs) <= room:
+                numbers.append(count)
+    assert fewest_runs(np.array(ranks), room) == min(numbers)

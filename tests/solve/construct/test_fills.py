@@ -53,7 +53,7 @@ NO_GRID = job("free", ("dp", "cp", "ep", "pp", "tp"), tp=2, dp=3, ep=2, etp=3)
     ("method", "machine", "work", "told"),
     [
         (nested, racks([2] * 4, [0, 1, 0, 1]), job(tp=2, pp=2, dp=2), "nesting"),
-        (nested, racks([4, 4], [0, 0]), IN_PARTS, "packing"),
+        (nested, racks([4, 4], [0, 1]), IN_PARTS, "packing"),
         (nested, racks([2] * 4, [0, 0, 1, 1]), IN_PAIRS, "part order"),
         (nested, racks([3, 3], [0, 1]), NO_GRID, "part order"),
         # Nodes of 3, 2 and 1 have no block size in common.
