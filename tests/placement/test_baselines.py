@@ -8,8 +8,8 @@ import pytest
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
+from placer.testing.oracle import coordinates
 from placer.topology.read import read_topology
-from tests.solve.oracle import coordinates
 from tests.solve.random_cases import random_axes
 
 
