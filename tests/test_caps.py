@@ -32,10 +32,6 @@ PIN = {"ranks": "0-1048575", "nodes": "a"}
 JOBS = {
     "avoid": ({"rules": {"avoid": LISTS}}, "more than 131072 hosts"),
     "pins": ({"rules": {"pin": [PIN] * 50}}, "more than 1048576 ranks in all pins"),
-    "pinned hosts": (
-        {"rules": {"pin": [{"ranks": "0", "nodes": text} for text in LISTS]}},
-        "more than 131072 hosts",
-    ),
     "pins of no job": (
         {"parallelism": {"tp": "x"}, "rules": {"pin": [PIN] * 50}},
         "parallelism.tp: expected an integer",
@@ -48,7 +44,6 @@ JOBS = {
 }
 MACHINES = {
     "unavailable": ({"unavailable": dict.fromkeys(LISTS, "x")}, "no node is called"),
-    "twice": ({"nodes": [{"names": "n[1-99999]"}] * 60}, "is listed twice"),
     "nodes": ({"nodes": [{"names": text} for text in LISTS]}, "more than 1048576"),
     "tiers": ({"tiers": MACHINE["tiers"] * 900}, "1800 tiers, the most is 32"),
     "values": ({"sources": ["a"] * 300_000}, "more than 250000 values"),
@@ -60,7 +55,6 @@ PREDICT = (
 HOSTS = {
     "lists": ("\n".join(LISTS * 2), "more than 1048576 hosts"),
     "items": ("n[" + "1," * 300_000 + "1]", "more than 100000 hosts in one list"),
-    "brackets": ("n" + "[1-9]" * 300_000, "more than 253 characters"),
     "ranges": ("n[1-99999][1-99999][1-99999]", "more than 100000 hosts in one list"),
 }
 

@@ -31,7 +31,6 @@ from tests.doc_blocks import (
     Command,
     commands,
     fences,
-    prints,
     run,
     with_placer,
 )
@@ -110,22 +109,6 @@ def test_document_runs(document, tmp_path, monkeypatch):
             run_bash(fence, folder, environ)
         elif fence.language in ("yaml", "json"):
             read_format(fence, folder)
-
-
-@pytest.mark.parametrize(
-    ("printed", "same"),
-    [
-        ("one\nfour of 5\n", True),
-        ("one  \ntwo\n\nthree\nfour of 5\n\n", True),
-        ("one\ntwo\nfour of 6\n", False),
-        ("one\nfour of 5\nsix\n", False),
-        ("zero\none\nfour of 5\n", False),
-        ("", False),
-    ],
-)
-def test_output_is_compared(printed, same):
-    """A changed, missing or added line is noticed, but for what ``...`` stands for."""
-    assert prints(["one", "...", "f... of 5"], printed) == same
 
 
 def headings(document):

@@ -20,7 +20,7 @@ import yaml
 from click.testing import CliRunner
 
 from placer.cli.main import main as program
-from tests.readers.test_fuzz import mutated
+from tests.mutants import mutated
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS, MOST_BYTES = 2.0, 500e6
@@ -146,7 +146,7 @@ def main():
     print(json.dumps({"bad": bad, "memory": memory}))
 
 
-@pytest.mark.parametrize("mutants", [150, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mutants", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_mutated_documents(mutants, tmp_path):
     """Whatever a file holds, commands end with 0 to 4 in 2 s and 500 MB each."""
     done = subprocess.run(

@@ -25,7 +25,7 @@ def runs_on():
 
 
 FIRST = [(job, first) for job, (first, *_) in runs_on().items()]
-VAST = ("h100-131k", "meta-llama3-24k", "azure-ndh100-v5")
+VAST = ("h100-131k", "meta-llama3-24k", "azure-ndh100-v5", "gb200-nvl72-8x72")
 HUGE = [case for case in FIRST if case[1] in VAST]
 OTHERS = [(job, other) for job, (_, *others) in runs_on().items() for other in others]
 SMALL = [case for case in OTHERS if case[0] == "quickstart"]

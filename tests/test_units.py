@@ -24,7 +24,6 @@ from placer.base.units import (
         (parse_bandwidth, "1GiB/s", 2.0**30),
         (parse_bandwidth, "8b/s", 1.0),
         (parse_time, "5\N{MICRO SIGN}s", 5e-6),
-        (parse_time, "250ns", 250e-9),
         (parse_time, "120ms", 0.12),
         (parse_time, " 1.2 s ", 1.2),
         (parse_time, "2min", 120.0),
@@ -57,7 +56,6 @@ def test_units_are_exact(parse, text, value):
         (parse_bytes, "1e400", "too large"),
         (parse_bytes, "010", "leading zeros"),
         (parse_bytes, "0x10", 'unknown unit "x10"'),
-        (parse_number, "2GB", 'unknown unit "GB"'),
     ],
 )
 def test_wrong_quantities_say_why(parse, text, fragment):

@@ -1,16 +1,16 @@
 """Small machines: the cost is the least over all sets of nodes, and bounds hold."""
 
 import random
+from collections import namedtuple
 from dataclasses import replace
 from itertools import combinations, product
 from math import inf
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from placer.allocation import offers
-from placer.allocation.shared import Use, left_by, use_of
+from placer.allocation.shared import left_by, use_of
 from placer.api.allocate import allocate
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError
@@ -28,6 +28,7 @@ from tests.solve.random_cases import random_job, random_machine
 ROUNDING = 1e-9
 COSTS = {"time": step_time, "hop-cost": hop_cost}
 CHUNK = 5
+NAMES = "one", "two"
 
 
 def case(seed, objective, count):
@@ -37,8 +38,12 @@ def case(seed, objective, count):
     machine = random_machine(rng, sum(worlds) + rng.randint(0, 2), 6, (1, 2, 2, 3))
     tiers = tuple(replace(tier, oversubscription=1.0) for tier in machine.tiers)
     machine = replace(machine, tiers=tiers)
-    jobs = [random_job(rng, world, machine, objective) for world in worlds]
-    return machine, jobs
+    return machine, named(random_job(rng, n, machine, objective) for n in worlds)
+
+
+def named(jobs):
+    """The jobs, told apart."""
+    return [replace(job, name=name) for job, name in zip(jobs, NAMES, strict=False)]
 
 
 def with_budgets(seed, _objective, count):
@@ -52,10 +57,8 @@ def with_budgets(seed, _objective, count):
         most = {kind: rng.randint(1, 3)}
         budgets.append(Budget(",".join(hosts), frozenset(hosts), **most))
     worlds = [rng.randint(1, 3) for _ in range(count)]
-    rings = [
-        Job("j", Parallelism(dp=world), weights={"dp": 1.0}, launcher="free")
-        for world in worlds
-    ]
+    ring = Job("j", Parallelism(), weights={"dp": 1.0}, launcher="free")
+    rings = named(replace(ring, parallelism=Parallelism(dp=n)) for n in worlds)
     return replace(machine, budgets=tuple(budgets)), rings
 
 
@@ -110,13 +113,11 @@ def least_sum(machine, tables, weights):
 
 def compare(what, seed, objective, count):
     machine, jobs = DRAWS[what](seed, objective, count)
-    names = ["one", "two"][:count]
-    jobs = [replace(job, name=name) for job, name in zip(jobs, names, strict=True)]
     weights = [1.0, random.Random(seed).choice((1.0, 0.5, 3.0))][:count]
     tables = [least_by_nodes(machine, job, objective) for job in jobs]
     best = least_sum(machine, tables, weights)
     text = f"{what} {objective} {seed} {count}"
-    given = dict(zip(names, weights, strict=True))
+    given = dict(zip(NAMES, weights, strict=False))
     if best == inf:
         with pytest.raises(InfeasibleError):
             allocate(machine, jobs, weights=given, objective=objective)
@@ -170,9 +171,7 @@ def test_budgets_across_racks(first):
         compare("budgets", seed, "hop-cost", 2)
 
 
-def test_a_part_on_which_nothing_was_found_is_no_proof(
-    monkeypatch,
-):
+def test_a_part_on_which_nothing_was_found_is_no_proof(monkeypatch):
     """Where searches fail now and then, no bound is above the best there is."""
     solved = offers.solve_orders
 
@@ -188,7 +187,6 @@ def test_a_part_on_which_nothing_was_found_is_no_proof(
     for seed in range(25):
         machine, jobs = case(seed, "hop-cost", 2)
         whole = machine.num_nodes
-        jobs = [replace(jobs[0], name="one"), replace(jobs[1], name="two")]
         tables = [least_by_nodes(machine, job, "hop-cost") for job in jobs]
         try:
             found = allocate(machine, jobs, objective="hop-cost")
@@ -203,10 +201,7 @@ def test_a_part_on_which_nothing_was_found_is_no_proof(
 # Jobs that meet on uplinks, against all pairs of placements.
 
 
-class Placed(NamedTuple):
-    nodes: tuple[int, ...]
-    placement: Placement
-    use: Use
+Placed = namedtuple("Placed", "nodes placement use")
 
 
 def on_thin_uplinks(seed):
@@ -219,10 +214,7 @@ def on_thin_uplinks(seed):
         for tier in machine.tiers[1:]
     ]
     machine = replace(machine, tiers=tuple(tiers))
-    jobs = [random_job(rng, world, machine, "time") for world in worlds]
-    return machine, [
-        replace(job, name=name) for job, name in zip(jobs, ("one", "two"), strict=True)
-    ]
+    return machine, named(random_job(rng, n, machine, "time") for n in worlds)
 
 
 def placements(machine, job):

@@ -119,12 +119,6 @@ def test_a_grade_is_the_first_line(job):
     assert result.stdout.startswith("Granted: no free nodes are better: 1,744")
 
 
-def test_granted_hosts_that_cannot_hold_the_job_are_to_blame(job):
-    names = placer.read_topology(MACHINE).node_names
-    result = allocate("-j", job("one", 4), "--grade", names[0], code=3)
-    assert "the granted hosts cannot hold the job: " in result.output
-
-
 def test_place_says_in_a_line_what_free_hosts_would_save(job):
     names = placer.read_topology(MACHINE).node_names
     arguments = ["-t", MACHINE, "-j", job("one", 4), "--hosts", ",".join(names[:4])]

@@ -6,19 +6,14 @@ import numpy as np
 import pytest
 
 import placer
+from placer import testing
 from placer.allocation.question import demand_of
 from placer.base.errors import InputError
-from placer.documents import parse_document
-from placer.job.read import decode_job
 
 
 def ring(ranks):
     """A ring of ranks in one rack, which costs the same in every rack."""
-    text = (
-        "{format: placer/job, version: 1, name: ring, parallelism: {dp: "
-        f"{ranks}}}, weights: {{dp: 1}}, require: {{dp: rack}}}}"
-    )
-    return decode_job(parse_document(text, "job.yaml"))
+    return testing.job("ring", dp=ranks, weights={"dp": 1}, require={"dp": "rack"})
 
 
 @pytest.mark.parametrize("demand", ["6", "5=2,1", "3", "2=9,6=1", "4"])

@@ -24,6 +24,7 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from tests.allocation.machines import racks, training
 from tests.conformance.machines import Host, job, machine, varied
+from tests.marks import slow
 from tests.texts import cases, table
 
 SEEDS = range(2)
@@ -136,7 +137,7 @@ def test_slurms_fragmentation(busy, value):
 
 
 @pytest.mark.parametrize("wanted", [ring(20), loose(20), training(tp=1, dp=20)])
-@pytest.mark.parametrize("names", ["abc", "cab", "bca"])
+@pytest.mark.parametrize("names", ["abc", *slow(["cab", "bca"])])
 def test_two_full_racks_leave_the_third_whole(names, wanted):
     """Issue 10574: 20 of 19, 10 and 10 are 10 + 10 (optimum: nothing left over)."""
     topology = racks(dict(zip(names, (19, 10, 10), strict=True)), gpus=1)

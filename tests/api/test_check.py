@@ -138,12 +138,9 @@ HUGE = 10**400
     [
         (("score", "worst_group", "groups"), HUGE),
         (("inputs", "rules", "at_most", "rack"), HUGE),
-        (("inputs", "rules", "spares", "cluster"), HUGE),
         (("previous",), {"curve": [-HUGE]}),
         (("bound", "objective"), []),
-        (("bound", "status"), {}),
         (("solver", "seed"), "junk"),
-        (("solver", "method"), 3),
         (("bound", "more"), 1),
         (("inputs", "rules", "at_least"), {"rack": 1}),
     ],

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import placer
 from placer.cli.grouped import HEADINGS
 from placer.cli.main import main
-from tests.sources.texts import TEXTS
+from tests.sources.reading import SMALL
 
 
 def options_of(command, context):
@@ -45,15 +45,15 @@ def told(source):
     return []
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_job_with_a_line_less(name, tmp_path):
+@pytest.mark.parametrize(("name", "text"), SMALL[1:-1])
+def test_a_job_with_a_line_less(name, text, tmp_path):
     """Whatever a job lacks is asked for by keyword; the command asks by option."""
     path = tmp_path / "source"
-    lines = TEXTS[name].splitlines(keepends=True)
+    lines = text.splitlines(keepends=True)
     for left_out in range(len(lines)):
         path.write_text("".join(lines[:left_out] + lines[left_out + 1 :]))
         assert not named_in(" ".join(told(f"{name}:{path}")))
-    path.write_text(TEXTS[name])
+    path.write_text(text)
     asked = CliRunner().invoke(main, ["job", "validate", f"{name}:{path}"]).stderr
     assert named_in(asked)
     assert not re.search(r"\b(gpus|tflops|settings|select|micro_batch_time)=", asked)

@@ -1,4 +1,7 @@
-"""The order in use is kept where nothing measurable is to win, and else left gently."""
+"""The order in use is kept where nothing measurable is to win, and else left gently.
+
+At the end what a plan would save were what is assumed otherwise.
+"""
 
 from dataclasses import replace
 
@@ -7,7 +10,10 @@ import pytest
 
 import placer
 from placer import testing
+from placer.api.checked_plan import what_if
+from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
+from placer.cost.step import StepModel
 from placer.job.started import Started
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
@@ -106,16 +112,6 @@ def test_a_job_stays_on_the_nodes_that_it_has(tmp_path):
     assert np.count_nonzero(seats(plan, whole) == usual) >= 48
 
 
-def test_hosts_to_avoid_are_a_reason_to_move(tmp_path):
-    """Not a hard rule, but what was asked for: the verdict says so."""
-    whole, work = machine(tmp_path, 3, 1.0), job(2, 4)
-    plan = placer.place(whole, work, rules=placer.Rules(avoid=("r1-n2",))).plan
-    assert "r1-n2" not in plan.nodes
-    assert plan.verdict["advice"] == "move"
-    assert "your order uses nodes to avoid" in plan.verdict["text"]
-    placer.check(plan)
-
-
 def test_a_launcher_that_sorts_hosts_is_the_order_in_use(tmp_path):
     """torchrun's c10d has them by name, whatever order they are given in."""
     work = replace(job(2, 4), started=Started("torchrun-c10d", "t.sh", 9))
@@ -132,3 +128,61 @@ def test_a_launcher_that_sorts_hosts_is_the_order_in_use(tmp_path):
         assert plan.verdict["against"] == "torchrun-c10d"
         assert "hosts by name" in plan.verdict["text"]
         placer.check(plan)
+
+
+MACHINE = "leaf:3 node:5 gpu:8"
+
+
+def thin_machine():
+    """Uplinks that are said, so thin that a random order is slower."""
+    return placer.read_topology(MACHINE, oversubscription={"cluster": 8})
+
+
+def at_rate(value, interval=None):
+    """Pipelines of two hosts at a rate that is assumed."""
+    job = placer.read_job("quickstart")
+    axes = replace(job.parallelism, tp=8, pp=2, dp=6)
+    compute = replace(job.compute, tflops_per_gpu=value)
+    assumed = (Assumption(RATE, value, "usual", "--tflops RATE", interval),)
+    return replace(job, parallelism=axes, compute=compute, assumed=assumed)
+
+
+def saved(value):
+    """The share that the first placement saves beside a random one, at a rate."""
+    machine, job = thin_machine(), at_rate(value)
+    steps = [
+        placer.score(machine, job, baseline(name, machine, job, 0))["step_time_s"]
+        for name in ("given-order", "random")
+    ]
+    return 1 - steps[0] / steps[1]
+
+
+def asked(job, machine):
+    orders = [baseline(n, machine, job, 0) for n in ("given-order", "random")]
+    return what_if(machine, StepModel(machine, job), *orders)
+
+
+def test_the_rate_is_told_where_it_changes_the_verdict():
+    """Where at an end of the interval it saves less than runs differ."""
+    plain = thin_machine()
+    low = next(rate for rate in (1, 0.1, 0.01, 0.001, 0.0001) if saved(rate) < JITTER)
+    high = next(rate for rate in (400, 4000, 40000) if saved(rate) > JITTER)
+    found = asked(at_rate(low, (low, high)), plain)
+    assert [(entry["key"], entry["value"]) for entry in found] == [
+        (RATE, low),
+        (RATE, high),
+    ]
+    for entry, rate in zip(found, (low, high), strict=True):
+        assert entry["saved_share"] == pytest.approx(saved(rate))
+    assert asked(at_rate(high, (high, 2 * high)), plain) == []
+    assert asked(at_rate(low), plain) == []
+
+
+def test_uplinks_are_tried_at_two_ratios():
+    """Only where they are assumed: not on a machine that says them."""
+    machine, job = placer.read_topology(MACHINE), at_rate(400)
+    found = [e for e in asked(job, machine) if e["key"] == OVERSUBSCRIPTION]
+    assert [entry["value"] for entry in found] == [2, 4]
+    assert found[1]["saved_share"] >= found[0]["saved_share"] > 0
+    given = placer.read_topology(MACHINE, oversubscription={"cluster": 2})
+    assert asked(job, given) == []

@@ -11,14 +11,7 @@ from placer.job.rules import Pin, Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 
-AZURE = ("azure-gb200-mlperf-v6", "llama3.1-405b-mlperf-v6")
 SMALL = "rack:4 node:5 gpu:4"
-
-
-@pytest.fixture(scope="module")
-def azure():
-    topology, job = placer.read_topology(AZURE[0]), placer.read_job(AZURE[1])
-    return topology, job, placer.place(topology, job).plan
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from benchmarks.fault_page import Replay, page, picture
@@ -14,8 +13,6 @@ from benchmarks.fault_placer import (
 )
 from benchmarks.fault_policies import BestFit, Cluster, SortedHosts, WholeRacks
 from benchmarks.fault_replay import (
-    RACKS,
-    TRAYS,
     Change,
     Terms,
     account,
@@ -66,20 +63,6 @@ def test_books_of_a_fault():
     assert found.samples == pytest.approx([first, second])
     assert found.productive_s == pytest.approx(3600 * (48 - 0.25 - 0.25 - 0.25))
     assert found.replicas == pytest.approx([10, 10 * 1.5 / 24 + 8 * 22.5 / 24])
-
-
-def test_policies_use_what_is_up(cluster):
-    """No policy puts a replica on a tray that is down, or two on one."""
-    rng = np.random.default_rng(0)
-    for policy in (WholeRacks(cluster), SortedHosts(cluster), BestFit(cluster)):
-        now = None
-        for _ in range(8):
-            up = rng.random(RACKS * TRAYS) > 0.04
-            now = policy.seats(now, up)
-            assert len(now.trays) == policy.most(up)
-            assert up[now.trays].all()
-            assert len(np.unique(now.trays)) == now.trays.size
-            assert now.step_s > 1
 
 
 @pytest.mark.slow

@@ -1,8 +1,5 @@
 """Figures that pages show, and what they rest on."""
 
-import random
-from itertools import permutations, product
-
 import pytest
 
 from benchmarks import experts
@@ -20,22 +17,6 @@ def test_eplbs_example(capsys):
         ["1", "129.1", "156.0", "151.0", "136.0"],
         ["2", "144.5", "179.5", "179.5", "172.0"],
     ]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_no_way_to_pair_copies_is_better(seed):
-    """Six slots on three GPUs, every number of copies and every order of them."""
-    rng = random.Random(seed)
-    loads = [float(rng.randint(1, 30)) for _ in range(rng.randint(2, 5))]
-    best = float("inf")
-    for own in product(range(1, 7), repeat=len(loads)):
-        if sum(own) != 6:
-            continue
-        copies = [loads[e] / n for e, n in enumerate(own) for _ in range(n)]
-        for order in set(permutations(copies)):
-            pairs = (order[g] + order[g + 1] for g in range(0, 6, 2))
-            best = min(best, max(pairs))
-    assert experts.least(loads, 6) == pytest.approx(best)
 
 
 def test_rules_of_numbering_after_a_failure():

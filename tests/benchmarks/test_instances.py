@@ -56,13 +56,3 @@ def test_published_figures(name):
     cost = HopCost(topology, job).cost
     costs = tuple(cost(order(topology, job).gpu_of_rank) for order in orders)
     assert costs == ORDERS[name]
-
-
-@pytest.mark.parametrize(
-    ("name", "optimum"), [("S64", 263_296), ("S128", 526_592), ("S256", 1_053_184)]
-)
-def test_toys(name, optimum):
-    """On the toys replica-major has the published optimal cost."""
-    topology, job = load(name)
-    placed = replica_major(topology, job)
-    assert HopCost(topology, job).cost(placed.gpu_of_rank) == optimum

@@ -44,10 +44,14 @@ def synthetic(sizes, time, fixed, tp_overlap=True):
     return Measurements("invented", job(tp_overlap), points)
 
 
-@pytest.mark.parametrize("tp_overlap", [False, True])
 @pytest.mark.parametrize("time", [5e-3, *slow([0.2e-3, 200e-3])])
 @pytest.mark.parametrize(
-    "sizes", [[(4, 4), (16, 32)], [(2, 8), (4, 4), (32, 16)], [(8, 7), (8, 8)]]
+    ("sizes", "tp_overlap"),
+    [
+        ([(4, 4), (16, 32)], False),
+        ([(2, 8), (4, 4), (32, 16)], True),
+        ([(8, 7), (8, 8)], True),
+    ],
 )
 def test_recovers_invented_times(sizes, time, tp_overlap):
     """Steps made from a micro-batch time and a fixed time give both back.

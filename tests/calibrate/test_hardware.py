@@ -1,29 +1,16 @@
 """Efficiencies and latencies from nccl-tests: found again where they were put in."""
 
-from dataclasses import replace
-
 import pytest
 
 from placer.base.errors import InputError
 from placer.calibrate.hardware import fit_hardware
 from placer.logs.nccl_tests import Row, Table
+from placer.testing import racks
 from placer.topology.read import read_topology
 from tests.commands import data, refusal, run
 
 NODE, NIC, EIGHT = 450e9, 50e9, 8
 SIZES = (1024, 8192, 2**28, 2**29, 2**30)
-
-
-def machine():
-    """64 hosts of 8 in 4 racks of 16, with NVLink in the host alone."""
-    found = read_topology("rack:4 node:16 gpu:8")
-    node, rack, cluster = found.tiers
-    tiers = (
-        replace(node, bandwidth=NODE, latency=1e-6, scale_up=True),
-        replace(rack, bandwidth=NIC, latency=5e-6, scale_up=False),
-        replace(cluster, bandwidth=NIC, latency=8e-6, scale_up=False),
-    )
-    return replace(found, tiers=tiers)
 
 
 def table(test, nodes, line, efficiency, start_s, gpus=EIGHT):
@@ -37,7 +24,9 @@ def table(test, nodes, line, efficiency, start_s, gpus=EIGHT):
 
 
 def fitted(*tables):
-    fit = fit_hardware(machine(), tables)
+    """On 64 hosts of 8 in 4 racks, with NVLink in the host alone."""
+    machine = racks([16] * 4, gpus=EIGHT, joined=False, nvlink=NODE, nic=NIC)
+    fit = fit_hardware(machine, tables)
     return fit, {tier.name: tier for tier in fit.topology.tiers}
 
 

@@ -4,12 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from placer.base.errors import InputError
-from placer.calibrate.measurements import (
-    decode_measurements,
-    read_measurements,
-)
+from placer.calibrate.measurements import decode_measurements, read_measurements
 from placer.documents import parse_document
+from tests.problems import problems_of
 from tests.texts import table
 
 FULL = """\
@@ -28,12 +25,6 @@ points:
 
 def decoded(text):
     return decode_measurements(parse_document(text, "m.yaml"), Path())
-
-
-def problems_of(text):
-    with pytest.raises(InputError) as caught:
-        decoded(text)
-    return caught.value.problems
 
 
 def test_a_full_file():
@@ -71,7 +62,7 @@ def test_problems(old, new, key, message):
         old or '{name: small, dp: 2, micro_batches: 8, step_time: 120ms, source: "log"}'
     )
     assert place in FULL
-    problems = problems_of(FULL.replace(place, new, 1))
+    problems = problems_of(decoded, FULL.replace(place, new, 1))
     assert any(p.key.startswith(key) and message in p.message for p in problems), (
         problems
     )
@@ -84,7 +75,9 @@ def test_problems(old, new, key, message):
 def test_something_to_fit_is_needed(points):
     """No point, or none that the fit may use, is a problem."""
     text = FULL[: FULL.index("points:")] + points
-    assert "no point to fit" in [problem.message for problem in problems_of(text)]
+    assert "no point to fit" in [
+        problem.message for problem in problems_of(decoded, text)
+    ]
 
 
 def test_runs_and_their_spread():

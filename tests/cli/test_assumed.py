@@ -6,47 +6,16 @@ import pytest
 
 from tests.commands import data, refusal, run
 
-SWITCHES = "".join(
-    f"SwitchName=leaf{i} Nodes=h[{10 * i + 1:02d}-{10 * i + 10:02d}]\n"
-    for i in range(4)
-)
-TOPOLOGY = SWITCHES + "SwitchName=spine Switches=leaf[0-3]\n"
-SCRIPT = """#!/bin/bash
-#SBATCH --nodes=40
-#SBATCH --gpus-per-node=8
-GPUS=8
-ARGS=(
-  --tensor-model-parallel-size 4
-  --pipeline-model-parallel-size 4
-  --num-layers 48
-  --hidden-size 6144
-  --ffn-hidden-size 16384
-  --num-attention-heads 48
-  --swiglu
-  --seq-length 4096
-  --max-position-embeddings 4096
-  --micro-batch-size 1
-  --global-batch-size 640
-  --tokenizer-type HuggingFaceTokenizer
-  --tokenizer-model /data/own
-  --bf16
-  --use-distributed-optimizer
-)
-srun torchrun --nproc_per_node $GPUS --nnodes $SLURM_NNODES pretrain_gpt.py ${ARGS[@]}
-"""
-
-
 GIVEN = ("-t", "slurm:topology.conf", "-j", "megatron:pretrain.sh")
-
-
-@pytest.fixture(autouse=True)
-def _files(folder):
-    (folder / "topology.conf").write_text(TOPOLOGY)
-    (folder / "pretrain.sh").write_text(SCRIPT)
+pytestmark = pytest.mark.usefixtures("trained")
 
 
 def placed(*more):
     return data("place", *GIVEN, "--effort", "quick", "-q", *more)
+
+
+def scored(*more):
+    return data("score", *GIVEN, "baseline:sorted-hosts", "-q", *more)
 
 
 def keys(plan):
@@ -72,21 +41,17 @@ def test_one_command_and_no_option():
 
 def test_what_is_said_is_not_assumed():
     """Each option takes its entry out of the list; all of them leave none."""
-    assert keys(placed()) == [
-        "hardware",
-        "oversubscription",
-        "model.vocab",
-        "compute.tflops_per_gpu",
-    ]
-    options = {
-        "hardware": ("--gpu", "h100"),
-        "oversubscription": ("--oversubscription", "spine=2"),
-        "model.vocab": ("--set", "job.model.vocab=128000"),
-        "compute.tflops_per_gpu": ("--tflops", "400"),
-    }
-    for key, option in options.items():
-        assert key not in keys(placed(*option))
-    every = placed(*(word for option in options.values() for word in option))
+    options = (
+        ("hardware", "--gpu", "h100"),
+        ("oversubscription", "--oversubscription", "spine=2"),
+        ("model.vocab", "--set", "job.model.vocab=128000"),
+        ("compute.tflops_per_gpu", "--tflops", "400"),
+    )
+    said = ()
+    for number, (_, *option) in enumerate(options):
+        assert keys(scored(*said)) == [key for key, *_ in options[number:]]
+        said += (*option,)
+    every = placed(*said)
     assert "assumed" not in every
     assert "what_if" not in every
 
@@ -100,10 +65,10 @@ def test_the_plan_keeps_what_was_assumed():
     run("emit", "plan.json", "slurm-hostfile")
     assert "assumed: H100 hosts" in run("score", "plan.json").stdout
     assert data("score", "plan.json")["assumed"] == plan["assumed"]
-    run("diff", "plan.json", "plan.json")
     run("diff", "plan.json", "baseline:random", code=1)
     run("check", "plan.json", *GIVEN, "-q")
-    Path("small.sh").write_text(SCRIPT.replace("640", "624"))
+    script = Path("pretrain.sh").read_text()
+    Path("small.sh").write_text(script.replace("640", "624"))
     again = ("--failed", "h01,h02", "-j", "small.sh", "--set", "SLURM_NNODES=39")
     run("replace", "plan.json", *again, "-q", code=2)  # another job
     found = run("replace", "plan.json", "--failed", "h01", "--shrink", "-q").stdout
@@ -117,7 +82,8 @@ def test_every_command_says_it():
         "SwitchName=a Nodes=h[1-2]\nSwitchName=b Nodes=h[3-4]\n"
         "SwitchName=s Switches=a,b\n"
     )
-    Path("small.sh").write_text(SCRIPT.replace("nodes=40", "nodes=4"))
+    script = Path("pretrain.sh").read_text()
+    Path("small.sh").write_text(script.replace("nodes=40", "nodes=4"))
     given = ("-t", "small.conf", "-j", "small.sh", "-q")
     for command in (
         ("score", "--baseline", "sorted-hosts"),
@@ -132,11 +98,8 @@ def test_every_command_says_it():
 
 def test_what_decides_is_asked_for_at_once():
     """GPUs, sequence and samples are never assumed; nothing else is asked for."""
-    left = [
-        line
-        for line in SCRIPT.splitlines()
-        if "SBATCH" not in line and "seq-length" not in line and "batch" not in line
-    ]
+    lines = Path("pretrain.sh").read_text().splitlines()
+    left = [x for x in lines if not any(w in x for w in ("SBATCH", "seq-", "batch"))]
     Path("open.sh").write_text("\n".join(left) + "\n")
     told = refusal("place", "-t", "topology.conf", "-j", "megatron:open.sh")
     asked = {line.split(": ")[1] for line in told.splitlines() if "open.sh:" in line}

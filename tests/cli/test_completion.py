@@ -1,8 +1,7 @@
-"""What shells offer for a word, by what they ask and by what they show."""
+"""What a shell offers for a word; tests/clients asks the real ones."""
 
 import pytest
 
-from placer.cli.completion import _SHELLS
 from placer.cli.main import COMPLETE
 from placer.documents.presets import preset_names
 from tests.commands import refusal, run
@@ -31,9 +30,7 @@ LINES = {
     "placer place -t slurm:topo": ["slurm:topology.conf"],
     "placer emit p.json openmpi-s": ["openmpi-seq"],
     "placer score baseline:s": ["baseline:sorted-hosts"],
-    "placer diff basel": ["baseline:"],
     "placer diff launcher:hy": ["launcher:hydra"],
-    "placer diff hostfile:topo": ["hostfile:topology.conf"],
     "placer place -t two.yaml --hosts n": ["n1", "n2", "n3"],
     "placer place -t two.yaml --hosts n2,n": ["n2,n1", "n2,n3"],
     "placer place -t two.yaml --exclude @topo": ["@topology.conf"],
@@ -46,7 +43,6 @@ LINES = {
     "placer replace plan.json --failed n1,n": ["n1,n2"],
     "placer replace plan.json --zzz n1,n": [],
     "placer place -t missing.yaml --hosts n": [],
-    "placer place -t placer.yaml --hosts n": [],
 }
 
 
@@ -63,44 +59,14 @@ def folder(tmp_path_factory):
     return path
 
 
-def offered(line, shell):
-    """The answers to a shell that asks about the last word of ``line``."""
-    before, _, typed = line.rpartition(" ")
-    asked = {
-        "bash": {"COMP_WORDS": line, "COMP_CWORD": ""},
-        "zsh": {"COMP_WORDS": line, "COMP_CWORD": str(before.count(" ") + 1)},
-        "fish": {"COMP_WORDS": line, "COMP_CWORD": typed},
-    }
-    if shell == "zsh" and "'" in before:
-        asked["zsh"]["COMP_CWORD"] = "5"
-    env = asked[shell] | {COMPLETE: f"{shell}_complete"}
-    answer = run(prog_name="placer", env=env).stdout
-    lines = answer.split("\n")[:-1] if answer.strip() else []
-    if shell == "zsh":
-        rows = list(zip(lines[::3], lines[1::3], lines[2::3], strict=True))
-        return [
-            value.replace("\\:", ":") if help_ != "_" else value
-            for kind, value, help_ in rows
-            if kind == "plain"
-        ]
-    return [
-        item.partition(",")[2].partition("\t")[0]
-        for item in lines
-        if item.startswith("plain,")
-    ]
-
-
-@pytest.mark.parametrize("shell", _SHELLS)
 @pytest.mark.parametrize("line", LINES)
-def test_answers(shell, line, folder, monkeypatch):
-    """Commands, presets, formats, files and hosts, in the words each shell has."""
+def test_answers(line, folder, monkeypatch):
+    """Commands, presets, formats, files and hosts, as fish is told them."""
     monkeypatch.chdir(folder)
-    wanted = LINES[line]
-    if shell == "bash":  # its last word begins behind : and =
-        typed = line.rpartition(" ")[2]
-        known = max(map(typed.rfind, ":=")) + 1
-        wanted = [value[known:] for value in wanted]
-    assert offered(line, shell) == wanted
+    words = {"COMP_WORDS": line, "COMP_CWORD": line.rpartition(" ")[2]}
+    answer = run(prog_name="placer", env=words | {COMPLETE: "fish_complete"}).stdout
+    kinds = [item.partition("\t")[0].partition(",") for item in answer.split("\n")]
+    assert [value for kind, _, value in kinds if kind == "plain"] == LINES[line]
 
 
 def test_files_are_the_shells():

@@ -8,19 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_assumed import SCRIPT, TOPOLOGY
 from tests.commands import data, refusal, run
 
-
-@pytest.fixture(autouse=True)
-def _files(folder):
-    (folder / "topology.conf").write_text(TOPOLOGY)
-    (folder / "pretrain.sh").write_text(SCRIPT)
-    (folder / "notes.txt").write_text("hosts h01 and h02 are new\n")
+pytestmark = pytest.mark.usefixtures("trained")
 
 
 def test_commands_need_no_options_afterwards():
     """Without a terminal nothing is asked; the files of the folder are found."""
+    Path("notes.txt").write_text("hosts h01 and h02 are new\n")
     found = run("init")
     told = found.stdout
     assert found.stderr.endswith("wrote placer.yaml\n")
@@ -40,7 +35,6 @@ def test_commands_need_no_options_afterwards():
     ]
     assert data("place", "-q", "-o", "plan.json")["world_size"] == 320
     run("score", "--baseline", "sorted-hosts", "-q")
-    run("replace", "plan.json", "--failed", "h01", "--shrink", "-q")
     spare = ("--set", "SLURM_NNODES=20", "--hosts", "h[01-20]")
     text = Path("placer.yaml").read_text().replace("# ", "").splitlines()[1:]
     text = "\n".join(line for line in text if not line.startswith("No file"))
@@ -85,7 +79,7 @@ def test_a_terminal_is_asked():
 
 def test_a_folder_that_leaves_open_which_file():
     """Several files, and none, are told with the option that names one."""
-    Path("other.conf").write_text(TOPOLOGY)
+    Path("other.conf").write_text(Path("topology.conf").read_text())
     found = refusal("init")
     assert "several files here describe a machine: other.conf, topology.conf" in found
     Path("pretrain.sh").unlink()

@@ -107,16 +107,6 @@ def test_plans_for_the_allocation(tmp_path):
     assert "placer: 4 ranks on 2 hosts by placer-42.json" in done.stderr
 
 
-def test_runs_by_a_plan(tmp_path):
-    """A plan made before is used as it is; the exit code is the command's."""
-    write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
-    words = ("--plan", "p.json", "-q", "sh", "-c", "exit 7")
-    done = process(tmp_path, ["-m", "placer"], *words)
-    assert (done.returncode, done.stdout, done.stderr) == (7, "", "")
-    lines = (tmp_path / "p.hosts").read_text().split()
-    assert lines == [host for host, _ in CONTIGUOUS]
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -161,13 +151,9 @@ def test_a_heterogeneous_job_is_planned_by_component(launch):
     ("command", "options", "per_node"),
     [
         ("srun torchrun --nproc-per-node 2 train.py", [], True),
-        ("srun bash -c 'torchrun --node-rank=$SLURM_PROCID train.py'", [], True),
-        ("srun python -m torch.distributed.run train.py", [], True),
         ("srun ft_launcher --nproc-per-node 2 train.py", [], True),
-        ("srun accelerate launch train.py", [], True),
         ("srun ray start --address=$HEAD --block", [], True),
         ("srun bash -c 'python -m verl.trainer.main_ppo a=b'", [], True),
-        ("srun python sft.py --task swift sft", [], False),
         ("bash agents.sh", [], True),
         ("srun python train.py --launcher torchrun", [], False),
         ("srun python train.py", ["--per-node"], True),
@@ -237,7 +223,6 @@ def test_ft_launcher_is_told_its_place(launch):
     ("racks", "scale_up", "segment", "moved"),
     [
         ("abab", 2, "1", "2 of 4 hosts"),
-        ("aabb", 2, "2", ""),
         ("aaab", 2, "2", "2 of 4 hosts"),
         ("abab", 1, "2", ""),
         ("abab", 2, "", ""),
@@ -271,7 +256,8 @@ def test_ray_is_told_of(launch):
 def test_harmless_commands_pass(launch, command):
     """What only looks alike: options of the program, and the plan's own backend."""
     words = command.split()
-    assert launch("--plan", "p.json", *words).command == tuple(words)
+    step = launch("-q", "--plan", "p.json", *words)
+    assert (step.command, step.err) == (tuple(words), "")
 
 
 _BARE = """\
@@ -284,17 +270,19 @@ main(prog_name="placer")
 
 
 def test_containers_need_click_and_numpy_alone(tmp_path):
-    """A plan is made and run by; YAML alone says what it lacks."""
+    """A plan is made and run by, the exit code is the command's; YAML says it lacks."""
     write_plan(plan_of(CONTIGUOUS), tmp_path / "p.json")
     job = file_text("job", parallelism={"dp": 4}, weights={"dp": 1})
     (tmp_path / "job.json").write_text(job)
     (tmp_path / "job.yaml").write_text(JOB)
     machine = ["-t", "node:4 gpu:2", "--hosts", "n[1-2]"]
     for words, status, message in (
-        (["--plan", "p.json", "true"], 0, "on 4 hosts by p.json"),
+        (["--plan", "p.json", "sh", "-c", "exit 7"], 7, "on 4 hosts by p.json"),
         ([*machine, "-j", "job.json", "true"], 0, "4 ranks on 2 hosts"),
         ([*machine, "-j", "job.yaml", "true"], 2, "needs PyYAML"),
     ):
         done = process(tmp_path, ["-c", _BARE], *words)
         assert done.returncode == status, done.stderr
         assert message in done.stderr
+    lines = (tmp_path / "p.hosts").read_text().split()
+    assert lines == [host for host, _ in CONTIGUOUS]

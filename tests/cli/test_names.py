@@ -5,13 +5,11 @@ import pytest
 from tests.commands import data, refusal, run
 
 INPUTS = ("-t", "dgx-h100-4x8", "-j", "quickstart")
-FEW = ("--gpus", "16", "--tp", "4", "--pp", "2", "--vp", "1", "--recompute", "none")
+FEW = ("--tp", "4", "--pp", "2", "--vp", "1", "--recompute", "none", "--top", "1")
 TAKERS = {
     "score": ("score", "PLAN"),
     "diff": ("diff", "PLAN", "PLAN"),
-    "draw": ("draw", "PLAN"),
     "pipeline": ("draw", "PLAN", "pipeline"),
-    "report": ("report", "PLAN"),
     "against": ("report", "PLAN", "--against", "baseline:random"),
     "explain": ("explain", "PLAN"),
     "check": ("check", "PLAN"),
@@ -54,12 +52,10 @@ def test_a_placement_is_named_in_one_way(name):
     ("typed", "new"),
     [
         ("predict INPUTS --launcher slurm", "score launcher:slurm"),
-        ("score INPUTS --baseline random", "score baseline:random"),
         ("score INPUTS --hostfile hosts.txt", "score hostfile:hosts.txt"),
         ("score --plan plan.json", "score plan.json"),
         ("score plan.json --baseline random", "diff baseline:random plan.json"),
         ("score plan.json --format html", "report plan.json"),
-        ("draw plan.json --format html", "report plan.json"),
         ("draw plan.json -o x.html", "report plan.json -o x.html"),
         (
             "diff plan.json plan.json -o x.html",
@@ -106,9 +102,7 @@ def test_jobs_are_validated(tmp_path):
     ("words", "name"),
     [
         (("report", "plan.json"), "plan-report.html"),
-        (("draw", "plan.json"), "plan-map.svg"),
         (("draw", "plan.json", "traffic"), "plan-traffic.svg"),
-        (("draw", "hostfile:hosts.txt", *INPUTS), "hosts.txt-map.svg"),
         (("report", "launcher:slurm", *INPUTS), "launcher-slurm-report.html"),
     ],
 )
@@ -129,9 +123,7 @@ def test_no_terminal_is_filled(files, monkeypatch, words, name):
     [
         ("place", *INPUTS, "-o", "OUT"),
         ("replace", "plan.json", "--added", "n3", "-o", "OUT"),
-        ("score", "plan.json", "-o", "OUT"),
         ("diff", "plan.json", "plan.json", "-o", "OUT"),
-        ("draw", "plan.json", "--format", "svg", "-o", "OUT"),
         ("report", "plan.json", "-o", "OUT"),
         ("topology", "convert", "dgx-h100-4x8", "-o", "OUT"),
         ("tune", *INPUTS, *FEW, "-o", "OUT"),

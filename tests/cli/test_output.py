@@ -16,15 +16,12 @@ from tests.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
 PRESETS = ["-t", "dgx-h100-4x8", "-j", "quickstart"]
-LAUNCHER = ["--launcher", "torchrun-c10d"]
 WRITERS = {
     "place": ["place", "-q", *PRESETS, "--previous", "plan.json"],
     "replace": ["replace", "plan.json", "--failed", "n1"],
-    "diff": ["diff", "plan.json", "baseline:random"],
     "emit": ["emit", "plan.json", "slurm-hostfile"],
     "draw": ["draw", "plan.json", "--format", "svg"],
     "topo convert": ["topo", "convert", "machine.yaml"],
-    "predict": ["predict", "-t", "machine.yaml", *PRESETS[2:], *LAUNCHER],
 }
 
 

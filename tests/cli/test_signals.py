@@ -42,12 +42,9 @@ COMMANDS = {
     "diff": ["diff", "plan.json", "baseline:random", "-o", "OUT.html"],
     "emit": ["emit", "plan.json", "json", "-o", "OUT"],
     "draw": ["draw", "plan.json", "-o", "OUT.svg"],
-    "explain": ["explain", "plan.json", "--rank", "0-3"],
     "check": ["check", "plan.json", *PRESETS],
     "verify": ["verify", "plan.json", "--collected", "reports.txt"],
     "topo convert": ["topo", "convert", MACHINE, "-o", "OUT"],
-    "jobs": ["jobs", "list"],
-    "predict": ["predict", *PRESETS, "--launcher", "torchrun-c10d", "-o", "OUT"],
     "calibrate": ["calibrate", "measured.yaml"],
 }
 MEASURED = """\
@@ -227,7 +224,12 @@ work = threading.Thread(target=placer.place, args=(machine, job),
 
 
 @pytest.mark.parametrize(
-    ("call", "delay_s"), [(FULL, 0.05), (FULL, 1.4), (IN_A_THREAD, 0.7)]
+    ("call", "delay_s"),
+    [
+        (FULL, 0.05),
+        pytest.param(FULL, 1.4, marks=pytest.mark.slow),
+        (IN_A_THREAD, 0.7),
+    ],
 )
 def test_a_callers_own_handler(folder, call, delay_s):
     """In the library KeyboardInterrupt reaches the caller, whose handler stays."""

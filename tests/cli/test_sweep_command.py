@@ -1,4 +1,4 @@
-"""``placer sweep`` from end to end."""
+"""``placer sweep`` and ``placer calibrate`` from end to end."""
 
 import csv
 import io
@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.small_job import HEAD
 from tests.commands import refusal, run
@@ -78,13 +79,9 @@ def test_text(job):
     ("args", "code", "what"),
     [
         ([], 2, "nothing to sweep"),
-        (["--dp", "two"], 2, "two"),
         (["--dp", "4-2"], 2, "empty"),
         (["--dp", "2,2"], 2, "twice"),
-        (["--micro-batches", "0"], 2, "from 1"),
-        (["--nic-rate", "fast"], 2, "fast"),
         (["--oversubscription", "x=1"], 2, 'no tier "x"'),
-        (["--oversubscription", "0"], 2, "too small"),
         (["--dp", "2", "--plot", "figure.gif"], 2, ".svg"),
         (["--dp", "2", "--scheduler", "tcp://127.0.0.1:9"], 2, "--workers"),
         (["--dp", "2", "--hosts", "nowhere"], 2, "nowhere"),
@@ -135,3 +132,42 @@ def test_plot(job, tmp_path, args, lines):
     title, *legend = [element.text for element in root.findall(f"{SVG}text")]
     assert title == "Best placement by dp"
     assert len(legend) == (lines if lines > 1 else 0)
+
+
+POINTS = """\
+format: placer/measurements
+version: 1
+topology: "rack:4 node:9 gpu:8"
+job: quickstart
+points:
+  - {dp: 2, micro_batches: 8, step_time: 1.4s}
+  - {dp: 4, micro_batches: 16, step_time: 2.3s}
+  - {dp: 4, micro_batches: 32, step_time: 4.4s, fit: false}
+"""
+
+
+def fitted(tmp_path, *options, text=POINTS, code=0):
+    path = tmp_path / "m.yaml"
+    path.write_text(text)
+    return run("calibrate", path, *options, code=code)
+
+
+def test_the_line_is_a_compute_line(tmp_path):
+    """The line of the text is the YAML, comments beside, and agrees with the JSON."""
+    text, yaml_text = (fitted(tmp_path, "--format", f).stdout for f in ("text", "yaml"))
+    (line,) = [line for line in text.splitlines() if line.startswith("compute:")]
+    found = yaml.safe_load(yaml_text)
+    assert found == yaml.safe_load(line)
+    assert yaml_text.count("# ") == 3
+    said = json.loads(fitted(tmp_path, "--format", "json").stdout)["compute"]
+    shown = found["compute"]["tflops_per_gpu"]
+    assert float(shown) == pytest.approx(said["tflops_per_gpu"], rel=1e-5)
+
+
+def test_warnings_go_to_stderr(tmp_path):
+    """What the points leave open is no part of the data."""
+    result = fitted(
+        tmp_path, text=POINTS.replace("micro_batches: 16", "micro_batches: 8")
+    )
+    assert "warning: the points do not differ" in result.stderr
+    assert "warning" not in result.stdout

@@ -2,24 +2,36 @@
 
 import json
 
+import numpy as np
+import pytest
+
 from placer.documents.presets import preset_names
+from placer.report.machine_text import draw
 from placer.topology.read import parse_topology, read_topology
 from tests.commands import data, refusal, run
 from tests.readers.cases import FABRIC, MATRIX
+from tests.texts import table
 
 
-def test_list_names_every_preset():
-    """Each preset has a line with its size and description."""
-    lines = run("topo", "list").stdout.splitlines()
-    assert [line.split()[0] for line in lines] == list(preset_names("topologies"))
-    for line in lines:
-        machine = read_topology(line.split()[0])
-        assert f" {machine.num_nodes:,} nodes" in line
-        assert f" {machine.num_gpus:,} GPUs" in line
-        assert machine.description in line
-    rows = data("topo", "list")
-    assert [row["name"] for row in rows] == list(preset_names("topologies"))
-    assert {tuple(row) for row in rows} == {("name", "nodes", "gpus", "description")}
+@pytest.mark.parametrize(
+    ("kind", "keys"),
+    [
+        ("topologies", ("name", "nodes", "gpus", "description")),
+        ("jobs", ("name", "ranks", "description")),
+    ],
+)
+def test_list_names_every_preset(kind, keys):
+    """Each preset has a line with its size and description, and a row in JSON."""
+    command = {"topologies": "topo"}.get(kind, kind)
+    lines, rows = run(command, "list").stdout.splitlines(), data(command, "list")
+    assert [row["name"] for row in rows] == list(preset_names(kind))
+    assert {tuple(row) for row in rows} == {keys}
+    for line, row in zip(lines, rows, strict=True):
+        assert line.startswith(f"{row['name']} ")
+        assert line.endswith(row["description"])
+        assert all(f" {row[key]:,} " in line for key in keys[1:-1])
+    row = next(row for row in rows if row["name"] in ("quickstart", "dgx-h100-4x8"))
+    assert row[keys[-2]] == {"topologies": 32, "jobs": 16}[kind]
 
 
 def test_show_as_json_is_a_topology():
@@ -76,3 +88,20 @@ def test_problems_of_all_files_come_together(tmp_path):
         path.write_text("format: placer/topology\nversion: 1\n")
     told = refusal("topo", "validate", *paths)
     assert all(f"{path}:1:1" in told for path in paths)
+
+
+@pytest.mark.parametrize(*table("report/machine.yaml", "regular_machine_is_one_line"))
+def test_regular_machine_is_one_line(text, tree):
+    """A regular machine's tree is folded into one line; every tier has a row."""
+    assert tree in run("topo", "show", text).stdout.splitlines()
+
+
+def test_table_has_a_row_a_tier():
+    """It has domains, their GPUs, bandwidth and latency; sizes if these are uneven."""
+    machine = read_topology("rack:2 node:3 gpu:4")
+    rows = [" ".join(line.split()) for line in draw(machine).splitlines()]
+    assert "rack 2 12 50 GB/s 5 us 1 1 scale-out" in rows
+    assert "node 6 4 450 GB/s 1 us 1 1 scale-up" in rows
+    lines = draw(machine.select(np.arange(4))).splitlines()
+    assert "rack: 1 of 12 GPUs, 1 of 4 GPUs" in lines
+    assert not any(line.startswith("node:") for line in lines)

@@ -7,6 +7,8 @@ in continuous integration, it fails instead: there every client must run.
 import importlib
 import os
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,3 +34,9 @@ def module(name):
         return importlib.import_module(name)
     except ImportError:
         missing(f"the Python package {name} is not installed")
+
+
+def torchrun():
+    """Skip the test, or fail it, where torchrun is not beside this Python."""
+    if not Path(sys.executable).with_name("torchrun").exists():
+        missing("torchrun is not installed (Python package torch)")

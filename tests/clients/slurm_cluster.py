@@ -91,21 +91,11 @@ class StartError(Exception):
 
 @dataclass
 class Slurm:
-    """A running cluster.
+    """A running cluster."""
 
-    Attributes
-    ----------
-    folder : Path
-        Private, short, gone afterwards.
-    environ : dict of str to str
-        Environment for the cluster's commands: nothing else is inherited.
-    port : int
-        One that is free for the jobs.
-    """
-
-    folder: Path
-    environ: dict[str, str]
-    port: int
+    folder: Path  # private, short, gone afterwards
+    environ: dict[str, str]  # for its commands: nothing else is inherited
+    port: int  # one that is free for the jobs
 
     @property
     def probe(self):
@@ -175,16 +165,9 @@ def _seat(task):
 
 @contextmanager
 def cluster(nodes=NODES, topology=TOPOLOGY, gpus=GPUS):
-    """A running cluster, gone with all its processes afterwards.
+    """A running cluster of up to sixty nodes, gone with all its processes afterwards.
 
-    Parameters
-    ----------
-    nodes : str
-        Host list of at most sixty.
-    topology : str
-        A ``topology.conf``; without it the nodes are all alike.
-    gpus : int
-        Of each node.
+    Without a ``topology.conf`` the nodes are all alike.
     """
     _require_programs()
     for attempts_left in (2, 1, 0):
@@ -227,7 +210,7 @@ class _Started:
         self.names = expand(nodes)
         self.topology = topology
         self.processes = {}
-        self.guard, self.port = _free_ports(len(self.names) + 2)
+        self.port = _free_ports(len(self.names) + 2)
         # Not the test's own folder: a socket's path has at most 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="slurm-", dir="/tmp"))
         path = os.environ.get("PATH", os.defpath)
@@ -266,7 +249,6 @@ class _Started:
             time.sleep(0.02)
         for process in self.processes.values():
             process.wait(5)
-        self.guard.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _left(self):
@@ -350,34 +332,9 @@ def _listens(port):
 
 
 def _free_ports(count):
-    """A guard, and the first of ``count`` free ports that are this cluster's.
-
-    Whoever listens at the port before them, the guard, has the block: two test runs
-    never choose the same.
-    """
+    """The first of ``count`` free ports, of a block that other runs begin elsewhere."""
     start = os.getpid() % len(_PORTS)
-    for block in (*_PORTS[start:], *_PORTS[:start]):
-        guard = _listener(block)
-        if guard is None:
-            continue
-        taken = [_listener(block + 1 + k) for k in range(count)]
-        for held in taken:
-            if held is not None:
-                held.close()
-        if all(taken):
-            return guard, block + 1
-        guard.close()
+    for first in (*_PORTS[start:], *_PORTS[:start]):
+        if not any(_listens(first + k) for k in range(count)):
+            return first
     raise StartError("no free ports")
-
-
-def _listener(port):
-    """A socket that listens there; None where something does already."""
-    held = socket.socket()
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        held.bind(("", port))
-        held.listen()
-    except OSError:
-        held.close()
-        return None
-    return held

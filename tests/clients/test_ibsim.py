@@ -1,7 +1,6 @@
 """Fabrics that ibsim simulates, as the real ``ibnetdiscover`` prints them."""
 
 import os
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from placer.formats.machines.infiniband import read_fabric
 from tests.clients.needs import missing, program
-from tests.clients.processes import Done, run
+from tests.clients.processes import Done, free_port, run
 from tests.readers import cases
 from tests.readers.cases import machine_of, nodes_of_domains, tier_names
 
@@ -58,13 +57,6 @@ def discover(tmp_path):
         for server in servers:
             server.kill()
             server.communicate()
-
-
-def free_port():
-    """A port that nobody has just now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def first_answer(tool, environment):

@@ -3,10 +3,10 @@
 import pytest
 import yaml
 
+from tests.clients import needs
 from tests.clients import processes as local
 from tests.clients.definitions import require_valid
 from tests.clients.processes import in_domains
-from tests.clients.torch_jobs import need_torchrun
 from tests.doc_blocks import ROOT, fences
 
 PAGE = ROOT / "docs/how-to/pods-that-rank-themselves.md"
@@ -45,7 +45,7 @@ def test_pods_take_ranks_by_nvlink_domain(jobset, tmp_path):
 
     They stay there when a worker has failed and all meet again.
     """
-    need_torchrun()
+    needs.torchrun()
     pod = pod_of(jobset)
     (container,) = pod["containers"]
     (variable,) = container["env"]

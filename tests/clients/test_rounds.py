@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.clients import needs
 from tests.clients.light_agents import LightAgents, hosts_by_rank
-from tests.clients.torch_jobs import need_torchrun
 
 pytestmark = pytest.mark.slow
 HOSTS = tuple(f"n{k}:u.{k % 4}" for k in range(8))
@@ -25,7 +25,7 @@ LIMIT_S = 90
 @contextmanager
 def light(folder, nodes="4:8", more=""):
     """Light agents in a folder of their own, stopped in the end."""
-    need_torchrun()
+    needs.torchrun()
     folder.mkdir(exist_ok=True)
     agents = LightAgents(folder, nodes, more)
     try:

@@ -1,5 +1,6 @@
 """Completion in the real shells."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,12 +49,13 @@ PLAIN = {"bash": "--norc", "zsh": "-f", "fish": "--no-config"}
         ("placer place -t two.yaml --hosts n2,n", "n2,n", {"n2,n1", "n2,n3"}),
         ("placer place -t tw", "tw", {"two.yaml"}),
         ("placer place -t slurm:tw", "tw", {"slurm:two.yaml"}),
+        ("placer place -t two.yaml --require tp=n", "n", {"tp=node"}),
     ],
 )
 def test_in_the_shell(shell, line, last, answers, tmp_path):
     """The shell offers commands, hosts, files and files behind a format.
 
-    For bash the last word begins behind a colon, and so does its answer.
+    For bash the last word begins behind ":" and "=", and so does its answer.
     """
     program = needs.program(shell, shell)
     (tmp_path / "two.yaml").write_text(MACHINE)
@@ -68,5 +70,5 @@ def test_in_the_shell(shell, line, last, answers, tmp_path):
         text=True,
         check=True,
     )
-    behind = {answer.rpartition(":")[2] for answer in answers}
+    behind = {re.split("[:=]", answer)[-1] for answer in answers}
     assert set(run.stdout.split()) == (behind if shell == "bash" else answers)

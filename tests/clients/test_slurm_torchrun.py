@@ -13,8 +13,7 @@ from placer.emit import emit
 from tests.clients import needs
 from tests.clients.processes import REPORT, verdict
 from tests.clients.slurm_cluster import GPUS, Slurm, seats_by_rank, tasks
-from tests.emit.readback import plan_of
-from tests.emit.test_patch import started
+from tests.emit.readback import plan_of, started
 
 _RANDOM = Random(16)
 # In no order of names: as text n10 comes first, by number n2.

@@ -3,24 +3,42 @@
 At the end `placer.launch` in processes of a torchrun whose own map is wrong.
 """
 
+import json
 import sys
 
 import pytest
 
 from placer.emit import emit
 from placer.placement.plan_file import read_plan, write_plan
+from tests.clients import needs
 from tests.clients import processes as local
-from tests.clients.torch_jobs import (
-    gloo_worker,
-    need_torchrun,
-    on_hosts,
-    probe,
-    read_sums,
-    sums_of,
-)
 from tests.commands import run as typed
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 
+
+def on_hosts(hosts, command, **environ):
+    """The same command for every host, all to meet at a port of their own."""
+    port = str(local.free_port())
+    shared = {"PET_MASTER_PORT": port, "MASTER_PORT": port} | environ
+    return [(command, local.environment(PLACER_HOST=host, **shared)) for host in hosts]
+
+
+def probe(folder):
+    """Arguments of torchrun that make its workers show their seats."""
+    (folder / "probe.sh").write_text(local.PROBE)
+    return ["--no-python", "bash", str(folder / "probe.sh")]
+
+
+def gathered(text):
+    """Host and GPU of every rank, of which all ranks have learned the same."""
+    lines = [line for line in text.splitlines() if line.startswith("gathered ")]
+    (found,) = {*lines}
+    seats = [(host, gpu) for host, gpu in json.loads(found.partition(" ")[2])]
+    assert len(lines) == len(seats)
+    return seats
+
+
+WORKER = local.ROOT / "tests/clients/gloo_worker.py"
 # As in FREE, ranks anywhere; here nodes have consecutive ranks on GPUs in any order.
 PERMUTED = [(host, gpu ^ (host in ("n1", "n2"))) for host, gpu in CONTIGUOUS]
 # Commands are started by name, as a parallel shell would.
@@ -46,12 +64,12 @@ weights: {tp: 100, dp: 1}
 
 @pytest.fixture(autouse=True)
 def torchrun():
-    need_torchrun()
+    needs.torchrun()
 
 
 def prove_gloo(folder, plan, map, text):
-    """Ranks are on their seats, their groups are the plan's, and placer agrees."""
-    assert read_sums(text) == sums_of(map)
+    """Ranks are on their seats, collectives find them there, and placer agrees."""
+    assert gathered(text) == map
     check_seats(folder, plan, map, text)
 
 
@@ -68,11 +86,11 @@ def check_seats(folder, plan, map, text):
     ("format", "map"), [("torchrun", PERMUTED), ("torchrun-wrapper", FREE)]
 )
 def test_gloo_under_a_script(tmp_path, format, map):
-    """Eight torchrun workers have the plan's ranks, and all groups the plan's GPUs."""
+    """Eight torchrun workers have the plan's ranks, and collectives the plan's GPUs."""
     plan = plan_of(map)
     script = emit(plan, format, tmp_path / "torchrun.sh")
     python = [sys.executable] if format == "torchrun-wrapper" else []
-    commands = on_hosts(BY_NAME, ["bash", str(script), *python, *gloo_worker(8)])
+    commands = on_hosts(BY_NAME, ["bash", str(script), *python, str(WORKER)])
     text = local.output(local.run_all(tmp_path / "run", commands))
     prove_gloo(tmp_path, plan, map, text)
 
@@ -85,7 +103,7 @@ def test_gloo_under_the_backend(tmp_path):
     command = [
         *("torchrun", "--nnodes=4", "--nproc-per-node=2", "--rdzv-backend=placer"),
         *(f"--rdzv-conf=map={path}", f"--rdzv-endpoint=127.0.0.1:{local.free_port()}"),
-        *gloo_worker(8),
+        str(WORKER),
     ]
     text = local.output(local.run_all(tmp_path / "run", on_hosts(BY_NAME, command)))
     prove_gloo(tmp_path, plan, CONTIGUOUS, text)
@@ -96,7 +114,7 @@ def test_gloo_by_env(tmp_path):
     """Eight processes of the env script meet by env:// with the ranks of a free map."""
     plan = plan_of(FREE)
     script = emit(plan, "env", tmp_path / "env.sh")
-    command = ["bash", str(script), sys.executable, *gloo_worker(8)]
+    command = ["bash", str(script), sys.executable, str(WORKER)]
     commands = [
         (argv, environ | {"PLACER_LOCAL_INDEX": index})
         for argv, environ in on_hosts(BY_NAME, command)
@@ -148,7 +166,7 @@ def test_c10d_sorts_addresses_as_text(tmp_path):
 
 @pytest.mark.slow
 def test_gloo_by_the_plan(tmp_path):
-    """init_process_group takes torch_arguments, and all groups are the plan's.
+    """init_process_group takes torch_arguments, and collectives are the plan's.
 
     torchrun has the hosts by name, with consecutive ranks; the plan has a free map.
     """
@@ -158,12 +176,12 @@ def test_gloo_by_the_plan(tmp_path):
     agent = ["torchrun", "--nnodes=2", "--nproc-per-node=2"]
     hosts = on_hosts(["n1", "n2"], agent, PET_MASTER_ADDR="127.0.0.1")
     commands = [
-        ([*argv, f"--node-rank={k}", *gloo_worker(4, str(path))], environ)
+        ([*argv, f"--node-rank={k}", str(WORKER), str(path)], environ)
         for k, (argv, environ) in enumerate(hosts)
     ]
     text = local.output(local.run_all(tmp_path / "run", commands))
     assert local.seats(text) == [("n1", 0), ("n1", 1), ("n2", 0), ("n2", 1)]
-    assert read_sums(text) == sums_of(map)
+    assert gathered(text) == map
     found = local.verdict(tmp_path, map, text)
     assert not found["ok"]
     assert len(found["wrong"]) == 3

@@ -1,8 +1,5 @@
 """Machines of the cases as topology files, and what placements on them look like."""
 
-from __future__ import annotations
-
-import json
 import random
 from collections import Counter
 from typing import NamedTuple
@@ -13,6 +10,7 @@ from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.topology.read import parse_topology
+from tests.texts import file_text
 
 WEIGHTS = {"tp": 4000.0, "cp": 400.0, "pp": 40.0, "dp": 4.0}
 
@@ -27,41 +25,31 @@ class Host(NamedTuple):
 
 def machine(tiers, hosts, down=()):
     """The machine of ``hosts``; ``tiers`` are named innermost first."""
-    content = {
-        "format": "placer/topology",
-        "version": 1,
-        "name": "case",
-        "tiers": [
-            {
-                "name": tier,
-                "bandwidth": 900e9 if t == 0 else 100e9 / t,
-                "latency": 1e-6 * (t + 1),
-                "scale_up": t == 0,
-                "distance": 0 if t == 0 else 10 ** (t - 1),
-                **({"size": 1} if t == 0 else {}),
-            }
-            for t, tier in enumerate(tiers)
-        ],
-        "nodes": [
-            {
-                "names": host.name,
-                "gpus": host.gpus,
-                **dict(zip(tiers[1:-1], host.domains, strict=True)),
-            }
-            for host in hosts
-        ],
-        "unavailable": dict.fromkeys(down, "down"),
-    }
-    return parse_topology(json.dumps(content), "case.json")
+    figures = [
+        {
+            "name": tier,
+            "bandwidth": 100e9 / t if t else 900e9,
+            "latency": 1e-6 * (t + 1),
+            "scale_up": t == 0,
+            "distance": 10 ** (t - 1) if t else 0,
+        }
+        for t, tier in enumerate(tiers)
+    ]
+    figures[0]["size"] = 1
+    nodes = [
+        dict(zip(tiers[1:-1], host.domains, strict=True))
+        | {"names": host.name, "gpus": host.gpus}
+        for host in hosts
+    ]
+    down = dict.fromkeys(down, "down")
+    text = file_text("topology", tiers=figures, nodes=nodes, unavailable=down)
+    return parse_topology(text, "case.json")
 
 
-def domains_of(sizes, prefix="n"):
+def domains_of(sizes):
     """One tier of domains, each with the GPUs of its nodes, named in order."""
-    hosts = []
-    for domain, gpus in sizes.items():
-        for count in gpus:
-            hosts.append(Host(f"{prefix}{len(hosts) + 1}", count, (domain,)))
-    return hosts
+    nodes = [(domain, count) for domain, gpus in sizes.items() for count in gpus]
+    return [Host(f"n{n}", count, (own,)) for n, (own, count) in enumerate(nodes, 1)]
 
 
 def varied(hosts, seed):
@@ -83,21 +71,11 @@ def varied(hosts, seed):
     return changed
 
 
-def job(
-    require=None,
-    launcher="free",
-    weights=None,
-    **sizes,
-):
+def job(require=None, launcher="free", weights=None, **sizes):
     """A job with weights; ``sizes`` are those of `Parallelism`."""
     sizes.setdefault("etp", sizes.get("tp", 1))
-    return Job(
-        "case",
-        Parallelism(**sizes),
-        require=require or {},
-        launcher=launcher,
-        weights=weights or WEIGHTS,
-    )
+    more = {"require": require or {}, "weights": weights or WEIGHTS}
+    return Job("case", Parallelism(**sizes), launcher=launcher, **more)
 
 
 def without(topology, placement):

@@ -6,8 +6,6 @@ unpublished and drawn here. Three numbers are compared: minipods used, and the l
 number of minipods that a pp group and a dp group span.
 """
 
-from __future__ import annotations
-
 import random
 from datetime import timedelta
 from itertools import count

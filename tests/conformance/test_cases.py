@@ -11,8 +11,6 @@ that was ``given``; ranks that each domain in use has ``held``, and how many are
 ``used``.
 """
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -34,15 +32,13 @@ from tests.conformance.machines import (
 from tests.solve.solving import solve
 from tests.texts import cases
 
-Case = dict[str, Any]
-
 
 def with_seeds():
     """Every case with each of its orders of the nodes."""
     for row in cases("conformance"):
         (case,) = row.values
-        marks = pytest.mark.slow if case.get("slow") else ()
         for seed in range(case.get("seeds", 1)):
+            marks = pytest.mark.slow if seed > 1 or case.get("slow") else ()
             yield pytest.param(case, seed, id=f"{row.id}, {seed}", marks=marks)
 
 

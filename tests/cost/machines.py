@@ -1,19 +1,25 @@
-"""Small regular machines, given tier by tier."""
+"""Small regular machines, given tier by tier, and a job to lie on them."""
 
 import numpy as np
 
+from placer.job.axes import Parallelism
+from placer.job.model import Compute, Job
+from placer.job.models import Model
 from placer.topology.build import Nodes, build
 from placer.topology.model import Tier
 
+# A job of 32 ranks for them.
+TOY = Job(
+    "toy",
+    Parallelism(tp=2, cp=2, pp=2, dp=4, vp=2, order=("tp", "cp", "ep", "pp", "dp")),
+    Model("toy", layers=8, hidden=512, ffn=1024, heads=8, kv_heads=4, vocab=1000),
+    sequence=2048,
+    micro_batches=4,
+    compute=Compute(micro_batch_time=1e-3, fixed_time=2e-3),
+)
 
-def tier(
-    name,
-    bandwidth,
-    latency=0.0,
-    *,
-    scale_up=False,
-    oversubscription=1.0,
-):
+
+def tier(name, bandwidth, latency=0.0, *, scale_up=False, oversubscription=1.0):
     """A tier at full efficiency."""
     return Tier(name, bandwidth, latency, scale_up, oversubscription, 1.0, 1.0)
 
@@ -43,3 +49,11 @@ def racks(num_racks=8, oversubscription=1.0, *, gpus=4):
             tier("cluster", 100e9, 3e-6, oversubscription=oversubscription),
         ],
     )
+
+
+def swapped(*pairs, ranks=32):
+    """Rank r on GPU r but for some pairs."""
+    gpus = np.arange(ranks)
+    for first, second in pairs:
+        gpus[[first, second]] = gpus[[second, first]]
+    return gpus

@@ -5,12 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from placer.cost.fabric import Fabric
 from placer.explain.score import score
 from placer.job.traffic import RankTraffic
 from placer.placement.placement import Placement
-from placer.topology.allocation import allocate
-from placer.topology.read import parse_topology, read_topology
 from tests.cost.random_cases import random_case, unequal, with_adapters
 from tests.cost.reference import reference_step
 from tests.marks import slow
@@ -70,28 +67,3 @@ def test_agrees_with_plain_loops(change, first):
             assert fast[part] == expected, (seed, part)
         expected = pytest.approx(plain["exposed_s"], rel=1e-9, abs=small)
         assert fast["exposed_s"] == expected, seed
-
-
-UNAVAILABLE = """
-format: placer/topology
-version: 1
-name: drained
-tiers:
-  - {name: node, size: 4, bandwidth: 900GB/s, latency: 1us, scale_up: true}
-  - {name: rack, bandwidth: 100GB/s, latency: 5us}
-  - {name: cluster, bandwidth: 100GB/s, latency: 8us, oversubscription: 2}
-layout: "cluster:1 rack:2 node:3"
-unavailable: {"r1-n[1-2]": "drained"}
-"""
-
-
-def test_uplinks_do_not_shrink_with_the_nodes_that_are_left():
-    """A rack of three nodes of four keeps 12 GPUs' share, whoever leaves two out."""
-    whole = read_topology("cluster:1 rack:2 node:3 gpu:4")
-    fewer = allocate(whole, exclude=list(whole.node_names[:2]))
-    drained = parse_topology(UNAVAILABLE, "drained.yaml")
-    for machine in (fewer, drained):
-        assert machine.gpus_of_domain(1).tolist() == [12, 12]
-        assert np.bincount(machine.domain_of_node[1]).tolist() == [1, 3]
-    capacity = Fabric.of(drained).uplink_capacity[2]
-    assert capacity.tolist() == pytest.approx([12 * 100e9 / 2] * 2)

@@ -1,63 +1,19 @@
-"""Links between named domains, and hosts of unequal speed: the examples of the page."""
+"""Named links, hosts of unequal speed, bytes that are sent, rails that cannot be."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from placer.cost.fabric import Fabric
-from placer.cost.network import PlacedNetwork
+from placer.base.errors import InputError
 from placer.explain.score import score
 from placer.job.axes import Parallelism
-from placer.job.model import Compute, Job
-from placer.job.parallel import Overlap
+from placer.job.model import Collectives, Compute, ExpertParallel, Job
+from placer.job.parallel import Overlap, TensorParallel
 from placer.placement.placement import Placement
 from placer.topology.read import parse_topology
 from tests.cost.random_cases import random_case, unequal
-
-GB = 1e9
-REGIONS = """
-format: placer/topology
-version: 1
-name: regions
-tiers:
-  - {name: region, size: 1, bandwidth: 4GB/s}
-  - {name: cluster, bandwidth: 4GB/s, latency: 1ms}
-nodes:
-  - {names: "a"}
-  - {names: "b"}
-  - {names: "c"}
-links:
-  - {between: [a, b], bandwidth: 2GB/s, latency: 5ms}
-  - {between: [c, b], bandwidth: 1GB/s}
-"""
-
-
-def network(*gpus):
-    """Ranks on the GPUs of the three regions of the page."""
-    return PlacedNetwork(Fabric.of(parse_topology(REGIONS, "regions")), np.array(gpus))
-
-
-ALL, BOTH = np.array([[0, 1, 2]]), np.array([0, 0, 1])
-
-
-@pytest.mark.parametrize(
-    ("call", "seconds"),
-    [
-        # 4 GB on the link of 1 GB/s; of three hops, in n - 1 steps, one of 5 ms.
-        (lambda: network(0, 1, 2).gather(ALL, 6 * GB), [4.0 + 2 * 7e-3 / 3]),
-        # 2 GB to each other GPU, 2 s from b to c; a waits for 5 and 1 ms, b for 6.
-        (lambda: network(0, 1, 2).all_to_all(ALL, 6 * GB), [2.0 + 6e-3]),
-        # Two messages from b to c share the link one way; the other way it is free.
-        (
-            lambda: network(1, 2).send(BOTH, 1 - BOTH, 3 * GB),
-            [6.001, 6.001, 3.001],
-        ),
-    ],
-    ids=["ring", "all-to-all", "messages"],
-)
-def test_what_takes_the_slowest_link_it_uses(call, seconds):
-    """The examples of the page."""
-    assert call().seconds.tolist() == pytest.approx(seconds)
-
+from tests.cost.two_racks import JOB, two_racks
 
 TWO = """
 format: placer/topology
@@ -115,3 +71,49 @@ def test_links_are_among_the_busiest_by_name():
             assert {(li["domain"], li["direction"]) for li in by_name} <= ends
             return
     pytest.fail("no link is ever busy")
+
+
+def bytes_of(axis, **changes):
+    """What ranks send along an axis in a step of the toy job, changed."""
+    job = replace(JOB, collectives=Collectives("ring"), **changes)
+    found = score(two_racks(), job, Placement(np.arange(8)))
+    return sum(found["traffic_bytes"][axis].values())
+
+
+def test_bytes_are_those_of_operations():
+    """Backward repeats gathers with sequence parallelism alone, 2 beside 8.
+
+    The busiest rank of experts sets the time, not the bytes of all.
+    """
+    whole = bytes_of("tp", tensor_parallel=TensorParallel(sequence=False))
+    assert whole == pytest.approx(bytes_of("tp") * 8 / 10)
+    model = replace(JOB.model, experts=4, top_k=2, expert_ffn=256, moe_layers=4)
+    experts = {"model": model, "parallelism": Parallelism(tp=2, dp=4, ep=4)}
+    busy = bytes_of("ep", **experts, expert_parallel=ExpertParallel(imbalance=1.5))
+    assert busy == pytest.approx(bytes_of("ep", **experts))
+
+
+RAILS = """\
+format: placer/topology
+version: 1
+name: rails
+tiers:
+  - {name: node, size: 4, bandwidth: 450GB/s, latency: 1us, scale_up: true}
+  - {name: leaf, bandwidth: 50GB/s, latency: 5us, rails: true}
+  - {name: cluster, bandwidth: 50GB/s, latency: 8us}
+layout: "cluster:1 leaf:2 node:4"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("latency: 1us, scale_up: true", "latency: 1us", "cannot reach other rails"),
+        ("scale_up: true}", "scale_up: true, rails: true}", "around nodes has rails"),
+        ("size: 4", "size: 64", "64 rails"),
+    ],
+)
+def test_rails_that_cannot_be(old, new, words):
+    """A fabric of rails alone needs NVLink in the node to join them."""
+    with pytest.raises(InputError, match=words):
+        parse_topology(RAILS.replace(old, new), "m.yaml")

@@ -10,33 +10,17 @@ forward by forward.
 Letters are those of the papers: s tokens, b samples, h width, t, c, p, v degrees.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
 from math import ceil, gcd
-from typing import TYPE_CHECKING
-
-from tests.footprint.cases import played
-
-if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
-    from placer.job.model import Job
 
 GIB = 2.0**30
 
 
-@dataclass(frozen=True)
 class ByHand:
     """The memory of a choice for a job in BF16."""
 
-    work: Job
-    choice: Choice
-    framework: str = "megatron"
-
-    @property
-    def model(self):
-        assert self.work.model
-        return self.work.model
+    def __init__(self, work, choice, framework="megatron"):
+        self.work, self.choice, self.framework = work, choice, framework
+        self.model = work.model
 
     def most(self):
         """Bytes of the fullest pipeline rank."""
@@ -44,7 +28,9 @@ class ByHand:
         return max(self.states(r) + self.activations(r) for r in ranks) + self.outside()
 
     def outside(self):
-        """A context, and NCCL's buffers of each kind of group."""
+        """A context, and NCCL's buffers of each kind of group, or what the job says."""
+        if self.work.memory.reserve is not None:
+            return self.work.memory.reserve
         one, experts = self.choice, self.model.experts
         kinds = [one.tp, one.cp, one.pp, one.dp * one.cp]
         if experts and (one.ep > 1 or one.etp != one.tp):
@@ -176,20 +162,43 @@ class ByHand:
         """The most that forwards leave, and what is there beside them."""
         chunks = self.layers()[rank]
         one = self.choice
-        kept = [
-            d * self.left(moe=False) + e * self.left(moe=True) if d + e else 0.0
-            for d, e in chunks
-        ]
-        again = 0.0
-        for first, moe in chunks:
-            for count, kind in ((first, False), (moe, True)):
-                rest = self.whole(moe=kind) - self.left(moe=kind) if count else 0.0
-                again = max(again, min(count, 1.0) * rest)
-        most = self.most_at_once(rank, kept) + again + self.context_blocks()
+        kinds = [[(d, False), (e, True)] for d, e in chunks]
+        kept = [sum(self.kept(n, moe=kind) for n, kind in row if n) for row in kinds]
+        again = [self.again(n, moe=kind) for row in kinds for n, kind in row if n]
+        beside = max(again, default=0.0) + self.context_blocks()
+        most = self.most_at_once(rank, kept) + beside
         if rank == one.pp - 1:
             with_loss = [*kept[:-1], kept[-1] + self.loss()]
             most = max(most, self.most_at_once(rank, with_loss))
+        if self.work.memory.keep_outputs and one.pp > 1:
+            most += self.passed_on(rank)
         return most
+
+    def kept(self, layers, *, moe):
+        """What so many layers of a chunk leave, of one kind."""
+        memory, left = self.work.memory, self.left(moe=moe)
+        if self.choice.recompute != "full":
+            return layers * left
+        if memory.recompute_method == "uniform":
+            return max(layers / memory.recompute_layers, min(layers, 1.0)) * left
+        again = min(layers, memory.recompute_layers)
+        return again * left + (layers - again) * self.whole(moe=moe)
+
+    def again(self, layers, *, moe):
+        """What comes back for a backward pass: of a layer, or of all with one input."""
+        memory, at_once = self.work.memory, 1
+        if self.choice.recompute == "full" and memory.recompute_method == "uniform":
+            at_once = memory.recompute_layers
+        most = min(layers, at_once) * self.whole(moe=moe)
+        return most - min(layers, 1.0) * self.left(moe=moe)
+
+    def passed_on(self, rank):
+        """A buffer for each message of a step, both ways; the last stage's logits."""
+        one = self.choice
+        each = one.micro_batches * 2
+        ends = (rank == 0) + (rank == one.pp - 1)
+        found = (2 * one.vp - ends) * each * self.model.hidden * self.slice()
+        return found + each * self.logits() * (rank == one.pp - 1)
 
     def tokens(self):
         return self.work.sequence * self.choice.micro_batch / self.choice.cp
@@ -198,11 +207,13 @@ class ByHand:
         cut = self.choice.tp if self.work.tensor_parallel.sequence else 1
         return self.tokens() / cut
 
+    def logits(self):
+        gathered = self.work.tensor_parallel.loss == "gathered"
+        cut = 1 if gathered else self.choice.tp
+        return self.tokens() * self.vocabulary() * self.choice.tp / cut
+
     def loss(self):
-        logits = self.tokens() * self.vocabulary()
-        if self.work.tensor_parallel.loss == "gathered":
-            logits *= self.choice.tp
-        size = 6 * logits + 2 * 2 * self.model.hidden * self.slice()
+        size = 6 * self.logits() + 2 * 2 * self.model.hidden * self.slice()
         return size * (1 + self.model.mtp_layers)
 
     def context_blocks(self):
@@ -224,10 +235,14 @@ class ByHand:
         m, one = self.model, self.choice
         tokens, slice_ = self.tokens() / one.tp, self.slice()
         norms = 2 * 2 * m.hidden * slice_
-        found = {"layernorm": norms, "": norms + 4 * m.heads * tokens}
-        if self.work.memory.norm == "unfused":
+        found = {"layernorm": norms, "": norms, "core_attn": 4 * m.heads * tokens}
+        memory = self.work.memory
+        if memory.norm == "unfused":
             found["layernorm"] *= 3  # four bytes more of each number
-        if self.work.memory.dropout:
+        if memory.attention == "unfused":
+            scores = m.heads * self.work.sequence * tokens
+            found["core_attn"] = (5 if memory.dropout else 2) * scores
+        if memory.dropout:
             found[""] += 2 * m.hidden * slice_
         if m.kv_lora_rank:
             query = m.qk_head_dim + m.rope_head_dim
@@ -243,12 +258,16 @@ class ByHand:
         if not moe:
             found["mlp"] = 2 * (gates + 1) * m.ffn * tokens
             return found
-        copies = one.etp * m.top_k * tokens * self.work.expert_parallel.imbalance
+        busiest = self.work.expert_parallel.imbalance
+        if memory.expert_capacity:
+            busiest = min(busiest, memory.expert_capacity)
+        copies = one.etp * m.top_k * tokens * busiest
         wide = m.expert_ffn / one.etp * copies
         found["moe"] = 8 * m.experts * tokens + 2 * m.hidden * copies
         found["moe"] += 2 * gates * wide
         found["moe_act"] = 2 * wide
-        found["shared"] = 2 * (gates + 1) * m.shared_experts * m.expert_ffn * tokens
+        shared = m.shared_experts * m.expert_ffn * tokens
+        found["shared_experts"] = 2 * (gates + 1) * shared
         return found
 
     def whole(self, *, moe):
@@ -261,7 +280,10 @@ class ByHand:
             return 2 * self.model.hidden * self.slice()
         if how == "op":
             return min(self.every_second(pieces, moe=moe), sum(pieces.values()))
-        return sum(size for key, size in pieces.items() if key not in how.split("+"))
+        again = {*how.split("+")}
+        if "moe" in again:
+            again |= {"moe_act", "shared_experts"}
+        return sum(size for key, size in pieces.items() if key not in again)
 
     def every_second(self, pieces, *, moe):
         """torchtitan: attention, reduce-scatters, products 1, 3, 5 and 7 of a layer."""
@@ -270,7 +292,7 @@ class ByHand:
         d = m.head_dim or m.hidden // m.heads
         inputs = 2 * m.hidden * self.slice()
         attends = 2 * m.heads * (m.v_head_dim or d) * tokens
-        kept = inputs + attends + 4 * m.heads * tokens  # and a number a row
+        kept = inputs + attends + pieces["core_attn"]
         kept += 2 * inputs if one.tp > 1 else 0.0
         kept += attends + 2 * m.kv_heads * d * tokens  # queries, values
         if moe:
@@ -284,4 +306,27 @@ class ByHand:
         """The rank's schedule, played."""
         one = self.choice
         ahead = int(self.work.overlap.ep and one.ep > 1)
-        return played(kept, rank, one.pp, one.micro_batches, one.pp, ahead)
+        group = self.work.memory.micro_batch_group or one.pp
+        return played(kept, rank, one.pp, one.micro_batches, group, ahead)
+
+
+def played(weights, rank, ranks, micro_batches, group, extra):
+    """The most held when a rank runs its list of chunks: all forwards of a warm-up.
+
+    Then one forward and one backward in turn. Micro-batches of a group go through a
+    chunk in a row; ``weights`` are what one leaves in each chunk.
+    """
+    chunks = range(len(weights))
+    firsts = range(0, micro_batches, group)
+    batches = [range(first, min(first + group, micro_batches)) for first in firsts]
+    forwards = [weights[c] for batch in batches for c in chunks for _ in batch]
+    backwards = [weights[c] for batch in batches for c in chunks[::-1] for _ in batch]
+    warm_up = ranks - rank - 1
+    if len(weights) > 1:
+        warm_up = 2 * warm_up + (len(weights) - 1) * group + extra
+    held = most = sum(forwards[:warm_up])
+    for forward, backward in zip(forwards[warm_up:], backwards, strict=False):
+        held += forward
+        most = max(most, held)
+        held -= backward
+    return most

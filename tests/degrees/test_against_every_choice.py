@@ -5,12 +5,10 @@ searched for as `place` does. A few of those that
 ``python -m tests.degrees.test_against_every_choice 0 200`` tries.
 """
 
-from __future__ import annotations
-
 import sys
+from collections import namedtuple
 from dataclasses import replace
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -28,11 +26,6 @@ from tests.degrees.cases import GB, job, machine
 from tests.degrees.legal_by_hand import legal
 from tests.degrees.memory_by_hand import ByHand
 from tests.marks import slow
-
-if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 MACHINES = (
     "node:3 gpu:2",
@@ -52,13 +45,8 @@ MACHINES = (
 MOST = 30  # choices to place
 
 
-class Case(NamedTuple):
-    """What `tune` is asked, and every choice that is to be placed."""
-
-    machine: Topology
-    job: Job
-    asked: dict[str, Any]
-    choices: dict[Choice, Job]
+# What `tune` is asked, and every choice that is to be placed with its job.
+Case = namedtuple("Case", "machine job asked choices")
 
 
 def drawn(seed):
@@ -150,7 +138,7 @@ def steps(case):
 
 @pytest.mark.parametrize(
     "seed",
-    [*range(3), *slow(range(3, 18))],
+    [0, 2, *slow([1, *range(3, 18)])],
 )
 def test_the_best_of_placing_every_choice(seed):
     """The step is the best, no bound is above it, and every row fits.
@@ -174,9 +162,7 @@ def test_the_best_of_placing_every_choice(seed):
         assert mine[0]["step_time_s"] == pytest.approx(min(of_kind), rel=1e-9)
 
 
-def test_a_choice_for_which_nothing_was_found_is_no_proof(
-    monkeypatch,
-):
+def test_a_choice_for_which_nothing_was_found_is_no_proof(monkeypatch):
     """Where the search for the best choice fails, it stays below the bound of none."""
     case = drawn(2)
     best = placer.tune(case.machine, case.job, **case.asked)

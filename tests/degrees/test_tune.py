@@ -10,6 +10,10 @@ import placer
 from placer.api.tune import plan_of
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
+from placer.degrees.evaluate import Answer
+from placer.degrees.least import Least
+from placer.degrees.search import AT_A_TIME, ROUNDS, Search
+from placer.degrees.space import Legal, Space
 from placer.job.axes import Parallelism
 from placer.job.rules import Pin, Rules
 from placer.workers.pool import Pool
@@ -21,7 +25,7 @@ from tests.texts import table
 def test_the_same_on_any_number_of_processes():
     """Rows, counts and proof do not depend on the engine."""
     topology, work = machine(), job(Random(3))
-    asked = {"gpus": [16], "tp": [2, 4], "recompute": "none", "top": 3}
+    asked = {"gpus": [8], "tp": [2, 4], "recompute": "none", "top": 3}
     first = placer.tune(topology, work, **asked)
     second = placer.tune(topology, work, **asked, engine=Pool(2))
     assert first.to_dict() == second.to_dict()
@@ -32,6 +36,9 @@ def test_fewer_gpus_where_all_are_of_no_use():
     work = replace(job(Random(1)), micro_batches=4)
     found = placer.tune(machine("node:9 gpu:1"), work, pp=[1], tp=[1], cp=[1])
     assert found.rows[0]["gpus"] == 4
+    said = " ".join(found.summary().split())
+    assert " on 4 of 9 GPUs: " in said
+    assert "No choice that uses more GPUs is faster." in said
 
 
 @pytest.mark.parametrize(
@@ -71,13 +78,14 @@ def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown():
     """Rows that are looked at for the table alone were beaten before."""
     few, many = (
         placer.tune(
-            "nvl72", "quickstart", gpus=[16], memory=80e9, top=top, pp=[1, 2]
+            machine(), job(Random(3)), gpus=[8], memory=5e9, top=top, pp=[1, 2]
         ).to_dict()
         for top in (1, 6)
     )
     assert len(many["rows"]) > len(few["rows"])
     assert few["pruned"]["memory"]
     assert few["pruned"] == many["pruned"]
+    assert few["considered"] > sum(few["pruned"].values())
 
 
 SMALL = ("tune", "-q", "-t", "dgx-h100-32", "-j", "quickstart", "--gpus", "16")
@@ -159,17 +167,11 @@ def test_without_any_time_there_is_an_answer(cut):
 
 def test_budgets_hold():
     """A tuned job keeps the machine's budgets, and is as large as they allow."""
-    topology = replace(
-        machine(),
-        gpu=replace(machine().gpu, memory=80e9),
-        budgets=(Budget("all", frozenset(machine().node_names), gpus=9),),
-    )
-    work = job(Random(0))
-    found = placer.tune(topology, work, top=2)
+    most = Budget("all", frozenset(machine().node_names), gpus=9, replicas=9)
+    topology, work = replace(machine(), budgets=(most,)), job(Random(0))
+    found = placer.tune(topology, work, top=2, cp=[1])
     assert {row["gpus"] for row in found.placed_rows} <= set(range(1, 10))
     assert found.rows[0]["gpus"] == 8
-    with pytest.raises(InfeasibleError, match="more GPUs than budgets leave"):
-        placer.tune(topology, work, gpus=[16])
 
 
 def test_pins_to_hosts_that_are_not_there_are_named():
@@ -259,3 +261,52 @@ def test_a_batch_that_gpus_do_not_share_is_shared_by_fewer(tmp_path):
     found = json.loads(done.stdout)
     assert (found["global_batch"], found["rows"][0]["gpus"]) == (4, 8)
     assert "its own degrees are those on 4 GPUs" in done.stderr
+
+
+# What is looked at first, by questions that are answered here.
+
+
+def _legal(work):
+    assert work.model is not None
+    return Legal(work, work.model, Space((16,), work.micro_batches))
+
+
+def _search(work, run, stop):
+    legal = _legal(work)
+    return Search(legal, Least(machine(), work, legal.model), 80e9, run, stop)
+
+
+def _own(work):
+    """A legal choice that is the last in line."""
+    legal = _legal(work)
+    least = Least(machine(), work, legal.model)
+    return legal.variants(max(legal.shapes(), key=least.work_s))[-1]
+
+
+def test_a_search_that_is_cut_short_has_an_answer():
+    """Links far worse than the cheap bounds keep all choices from their turn."""
+    asked = []
+
+    def run(questions):
+        asked.extend(questions)
+        return [(i, Answer(100.0, 101.0)) for i in range(len(questions))]
+
+    most = (ROUNDS + 4) * AT_A_TIME
+    found = _search(job(Random(3)), run, lambda: len(asked) > most).best(1)
+    assert [question.wanted for question in asked].count("placement") == 1
+    assert found.rows
+
+
+def test_own_degrees_whose_placement_was_broken_off_are_the_answer():
+    """Not some other choice: they are placed once more, in a hurry."""
+    asked = []
+
+    def run(questions):
+        asked.extend(questions)
+        return [(0, Answer(100.0, 101.0))] if questions[0].hurry else []
+
+    work = job(Random(3))
+    own = _own(work)
+    found = _search(work, run, lambda: bool(asked)).best(1, own=own)
+    assert [question.choice for question in asked] == [own, own]
+    assert [row.choice for row in found.rows] == [own]

@@ -1,4 +1,4 @@
-"""The chart of the pipeline holds every piece of work, and adds up to the step."""
+"""Chart and timetable of the pipeline hold every piece, and add up to the step."""
 
 import re
 from dataclasses import replace
@@ -7,10 +7,14 @@ from xml.etree import ElementTree as Xml
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from placer.cost.schedule import Stages
 from placer.cost.step import StepModel
 from placer.draw import pipeline as module
 from placer.draw.pipeline import band, pipeline_chart, slowest_run
+from placer.draw.timetable import timetable
 from placer.topology.read import read_topology
 from tests.cost.random_cases import random_case
 from tests.draw.pictures import SVG, of_class, parse
@@ -22,7 +26,7 @@ def a_step(seed):
     return StepModel(case.topology, case.job).step(case.gpu_of_rank)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_adds_up(seed):
     """One mark a piece; pipeline and what follows it are as long as the step."""
     step = a_step(seed)
@@ -109,3 +113,54 @@ def test_the_middle_of_many_stages_is_left_out():
     assert len(tops) == 16
     assert min(b - a for a, b in pairwise(tops)) >= 14
     assert tops[8] - tops[7] > 2 * (tops[1] - tops[0]) - 8
+
+
+seconds = st.floats(0.01, 10)
+
+
+@st.composite
+def pipelines(draw):
+    num_stages = draw(st.integers(1, 5))
+    chunks = draw(st.integers(1, 3))
+    groups = draw(st.integers(1, 5))
+    many = draw(st.integers(1, 25)) if chunks == 1 else groups * num_stages
+
+    def times(count):
+        return tuple(draw(st.lists(seconds, min_size=count, max_size=count)))
+
+    stages = Stages(times(num_stages), times(num_stages), times(num_stages), times(4))
+    return stages, many, chunks, draw(st.booleans())
+
+
+@settings(max_examples=80, deadline=None)
+@given(case=pipelines())
+def test_every_piece_once(case):
+    """Each chunk of each micro-batch runs once forward and, after that, backward."""
+    stages, micro_batches, chunks, overlap = case
+    num_stages = len(stages.forward)
+    pieces = timetable(stages, micro_batches, chunks, overlap)
+    place = {(p.stage, p.is_forward, p.micro_batch, p.chunk): p for p in pieces}
+    assert len(place) == len(pieces) == 2 * num_stages * micro_batches * chunks
+    for (stage, is_forward, batch, chunk), piece in place.items():
+        if not is_forward:
+            assert place[stage, True, batch, chunk].end_s <= piece.start_s + 1e-9
+        for before in _needed(place, piece, num_stages, chunks):
+            assert before.end_s <= piece.start_s + 1e-9
+    for stage in range(num_stages):
+        own = sorted((p for p in pieces if p.stage == stage), key=lambda p: p.start_s)
+        for one, other in pairwise(own):
+            assert one.end_s <= other.start_s + 1e-9
+
+
+def _needed(
+    place,
+    piece,
+    num_stages,
+    chunks,
+):
+    """The piece whose result this one works on, by the order of the layers."""
+    depth = piece.chunk * num_stages + piece.stage + (-1 if piece.is_forward else 1)
+    if not 0 <= depth < num_stages * chunks:
+        return []
+    chunk, stage = divmod(depth, num_stages)
+    return [place[stage, piece.is_forward, piece.micro_batch, chunk]]

@@ -12,7 +12,7 @@ import re
 import subprocess
 from base64 import urlsafe_b64decode
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -42,6 +42,12 @@ def plan_of(seats, **sizes):
         node_of_rank=np.array([nodes.index(h) for h, _ in seats], dtype=np.int64),
         gpu_of_rank=np.array([gpu for _, gpu in seats], dtype=np.int64),
     )
+
+
+def started(seats, name, source, line):
+    """A plan whose job is started by a launcher on a line of a script."""
+    launcher = {"name": name, "source": source, "line": line}
+    return replace(plan_of(seats), inputs={"job": {"launcher": launcher}})
 
 
 def texts(plan, format):
@@ -223,3 +229,42 @@ def array_of(text, name):
         ["bash", "-euc", shell], capture_output=True, text=True, check=True
     )
     return run.stdout.splitlines()
+
+
+TIERS = ("node", "rack", "block", "cluster")
+
+
+def tiered(
+    racks,
+    blocks=None,
+    *,
+    gpus=1,
+    scale_up=1,
+    order="tp-cp-ep-dp-pp",
+    **sizes,
+):
+    """Nodes n0, n1, ... in these racks and blocks, ranks on them one after another."""
+    seats = [(f"n{k}", gpu) for k in range(len(racks)) for gpu in range(gpus)]
+    plan = plan_of(seats, **sizes)
+    domains = {"rack": tuple(racks)}
+    domains["block"] = tuple(blocks or ["b"] * len(racks))
+    return replace(
+        plan,
+        topology={"name": "t", "sha256": "", "tiers": TIERS, "scale_up": scale_up},
+        job={**plan.job, "order": order},
+        domains=domains,
+    )
+
+
+@st.composite
+def tiered_plans(draw):
+    """Up to 12 nodes in some racks of some blocks, in any order."""
+    block_of_rack = draw(st.lists(st.sampled_from("AB"), min_size=1, max_size=4))
+    rack = st.integers(0, len(block_of_rack) - 1)
+    racks = draw(st.lists(rack, min_size=1, max_size=12))
+    return tiered(
+        [f"r{k}" for k in racks],
+        [block_of_rack[k] for k in racks],
+        gpus=draw(st.integers(1, 3)),
+        scale_up=draw(st.integers(1, 4)),
+    )

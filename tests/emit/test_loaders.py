@@ -1,4 +1,7 @@
-"""The emitted loader of JAX, on a stand-in for it; Ray's runs in tests/clients."""
+"""The emitted loader of JAX, and the library's, on a stand-in for it.
+
+Ray's runs in tests/clients.
+"""
 
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -7,7 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from placer.base.errors import InputError
 from placer.emit import emit
+from placer.launch import devices_in_plan_order
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 
 
@@ -64,19 +69,37 @@ def test_arguments_of_a_host(tmp_path, monkeypatch):
         # Processes that see just the plan's GPUs count them in order; too few stop.
         ([("n1", 7), ("n1", 4)], [2], [1, 0]),
         ([("n1", 7), ("n1", 4)], [8], [7, 4]),
-        ([("n1", 7), ("n1", 4)], [4], "sees 4 devices, the plan uses GPU 7"),
+        ([("n1", 3), ("n1", 1)], [4], [3, 1]),
+        ([("n1", 3), ("n1", 1)], [3], "3 devices, the plan uses GPU 3"),
+        ([("n1", 7), ("n1", 4)], [4], "4 devices, the plan uses GPU 7"),
+        # Ids have gaps and come in any order: process and place decide.
+        (FREE, [2] * 4, [0, 2049, 4096, 6145, 2048, 1, 6144, 4097]),
         # One process with a device for every rank stands for all hosts, in their
         # order: n3, n1, n4, n2 by lowest rank, two GPUs each.
         (FREE, [8], [0, 3, 4, 7, 2, 1, 6, 5]),
-        (FREE, [4], "processes, but the plan has 4 hosts"),
-        (FREE, [2, 2], "processes, but the plan has 4 hosts"),
+        (FREE, [4], "hosts"),
+        (FREE, [2, 2], "hosts"),
     ],
 )
 def test_devices(tmp_path, seats, processes, seen):
-    """Devices by rank, of a part of a node too, and in a rehearsal."""
-    loader = jax(tmp_path, seats, processes)
+    """Devices by rank, of a part of a node too, and in a rehearsal.
+
+    The library puts them in the order that the loader does.
+    """
+    loader, plan = jax(tmp_path, seats, processes), plan_of(seats)
+    devices = loader.import_module("jax").devices()
     if isinstance(seen, str):
         with pytest.raises(RuntimeError, match=seen):
             loader.devices()
+        with pytest.raises(InputError, match=seen):
+            devices_in_plan_order(plan, devices)
     else:
-        assert [device.id for device in loader.devices()] == seen
+        for found in (loader.devices(), devices_in_plan_order(plan, devices)):
+            assert [device.id for device in found] == seen
+
+
+def test_one_process_a_rank():
+    """The process is the rank, which the library alone can tell."""
+    devices = FakeJax([1] * 8).devices()
+    found = devices_in_plan_order(plan_of(FREE), devices)
+    assert [device.process_index for device in found] == [*range(8)]

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from placer.emit import emit
 from placer.emit.axes import axes_of
-from tests.emit.readback import FREE, plan_of
-from tests.emit.tiered import TIERS, tiered, tiered_plans
+from tests.emit.readback import FREE, TIERS, plan_of, tiered, tiered_plans
 
 
 def section(text, name):

@@ -1,21 +1,14 @@
 """A patch changes the launcher of a script and what would undo the plan, no more."""
 
 import subprocess
-from dataclasses import replace
 
 import pytest
 
 from placer.base.errors import EmitError, InputError
 from placer.emit import emit
-from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of
+from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, plan_of, started
 from tests.injob.stand_ins import program
 from tests.texts import table
-
-
-def started(seats, name, source, line):
-    """A plan whose job is started by a launcher on a line of a script."""
-    launcher = {"name": name, "source": source, "line": line}
-    return replace(plan_of(seats), inputs={"job": {"launcher": launcher}})
 
 
 def patched(folder, text, name, line, seats=CONTIGUOUS):

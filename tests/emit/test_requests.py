@@ -19,8 +19,7 @@ from placer.base.errors import EmitError
 from placer.emit import emit
 from placer.emit.domains import tiers_of
 from placer.emit.nodes import nodes_of
-from tests.emit.readback import plan_of
-from tests.emit.tiered import tiered, tiered_plans
+from tests.emit.readback import plan_of, tiered, tiered_plans
 from tests.texts import content
 
 KNOWN = content("emit/schedulers.yaml")
@@ -178,28 +177,6 @@ def test_plans_without_tiers():
             emit(plan, format)
         text = emit(plan_of([("b", 0), ("a", 0)]), format)
         assert "# Not said: the plan names no tier" in text
-
-
-@given(tiered_plans())
-def test_slices_lie_in_one_domain(plan):
-    """A slice is as large as the nodes allow, found by trying every size."""
-    nodes = nodes_of(plan)
-    for tier in tiers_of(plan, nodes):
-        names = [
-            (plan.domains[tier.tier][k], plan.domains["block"][k])
-            for k in range(len(nodes))
-        ]
-        counts = {names.count(name) for name in names}
-        fits = [
-            size
-            for size in range(1, len(nodes) + 1)
-            if len(nodes) % size == 0
-            and all(
-                len(set(names[start : start + size])) == 1
-                for start in range(0, len(nodes), size)
-            )
-        ]
-        assert tier.slice == (counts.pop() if len(counts) == 1 else max(fits))
 
 
 @given(tiered_plans())

@@ -115,7 +115,6 @@ def test_other_flags():
     ("plan", "message"),
     [
         (plan_with("tp-cp-ep-pp-dp", pp=2, dp=2), "numbers ranks by tp-cp-dp-pp"),
-        (plan_with("cp-tp-ep-dp-pp", tp=2, cp=2), "numbers ranks by tp-cp-dp-pp"),
         (plan_with(mode={"sharding": "hsdp", "shard_size": 2}, cp=4, dp=2), "cp 4"),
         (plan_with(mode={"sharding": "ddp"}, cp=2, dp=2), "it has no ddp"),
         (plan_with(tp=2, dp=2, ep=2), "etp 2"),

@@ -16,34 +16,24 @@ from placer.placement.baselines import baseline
 COST_MODEL = Path(__file__).parents[2] / "docs" / "cost-model.md"
 
 
-def job_of(**sizes):
-    """A job that rings, pipelines and, with ep, exchanges tokens."""
-    job = placer.read_job("quickstart")
-    return replace(
-        job, parallelism=replace(job.parallelism, **sizes), micro_batches=8, require={}
-    )
-
-
 def case(seed):
     """A machine, a job on all of it, and two placements: one shuffled by nodes."""
     rng = np.random.default_rng(seed)
     racks = int(rng.choice([2, 4]))
     machine = placer.read_topology(f"rack:{racks} node:4 gpu:8")
     speed, thin = rng.uniform(0.3, 3.0), float(rng.choice([1.0, 2.0, 4.0]))
-    tiers = [
-        tier
-        if tier.scale_up
-        else replace(
-            tier,
-            bandwidth=tier.bandwidth * speed,
-            latency=rng.uniform(1e-6, 2e-5),
-            oversubscription=thin if tier.name == "cluster" else 1.0,
-        )
-        for tier in machine.tiers
+    inner, *outer = machine.tiers
+    outer = [
+        replace(tier, bandwidth=tier.bandwidth * speed, latency=rng.uniform(1e-6, 2e-5))
+        for tier in outer
     ]
-    machine = replace(machine, tiers=tuple(tiers))
+    outer[-1] = replace(outer[-1], oversubscription=thin)
+    machine = replace(machine, tiers=(inner, *outer))
     tp, pp = int(rng.choice([2, 4, 8])), int(rng.choice([1, 2, 4]))
-    job = job_of(tp=tp, pp=pp, dp=racks * 32 // (tp * pp), cp=1, ep=1, vp=1)
+    job, sizes = placer.read_job("quickstart"), {"cp": 1, "ep": 1, "vp": 1}
+    sizes |= {"tp": tp, "pp": pp, "dp": racks * 32 // (tp * pp)}
+    axes = replace(job.parallelism, **sizes)
+    job = replace(job, parallelism=axes, micro_batches=8, require={})
     kept = baseline("given-order", machine, job).gpu_of_rank
     shuffled = baseline("random", machine, job, seed).gpu_of_rank
     return StepModel(machine, job), shuffled, kept
@@ -74,8 +64,8 @@ def _size(model):
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """Of machines with drawn constants 19 of 20 lie inside."""
-    inside, told = held(range(10))
-    assert told >= 8
+    inside, told = held(range(5))
+    assert told >= 4
     assert inside >= told - 1
 
 

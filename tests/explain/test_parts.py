@@ -70,9 +70,8 @@ def test_messages_are_the_flows_of_the_transfers(plan, told):
 
 def test_messages_in_words(plan):
     """From whom, where that is and how far."""
-    text = subjects_text(
-        placer.explain(plan, ranks=[8]), ["node", "rack", "cluster"], 1
-    )
+    found = placer.explain(plan, ranks=[8])
+    text = subjects_text(found, ["node", "rack", "cluster"], 1)
     assert "\nmessages\n  receives 2 GB at the " in text
     assert "\n    1 GB from rank " in text
     assert "group rollout:0.talk:0 of 1: ranks 8-11" in text

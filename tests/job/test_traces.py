@@ -10,7 +10,7 @@ import pytest
 import placer
 from placer.base.errors import InputError
 from placer.job.read import read_job
-from tests.texts import table
+from tests.job.flows import flows
 
 WORLD = 4
 ALL = [0, 1, 2, 3]
@@ -82,43 +82,10 @@ def groups(job):
     ]
 
 
-def flows(job):
-    traffic = job.traffic
-    columns = traffic.senders, traffic.receivers, traffic.size_bytes
-    return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
 def refused(read, traces, keys="", job=""):
     with pytest.raises(InputError) as caught:
         read(traces, keys, job)
     return str(caught.value)
-
-
-def test_messages_are_flows_of_a_step(read):
-    """By the sender's trace alone, in bytes of their type, over the steps marked."""
-    traces = [
-        trace(0, [send(1, 100), send(1, 300), send(2, 50, dtype="BFloat16")], steps=2),
-        trace(1, [call("recv", taken=100, **{"Src Rank": 0})] * 2, steps=2),
-        trace(2, [call("recv", taken=50, **{"Src Rank": 0})], steps=2),
-        trace(3, [call("wait", [0]), call("barrier"), call("init")], steps=2),
-    ]
-    job = read(traces)
-    assert flows(job) == [(0, 1, 800.0), (0, 2, 50.0)]
-    assert job.groups == ()
-    assert flows(read(traces, ", steps: 4")) == [(0, 1, 400.0), (0, 2, 25.0)]
-
-
-@pytest.mark.parametrize(
-    *table("job/traces.yaml", "collectives_are_groups_of_a_ranks_whole_buffer")
-)
-def test_collectives_are_groups_of_a_ranks_whole_buffer(
-    read, name, taken, given, collective, size
-):
-    """The buffer of a gather is what is gathered."""
-    job = read(everywhere(call(name, taken=taken, given=given), steps=2))
-    expected = (f"default_pg.{collective}", collective, size, 0.5, (tuple(ALL),))
-    assert groups(job) == [expected]
-    assert job.traffic is None
 
 
 def test_process_groups_that_do_the_same_run_side_by_side(read):
@@ -144,39 +111,16 @@ def test_process_groups_that_do_the_same_run_side_by_side(read):
     ]
 
 
-def test_exchanges_with_shares_are_flows(read):
-    """Shares are of the first dimension, so they are shares and not elements."""
-    shares = [[1, 1, 0, 2], [0, 0, 0, 0], [1, 1, 1, 1], []]
-    traces = [
-        trace(
-            rank,
-            [call("all_to_allv", taken=400 * any(row), **{"In split size": str(row)})],
-        )
-        for rank, row in enumerate(shares)
-    ]
-    traces[3]["traceEvents"][-3]["args"]["In msg nelems"] = 40
-    assert flows(read(traces)) == [
-        (0, 1, 400.0),
-        (0, 3, 800.0),
-        *((2, to, 400.0) for to in (0, 1, 3)),
-        *((3, to, 40.0) for to in (0, 1, 2)),
-    ]
-
-
 def test_long_lists_of_ranks_are_found_under_the_groups_name(read):
     """PyTorch cuts them after thirty; an empty list in the head means all ranks."""
     cut = {"Process Group Ranks": "[0, 1, ...]"}
-    config = [
-        {"pg_name": "default_pg", "ranks": []},
-        {"pg_name": "some", "ranks": [0, 1, 2]},
-    ]
+    ranks = {"default_pg": [], "some": [0, 1, 2]}
+    config = [{"pg_name": name, "ranks": own} for name, own in ranks.items()]
     calls = [call("allreduce", taken=1, **cut)]
     some = [call("allreduce", [0, 1, 2], 1, group="some", **cut)]
     traces = [trace(r, calls + some * (r < 3), config=config) for r in ALL]
-    assert [group.ranks for group in read(traces).groups] == [
-        (tuple(ALL),),
-        ((0, 1, 2),),
-    ]
+    found = [group.ranks for group in read(traces).groups]
+    assert found == [(tuple(ALL),), ((0, 1, 2),)]
     assert "not say all ranks" in refused(read, everywhere(*calls))
 
 
@@ -203,29 +147,16 @@ def test_what_cannot_be_counted_is_named_with_its_calls(read):
     )
 
 
-SILENT_KERNEL = {
-    "cat": "kernel",
-    "name": "ncclDevKernel_AllReduce_Sum(int)",
-    "args": {"correlation": 5},
-}
+KERNEL = "ncclDevKernel_AllReduce_Sum(int)"
+SILENT_KERNEL = {"cat": "kernel", "name": KERNEL, "args": {"correlation": 5}}
 LAUNCH = {"cat": "cuda_runtime", "name": "cudaGraphLaunch", "args": {"correlation": 5}}
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
-        [SILENT_KERNEL],
-        [{"cat": "cpu_op", "name": "c10d::allreduce_"}],
-        [call("allreduce"), {"cat": "cpu_op", "name": "record_param_comms"}],
-        [call("allreduce"), LAUNCH, SILENT_KERNEL],
-    ],
-    ids=["kernel", "operation", "old", "graph"],
+# Kernels alone, another backend, an old version, and a CUDA graph.
+SILENT = (
+    [SILENT_KERNEL],
+    [{"cat": "cpu_op", "name": "c10d::allreduce_"}],
+    [call("allreduce"), {"cat": "cpu_op", "name": "record_param_comms"}],
+    [call("allreduce"), LAUNCH, SILENT_KERNEL],
 )
-def test_traces_with_calls_of_unknown_content_are_refused(read, events):
-    """Old versions, other backends and CUDA graphs do not say what is sent."""
-    assert "does not say what 1 of its calls send" in refused(read, everywhere(*events))
-
-
 REDUCE = call("allreduce", taken=1)
 
 
@@ -267,6 +198,10 @@ REDUCE = call("allreduce", taken=1)
         ([trace(4, [])], "", "no rank below"),
         (everywhere(REDUCE), ", steps: 0", "steps"),
         (everywhere(REDUCE), ", from: [0]", "contradicts file"),
+        *(
+            (everywhere(*events), "", "does not say what 1 of its calls send")
+            for events in SILENT
+        ),
     ],
 )
 def test_traces_that_leave_something_open_are_refused(read, traces, keys, said):
@@ -302,48 +237,70 @@ def test_files_by_pattern_compressed_or_not(tmp_path, read):
     placer.check(result.plan)
 
 
+COLLECTIVES = {
+    "allreduce": "all_reduce",
+    "_allgather_base": "all_gather",
+    "all_gather": "all_gather",
+    "_reduce_scatter_base": "reduce_scatter",
+    "all_to_all": "all_to_all",
+}
+
+
 def random_call(rng, calls, sent, buffers):
-    """One call of some ranks in ``calls``, its bytes counted in the other two."""
+    """One call of some ranks in ``calls``, its bytes counted in the other two.
+
+    The buffer of a gather is what is gathered. Shares of an exchange are of the first
+    dimension, so they are no numbers of elements; without any all ranks get the same.
+    """
     size = int(rng.integers(2, 5))
     ranks = sorted(rng.choice(4, size, replace=False).tolist())
     kind = str(rng.choice([*ELEMENT_BYTES]))
-    element = ELEMENT_BYTES[kind]
     elements = int(rng.integers(1, 50)) * size
-    name = str(rng.choice(["send", "allreduce", "all_gather", "all_to_allv"]))
+    num_bytes = elements * ELEMENT_BYTES[kind]
+    name = str(rng.choice(["send", "all_to_allv", *COLLECTIVES]))
     if name == "send":
-        calls[ranks[0]].append(
-            call(name, ranks, elements, dtype=kind, **{"Dst Rank": ranks[1]})
-        )
-        sent[ranks[0], ranks[1]] += elements * element
+        one, other = ranks[:2]
+        more = {"dtype": kind, "Dst Rank": other, "Src Rank": one}
+        calls[one].append(call("send", ranks, elements, **more))
+        calls[other].append(call("recv", ranks, elements, **more))
+        sent[one, other] += num_bytes
         return
     for rank in ranks:
-        row = rng.multinomial(elements, np.ones(size) / size).tolist()
+        shares = []
         if name == "all_to_allv":
-            for to, share in zip(ranks, row, strict=True):
-                sent[rank, to] += share * element * (rank != to)
+            shares = rng.multinomial(6, np.ones(size) / size).tolist()
+            shares = shares if rng.integers(2) else []
+            for to, share in zip(ranks, shares or [6 / size] * size, strict=True):
+                sent[rank, to] += share / 6 * num_bytes * (rank != to)
         else:
-            buffers[rank] += elements * element
-        taken = elements // size if name == "all_gather" else elements
-        shares = str(row) if name == "all_to_allv" else "[]"
-        more = {"In split size": shares, "dtype": kind}
-        calls[rank].append(call(name, ranks, taken, elements, **more))
+            buffers[rank, COLLECTIVES[name]] += num_bytes
+        taken = elements // size if "gather" in name else elements
+        given = elements // size if "scatter" in name else elements
+        more = {"In split size": str(shares), "dtype": kind}
+        calls[rank].append(call(name, ranks, taken, given, **more))
 
 
 def test_random_runs_keep_every_byte(read):
-    """Bytes that leave each rank in a step, counted a second time call by call."""
+    """Bytes that leave each rank in a step, counted a second time call by call.
+
+    Steps are those that are marked, unless the job says how many there were.
+    """
     rng = np.random.default_rng(14)
-    for _ in range(30):
+    for turn in range(40):
         steps = int(rng.integers(1, 4))
         calls = {rank: [] for rank in ALL}
         sent, buffers, found = Counter(), Counter(), Counter()
         for _ in range(int(rng.integers(1, 12))):
             random_call(rng, calls, sent, buffers)
-        job = read([trace(rank, calls[rank], steps) for rank in ALL])
-        pairs = {(a, b): size for a, b, size in flows(job)} if job.traffic else {}
+        idle = [call("wait", [0]), call("barrier"), call("init")]
+        traces = [trace(rank, calls[rank] + idle, steps) for rank in ALL]
+        if turn % 2:
+            steps *= 3
+        job = read(traces, f", steps: {steps}" if turn % 2 else "")
+        pairs = flows(job) if job.traffic else {}
         for group in job.groups:
             for rank in (rank for ranks in group.ranks for rank in ranks):
-                found[rank] += group.size_bytes * group.per_step
+                found[rank, group.collective] += group.size_bytes * group.per_step
         expected = {pair: size / steps for pair, size in sent.items() if size}
         assert pairs == pytest.approx(expected)
-        expected = {rank: size / steps for rank, size in buffers.items()}
-        assert found == pytest.approx(expected)
+        assert found == pytest.approx({k: size / steps for k, size in buffers.items()})

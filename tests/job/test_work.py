@@ -1,16 +1,20 @@
-"""Work of a micro-batch: attention at its own rate, products by size and in waves."""
+"""Work of a micro-batch: products by size and in waves, and what no product takes."""
 
 from dataclasses import replace
 from math import log
 
 import pytest
 
+from placer.base.errors import InputError
+from placer.documents import parse_document
 from placer.job.axes import Parallelism
+from placer.job.beside import beside_seconds, elementwise_bytes
+from placer.job.memory import Memory
 from placer.job.model import Compute, Job
 from placer.job.models import Model, attention_flops, flops_per_sample
-from placer.job.pace import compute_at, logit_seconds, share_of
+from placer.job.pace import compute_at, logit_seconds, rates, share_of
 from placer.job.parallel import EndStages, TensorParallel
-from placer.job.read import read_job
+from placer.job.read import decode_job, read_job
 from placer.job.resize import resized
 from placer.job.work import micro_batch_time, product_efficiency, sample_work
 from tests.texts import table
@@ -131,3 +135,65 @@ def test_gathered_logits_are_read_by_every_rank():
         assert logit_seconds(gathered, BLOOM) == pytest.approx(seconds)
         assert share_of(gathered, BLOOM).end_s == pytest.approx(seconds)
         assert logit_seconds(bloom(2, tp), BLOOM) == 0.0
+
+
+def moved(**memory):
+    """Bytes that a layer moves beside its products, a token and number of its width."""
+    of = bloom(memory=Memory(**memory))
+    return elementwise_bytes(of, BLOOM) / (2048 * 14336 / 8)
+
+
+def test_bytes_by_hand():
+    """Numbers of two bytes, read and written once by each operation.
+
+    Norms: 2 (1 read, 1 write) forward, 2 (2, 1) backward. Residuals: 2 (2, 1) both
+    ways. Activation function: (1, 1) and (2, 1) of four widths. An unfused norm moves
+    nine times as much; unfused softmax moves scores, as many as heads by tokens.
+    """
+    norms, residuals, activation = 2 * (2 + 3), 2 * (3 + 3), 2 + 3
+    assert moved() == 2 * (norms + residuals) + 2 * 4 * activation
+    fused, unfused = 2 * 2 * 2, 2 * (6 + 8 + 4 + 8 + 6 + 4)
+    assert moved(norm="unfused") - moved() == unfused * 3 - fused - 2 * 3 * 2
+    scores, slow = 64 * 2048 / 14336, moved(attention="unfused")
+    assert slow - moved() == pytest.approx(2 * (2 + 3) * scores)
+    # Dropout reads 2 bytes and a mask, or writes it, and writes 2; added to a residual
+    # it costs forward the mask alone.
+    more = moved(attention="unfused", dropout=True) - slow
+    assert more == pytest.approx((5 + 5) * scores + 2 * (1 + 5))
+
+
+def test_a_known_time_stays():
+    """Memory takes its part of the time, and the job itself is as long as before."""
+    job, plain = llama(memory_bandwidth=3.35e12), llama()
+    assert compute_at(job, job) == job.compute
+    part = 1 - rates(job, job.model).flop / rates(plain, plain.model).flop
+    layers = 126 / 16
+    time = layers * beside_seconds(job, job.model) / micro_batch_time(job)
+    assert part == pytest.approx(time, rel=0.02)
+    assert 0.01 < part < 0.1
+
+
+JOB = """\
+format: placer/job
+version: 1
+name: j
+parallelism: {tp: 2, dp: 4}
+model: llama3.1-405b
+sequence: 8192
+host_time: 2ms
+compute: {tflops_per_gpu: 500, memory_bandwidth: 3.35TB/s}
+data_parallel: {sm_share: 0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("2ms", "2s", r"7:12: host_time: the host would take 252 s"),
+        ("3.35TB/s", "3GB/s", r"8:50: compute\.memory_bandwidth: norms"),
+    ],
+)
+def test_what_leaves_no_time_is_refused(old, new, message):
+    """126 layers of 2 s, or norms at 3 GB/s, are no micro-batch of half a minute."""
+    with pytest.raises(InputError, match=message):
+        decode_job(parse_document(JOB.replace(old, new), "job.yaml"))

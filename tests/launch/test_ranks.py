@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from placer.base.errors import InputError
 from placer.launch import (
     device_of_rank,
-    devices_in_plan_order,
     node_rank_of_this_process,
     rank_of_this_process,
     torch_arguments,
@@ -130,41 +129,6 @@ def test_torch_arguments():
     assert torch_arguments(plan, agent)["init_method"] == "env://"
     named = env | {"PLACER_MASTER_ADDR": "10.0.0.3", "MASTER_PORT": ""}
     assert torch_arguments(plan, named)["init_method"] == "tcp://10.0.0.3:29500"
-
-
-def device(process, local, number):
-    return SimpleNamespace(process_index=process, local_hardware_id=local, id=number)
-
-
-def test_devices_of_one_process_a_host():
-    """Ids have gaps and come in any order; process and position decide."""
-    plan = plan_of(FREE)
-    devices = [device(p, g, 2048 * p + g) for p in range(4) for g in range(2)][::-1]
-    found = devices_in_plan_order(plan, devices)
-    seats = [(d.process_index, d.local_hardware_id) for d in found]
-    process = {"n3": 0, "n1": 1, "n4": 2, "n2": 3}
-    assert seats == [(process[host], gpu) for host, gpu in FREE]
-
-
-def test_devices_of_other_process_counts():
-    """One process a rank is the rank; one for all hosts deals devices to them."""
-    plan = plan_of(FREE)
-    alone = [device(p, 0, p) for p in range(8)]
-    assert [d.id for d in devices_in_plan_order(plan, alone)] == list(range(8))
-    fake = [SimpleNamespace(process_index=0, id=k) for k in range(8)]
-    assert [d.id for d in devices_in_plan_order(plan, fake)] == [0, 3, 4, 7, 2, 1, 6, 5]
-    with pytest.raises(InputError, match="6 devices in 3 processes"):
-        devices_in_plan_order(plan, [device(p, g, p) for p in range(3) for g in (0, 1)])
-
-
-def test_a_part_of_the_gpus():
-    """Of a host's four devices the plan may use 1 and 3; of two it means both."""
-    plan = plan_of([("a", 3), ("a", 1)])
-    four = [device(0, k, 10 + k) for k in range(4)]
-    assert [d.id for d in devices_in_plan_order(plan, four)] == [13, 11]
-    assert [d.id for d in devices_in_plan_order(plan, four[:2])] == [11, 10]
-    with pytest.raises(InputError, match="has 3 devices, the plan uses GPU 3"):
-        devices_in_plan_order(plan, four[:3])
 
 
 def meshed(seats, order, **sizes):

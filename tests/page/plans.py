@@ -1,5 +1,7 @@
 """Small jobs and plans of pages and pictures."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from placer import testing
@@ -41,3 +43,14 @@ def two_plans():
     rest = np.setdiff1d(np.arange(topology.num_gpus), gpus)
     moved = np.concatenate([gpus, rest])[:48]
     return plan_on(topology, job, np.arange(48)), plan_on(topology, job, moved), job
+
+
+def bare(plan):
+    """Only what a plan must say."""
+    keep = ("name", "sha256", "order")
+    return replace(
+        plan,
+        topology={k: v for k, v in plan.topology.items() if k in keep},
+        job={k: v for k, v in plan.job.items() if k in keep},
+        domains={},
+    )

@@ -36,10 +36,14 @@ def wide(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "machine", ["rack:2 node:18 gpu:8", "rack:30 node:1 gpu:8", "node:8 gpu:8",
-                "pod:1 rack:1 node:100 gpu:8"],
-)  # fmt: skip
-@pytest.mark.parametrize("size", [(400, 800), (1440, 900), (800, 300)])
+    ("machine", "size"),
+    [
+        ("rack:2 node:18 gpu:8", (400, 800)),
+        ("rack:30 node:1 gpu:8", (1440, 900)),
+        ("node:8 gpu:8", (800, 300)),
+        ("pod:1 rack:1 node:100 gpu:8", (400, 800)),
+    ],
+)
 def test_no_map_is_cut(browser, tmp_path, machine, size):
     """All of the machine, its boxes and their names lie inside the map."""
     path = written(tmp_path / "map.html", machine, 2, 2, np.arange(32))

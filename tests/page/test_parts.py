@@ -120,41 +120,21 @@ def test_the_foot_tells_how_to_apply_the_plan():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "largest", "shown"),
+    ("shown_beside", "value", "largest", "shown"),
     [
-        (6.551, 6.551, "6,551 ms"), (0.03915, 6.551, "39.15 ms"),
-        (48.6e-6, 1.464, "0.049 ms"), (1e-7, 1.0, "<0.001 ms"),
-        (12.5, 12.5, "12.5 s"), (0.0, 0.0, "0 ms"), (9.99951, 9.99951, "10 s"),
+        (format_beside, 6.551, 6.551, "6,551 ms"),
+        (format_beside, 0.03915, 6.551, "39.15 ms"),
+        (format_beside, 1e-7, 1.0, "<0.001 ms"),
+        (format_beside, 9.99951, 9.99951, "10 s"),
+        (format_bytes_beside, 98.96e12, 1.848e15, "98.96 TB"),
+        (format_bytes_beside, 29.09e15, 29.09e15, "29.09 PB"),
+        (format_bytes_beside, 7.0, 4e12, "<0.001 GB"),
+        (format_bytes_beside, 7.0, 7.0, "7 B"),
     ],
-)  # fmt: skip
-def test_a_column_of_times_has_one_unit(seconds, largest, shown):
+)
+def test_a_column_has_one_unit(shown_beside, value, largest, shown):
     """The unit is that of the largest, and what is not nothing does not look so."""
-    assert format_beside(seconds, largest) == shown
-
-
-@pytest.mark.parametrize(
-    ("size", "largest", "shown"),
-    [
-        (1.848e15, 1.848e15, "1,848 TB"), (98.96e12, 1.848e15, "98.96 TB"),
-        (29.09e15, 29.09e15, "29.09 PB"), (7.0, 4e12, "<0.001 GB"),
-        (7.0, 7.0, "7 B"), (700.0, 30e3, "0.7 kB"), (123456789.0, 1.5e9, "123.5 MB"),
-    ],
-)  # fmt: skip
-def test_a_column_of_bytes_has_one_unit(size, largest, shown):
-    """The same holds for sizes."""
-    assert format_bytes_beside(size, largest) == shown
-
-
-def test_the_page_has_names_of_the_map():
-    """Domains and nodes are called on the page as in the map of the same machine."""
-    topology, job = inputs(dp=8)
-    plan = plan_on(topology, job, np.arange(64))
-    ground = maps_of([Side("", plan, None)]).ground()
-    on_page = re.findall(r"<text[^>]*>([^<]+)<", ground)
-    drawn = {
-        e.text for e in parse(placement_map(plan)).iter() if e.tag.endswith("text")
-    }
-    assert {"block b1", "b1-r1", "n1"} <= set(on_page) <= drawn
+    assert shown_beside(value, largest) == shown
 
 
 def test_a_host_that_is_in_another_rack_now_is_drawn_once():
@@ -230,6 +210,21 @@ def test_a_page_says_which_way_each_thing_went(new, old, told):
     assert bool(changes) == (old not in (None, new))
     for way, left, width in changes:
         assert int(left) + (way == "down") * int(width) == 500
+
+
+def test_parts_of_the_step_are_those_of_the_score():
+    """Each part that takes time, and the step, in one unit before and after."""
+    old, new, _ = two_plans()
+    text = said(report_html(new, old))
+    scores = old.score, new.score
+    rows = {"compute": [s["compute_s"] for s in scores]}
+    rows |= {"bubble": [s["bubble_s"] for s in scores]}
+    for axis in new.score["exposed_s"]:
+        rows[f"{axis} exposed"] = [s["exposed_s"][axis] for s in scores]
+    rows["step"] = [s["step_time_s"] for s in scores]
+    for name, times in rows.items():
+        shown = " ".join(format_beside(time, max(rows["step"])) for time in times)
+        assert (f"{name} {shown}" in text) == any(times), name
 
 
 PROVED = (

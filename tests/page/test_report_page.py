@@ -1,15 +1,15 @@
 """The report page, read and used in headless Chromium."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from placer.api.place import place
 from placer.api.report import report_html
+from placer.report.verdict import sentences
 from placer.testing.strategies import tiny_plan
-from tests.page.plans import inputs, plan_on, two_plans
-from tests.report.test_diff import bare
+from tests.page.plans import bare, inputs, plan_on, two_plans
 
 HOSTILE = (
     '</script><script>throw 1</script><img src="http://x.invalid/" onerror=alert(1)>'
@@ -38,81 +38,12 @@ def shown(browser, tmp_path):
     return show
 
 
-UNITS = {"s": 1, "ms": 1e-3, "us": 1e-6, "\u00b5s": 1e-6, "": 1}
-
-
-def meaning(text):
-    """The number that a text such as ``-1.2 ms`` stands for."""
-    found = re.fullmatch(r"([-+\u2212]?)([0-9.,]+) ?([a-z\u00b5]*)", text)
-    assert found is not None, text
-    value = float(found[2].replace(",", "")) * UNITS[found[3]]
-    return -value if found[1] in "-\u2212" and found[1] else value
-
-
 def cells(browser, rows):
     return browser.run(
         """return [...document.querySelectorAll(arguments[0])].map((row) =>
              [...row.children].map((cell) => cell.innerText.trim()));""",
         rows,
     )
-
-
-def test_parts_of_the_step_are_those_of_the_score(browser, page):
-    """Each part, the step and each change are those of the two scores."""
-    old, new, _ = two_plans()
-    browser.read(page)
-    rows = {row[0]: row[2:] for row in cells(browser, ".steps tbody tr")}
-    scores = [dict(plan.score) for plan in (old, new)]
-    wanted = {
-        "compute": [s["compute_s"] for s in scores],
-        "bubble": [s["bubble_s"] for s in scores],
-        "step": [s["step_time_s"] for s in scores],
-    }
-    for axis in scores[1]["exposed_s"]:
-        exposed = [s["exposed_s"][axis] for s in scores]
-        if any(exposed):
-            wanted[f"{axis} exposed"] = exposed
-    assert rows.keys() == wanted.keys()
-    for name, (was, now) in wanted.items():
-        before, after, _, change = rows[name]
-        assert meaning(before) == pytest.approx(was, rel=6e-4, abs=6e-7)
-        assert meaning(after) == pytest.approx(now, rel=6e-4, abs=6e-7)
-        if change != "same":
-            assert meaning(change) == pytest.approx(now - was, rel=6e-4)
-        else:
-            assert was == pytest.approx(now, abs=1e-6 * scores[0]["step_time_s"])
-
-
-def test_figures_on_top_are_those_of_the_score(browser, page):
-    """Each figure below the verdict is the plans' own, before and after."""
-    old, new, _ = two_plans()
-    browser.read(page)
-    shown = browser.run(
-        """const facts = [...document.querySelectorAll(".fact")];
-           return Object.fromEntries(facts.map((fact) =>
-             [fact.querySelector("dt").textContent,
-              [...fact.querySelectorAll("s, b")].map((one) => one.textContent)]));"""
-    )
-    for label, key in (
-        ("Step time", "step_time_s"),
-        ("Waiting for the network", "exposed_scale_out_s"),
-    ):
-        wanted = [plan.score[key] for plan in (old, new)]
-        assert [meaning(text) for text in shown[label]] == pytest.approx(wanted, 6e-4)
-    racks = [len(set(plan.domains["rack"])) for plan in (old, new)]
-    assert [int(text) for text in shown["Racks used"]] == racks
-    share = 1 - new.score["step_time_s"] / old.score["step_time_s"]
-    hours = next(v for label, v in shown.items() if label.startswith("GPU hours"))
-    assert int(hours[0]) == pytest.approx(abs(share) * 48 * 24, abs=0.5)
-    (label,) = (label for label in shown if " inside one " in label)
-    words = label.split()
-    axis = {"pipelines": "pp", "expert": "ep"}.get(words[0].lower(), words[0])
-    inside = new.topology["tiers"][: new.topology["tiers"].index(words[-1]) + 1]
-    held = [
-        sum(plan.score["crossings"][axis].get(tier, 0) for tier in inside)
-        for plan in (old, new)
-    ]
-    assert [int(text) for text in shown[label]] == held
 
 
 def colours(browser, side, mode):
@@ -342,3 +273,55 @@ def test_ranks_that_stop(browser, shown):
     assert [r for r in range(48) if alone[r] < 0] == np.flatnonzero(dp >= 4).tolist()
     only = rgb(browser, "--all")
     assert sum(c == only for c in colours(browser, 0, "moves").values()) == 16
+
+
+def words(browser):
+    """The headline of a page and what follows it."""
+    return browser.run(
+        "return ['h1', '.lede'].map((s) => document.querySelector(s).innerText)"
+        ".join(' ')"
+    ).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def spoken(plan):
+    """The verdict of a plan in sentences."""
+    said = sentences(plan, plan.verdict)
+    return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
+
+
+def test_an_order_that_is_kept(browser, tmp_path):
+    """The page says so as the terminal does, has it once, and folds its map."""
+    plan = place("dgx-h100-4x8", "quickstart").plan
+    path = tmp_path / "kept.html"
+    path.write_text(report_html(plan))
+    browser.read(path)
+    assert words(browser) == spoken(plan)
+    assert browser.run("return maps.length") == 1
+    assert "before" not in browser.run("return document.body.innerText").lower()
+    assert not browser.run("return maps.at(-1).checkVisibility()")
+    browser.run('$("fold").open = true')
+    painted = (
+        "return maps.at(-1).checkVisibility() && layers[0].cells.children.length > 0"
+    )
+    browser.wait_for("setTimeout(arguments[0], 300)")
+    assert browser.run(painted)
+    assert browser.log() == []
+    path.write_text(report_html(plan, "megatron-default"))
+    browser.read(path)
+    assert browser.run('return $("fold")') is None
+
+
+def test_a_plan_to_move_to(browser, tmp_path):
+    """The page begins as the terminal, and tells what the decision rests on."""
+    machine = "rack:4 node:18 gpu:4"
+    plan = place(machine, "llama3.1-405b-256", exclude="r1-n05,r2-n11").plan
+    path = tmp_path / "move.html"
+    path.write_text(report_html(plan))
+    browser.read(path)
+    assert words(browser) == spoken(plan)
+    text = browser.run("return document.body.innerText")
+    assert "1 of 32 tp groups comes back into one rack" in text
+    assert "assumed: uplinks not oversubscribed; at 2:1 this plan saves" in text
+    path.write_text(report_html(plan, "megatron-default"))
+    browser.read(path)
+    assert words(browser).startswith("Saves 6.6 s a step (")

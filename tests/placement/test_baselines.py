@@ -1,7 +1,6 @@
 """The placements a job would get without a search, against what launchers do."""
 
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,15 +8,9 @@ import pytest
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import baseline
-from tests.solve.oracle import coordinates
-from tests.solve.random_cases import machine_of, random_axes, random_tiers
-
-
-def hosts(names, gpus):
-    """A machine of named hosts under one cluster."""
-    tiers = random_tiers(random.Random(0), 2)
-    topology = machine_of(gpus, [[0] * len(gpus)], tiers)
-    return replace(topology, domain_names=(tuple(names), *topology.domain_names[1:]))
+from placer.testing.oracle import coordinates
+from placer.topology.read import read_topology
+from tests.solve.random_cases import random_axes
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -33,7 +26,7 @@ def test_named_orders_number_ranks_by_that_order(seed, name, order):
     rng = random.Random(seed)
     axes = random_axes(rng, rng.choice((6, 8, 12, 24)))
     job = Job("j", axes)
-    topology = hosts([f"n{i}" for i in range(4)], [6] * 4)
+    topology = read_topology("node:4 gpu:6")
     rank_at = np.argsort(baseline(name, topology, job).gpu_of_rank)
     for gpu in range(job.world_size):
         there = coordinates(axes, int(rank_at[gpu]))
@@ -46,7 +39,7 @@ def test_named_orders_number_ranks_by_that_order(seed, name, order):
 
 def test_random_depends_on_the_seed_alone():
     """The same seed gives the same hosts, and some other seed gives others."""
-    topology = hosts([f"n{i}" for i in range(16)], [1] * 16)
+    topology = read_topology("node:16 gpu:1")
     job = Job("j", Parallelism(dp=16))
     drawn = [
         tuple(baseline("random", topology, job, seed).gpu_of_rank.tolist())

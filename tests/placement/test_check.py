@@ -19,8 +19,8 @@ from placer.job.traffic import Group
 from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.testing.oracle import groups_of
 from placer.testing.strategies import placed, tiny, tiny_plan
-from tests.solve.oracle import groups_of
 from tests.texts import table
 
 

@@ -1,13 +1,11 @@
 """Who talks to whom under a plan, against a job worked by hand."""
 
-import networkx as nx
 import numpy as np
 import pytest
 
 import placer
 from placer import testing
 from placer.base.errors import InputError
-from placer.cost.hop_cost import HopCost
 from placer.placement.build import build_plan
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
@@ -28,13 +26,12 @@ def plan_of(**more):
     job = testing.job(tp=2, pp=2, dp=2, order="tp-cp-ep-pp-dp", **(more or MODEL))
     topology = placer.read_topology("rack:2 node:2 gpu:2")
     inputs = Inputs.given(topology, job).to_document()
-    plan = build_plan(topology, job, Placement(np.arange(8)), inputs=inputs)
-    return plan, HopCost(topology, job)
+    return build_plan(topology, job, Placement(np.arange(8)), inputs=inputs)
 
 
 def test_ranks():
     """Ranks are joined along tp (0, 1), pp (0, 2) and dp (0, 4), and their place."""
-    plan, _ = plan_of()
+    plan = plan_of()
     graph = plan.to_networkx()
     assert {other: data["pairs"] for other, data in graph[0].items()} == {
         1: {"tp": 1},
@@ -48,7 +45,7 @@ def test_ranks():
 
 def test_domains():
     """Nodes are joined by four pp and four dp pairs; tp stays inside them."""
-    plan, _ = plan_of()
+    plan = plan_of()
     graph = plan.to_networkx("node")
     vertices = [("node", name) for name in plan.nodes]
     assert list(graph) == vertices
@@ -64,35 +61,29 @@ def test_domains():
     assert data == {"pairs": {"dp": 4}, "weight": 4.0}
 
 
-def test_weights_give_the_hop_cost():
-    """Under weights the graph's edges, over their distances, sum to the hop cost."""
-    plan, hops = plan_of(weights={"tp": 8, "pp": 1})
+def test_weights_are_those_of_the_job():
+    """Pairs weigh what the job says of their axis; no pair lacks a weight."""
+    plan = plan_of(weights={"tp": 8, "pp": 1})
     graph = plan.to_networkx()
     assert graph[0][1]["weight"] == 8.0
     assert not graph.has_edge(0, 4)
-    racks, nodes = (nx.get_node_attributes(graph, "domains"), hops.distance)
-    total = 0.0
-    for a, b, weight in graph.edges(data="weight"):
-        apart = sum(racks[a][tier] != racks[b][tier] for tier in ("node", "rack"))
-        total += weight * nodes[apart]
-    assert total == hops.cost(np.arange(8))
 
 
 def test_groups_of_the_users_own():
     """A send_recv group is a chain in its own order."""
-    plan, _ = plan_of(**MODEL, **GROUP)
+    plan = plan_of(**MODEL, **GROUP)
     graph = plan.to_networkx()
     assert graph[0][7]["pairs"] == {"pair": 1}
     assert graph[7][5]["pairs"] == {"pp": 1, "pair": 1}
     assert graph[7][5]["weight"] == 2.0
     assert not graph.has_edge(0, 5)
-    alone, _ = plan_of(**GROUP)
+    alone = plan_of(**GROUP)
     assert list(alone.to_networkx().edges) == [(0, 7), (5, 7)]
 
 
 def test_what_cannot_be_drawn():
     """A tier that the plan does not name, and a plan without inputs, are refused."""
-    plan, _ = plan_of()
+    plan = plan_of()
     with pytest.raises(InputError, match=r'tier "rak".*\n.*"rack"'):
         plan.to_networkx("rak")
     with pytest.raises(InputError, match="does not keep its inputs"):

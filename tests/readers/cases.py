@@ -3,13 +3,11 @@
 import json
 from collections import Counter
 
-import pytest
-
-from placer.base.errors import InputError
 from placer.documents.recognise import recognise
 from placer.formats.machines.machine import read_topology
 from placer.formats.machines.registry import FORMATS, read
 from tests.injob.stand_ins import PROBES
+from tests.problems import problems_of
 from tests.texts import data
 
 # GPUs a node 8 and NVLink inside the node only; 4 and NVLink racks.
@@ -193,14 +191,7 @@ LINK_TYPES_OF_AMD_SMI = data("machines/amd-smi.txt")
 XML = data("machines/nccl.xml")
 
 
-def node_xml(
-    links,
-    *,
-    link="xgmi",
-    pci="0x120000",
-    target_class="0x120000",
-    **host,
-):
+def node_xml(links, *, link="xgmi", pci="0x120000", target_class="0x120000", **host):
     """A topology of NCCL: GPUs by number, and the GPUs or busids that links lead to."""
     busids = {gpu: f"0000:{gpu + 16:02x}:00.0" for gpu in links}
     tclass = f' tclass="{target_class}"' if target_class else ""
@@ -374,13 +365,6 @@ def tier_names(machine):
     return [tier.name for tier in machine.tiers]
 
 
-def problem_of(call, *arguments, **options):
-    """The problem that a call raises."""
-    with pytest.raises(InputError) as caught:
-        call(*arguments, **options)
-    return caught.value.problems[0]
-
-
 def refusal(name, text):
-    """The first problem for which a reader refuses a text."""
-    return problem_of(read, name, text, "source")
+    """The first problem for which a reader refuses a text, in words."""
+    return problems_of(read, name, text, "source")[0].message

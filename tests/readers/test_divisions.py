@@ -111,27 +111,6 @@ def test_trees_of_one_leaf_each_stay_apart(tmp_path, nodes):
         allocate(machine)
 
 
-def found(source, levels, **nodes):
-    """Findings with these levels, and domains of nodes split at blanks (- unknown)."""
-    facts = {
-        name: NodeFacts(tuple("" if d == "-" else d for d in text.split()))
-        for name, text in nodes.items()
-    }
-    return Findings(source, tuple(levels), facts)
-
-
-def test_holes_that_hide_a_disagreement():
-    """Domains that only touch through filled holes still must not be torn.
-
-    x shares rack r with y, so it takes y's leaf l; but z of that leaf is in another
-    spine than x.
-    """
-    levels = [Level("rack", True), Level("leaf"), Level("spine")]
-    one = found("f", levels, x="r - s2", y="r l -", z="q l s1")
-    with pytest.raises(InputError, match="cut across"):
-        combine([one], multi_node_nvlink=True)
-
-
 @given(st.data())
 def test_nested_divisions_come_back(data):
     """Random nested levels, given in any order with holes, come out nested.

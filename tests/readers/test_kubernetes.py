@@ -4,45 +4,13 @@ import json
 
 import pytest
 
-from placer.base.errors import InputError
-from placer.formats.machines.registry import read
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
 from placer.topology.write import to_document
 from tests.commands import run
+from tests.problems import problems_of
 from tests.readers import cases
-from tests.readers.cases import machine_of, node, nodes, nodes_of_domains, tier_names
-from tests.texts import table
-
-
-@pytest.mark.parametrize(*table("readers/kubernetes.yaml", "label_families"))
-def test_label_families(tmp_path, keys, tiers):
-    """Every family gives its levels, closest first (AWS counts from the top)."""
-    start, inner, outer = keys
-    text = cases.labelled_nodes(8, {start + inner: 2, start + outer: 4})
-    machine, _ = machine_of(tmp_path, text, hardware=cases.H100)
-    assert tier_names(machine) == ["node", *tiers, "cluster"]
-    assert [len(names) for names in machine.domain_names] == [8, 4, 2, 1]
-
-
-@pytest.mark.parametrize(*table("readers/kubernetes.yaml", "nvlink_labels"))
-def test_nvlink_labels(tmp_path, key):
-    """Each label of an NVLink domain makes the rack of a machine of racks."""
-    machine, _ = machine_of(tmp_path, cases.labelled_nodes(4, {key: 2}))
-    assert nodes_of_domains(machine, "rack") == {"v0": ["n0", "n1"], "v1": ["n2", "n3"]}
-    assert machine.scale_up_tier == 1
-
-
-@pytest.mark.parametrize(*table("readers/kubernetes.yaml", "counts_in_labels"))
-def test_counts_in_labels(labels, count):
-    """Where no node offers GPUs, as without their status, labels count; TPUs do not."""
-    listed = [node("n0", labels), node("cpu", {})]
-    for item in listed:
-        item["status"] = {"allocatable": {"cpu": "96"}}
-    found = read("kubernetes", nodes(*listed), "nodes.json")
-    gpus = {name: facts.gpus for name, facts in found.nodes.items()}
-    assert gpus == {"n0": count, "cpu": None if count is None else 0}
-    assert any("counted by labels" in n for n in found.notes) == (count is not None)
+from tests.readers.cases import machine_of, node, nodes
 
 
 def test_label_on_the_command_line(tmp_path):
@@ -115,9 +83,7 @@ def test_labels_of_a_topology_file_are_of_its_tiers():
          "layout": "cluster:1 node:2",
          "kubernetes": {"labels": {"rack": "x"}, "resources": [{"name": "a"}],
            "taints": [{"key": "k", "effect": "PreferNoSchedule", "hosts": "n["}]}}"""
-    with pytest.raises(InputError) as caught:
-        parse_topology(text, "t.json")
-    assert {problem.key for problem in caught.value.problems} == {
+    assert {problem.key for problem in problems_of(parse_topology, text, "t.json")} == {
         "kubernetes.labels.rack",
         "kubernetes.taints[0].effect",
         "kubernetes.taints[0].hosts",

@@ -11,11 +11,9 @@ from placer.documents.recognise import recognise
 from placer.formats.machines.registry import FORMATS
 from placer.topology.compact import compact_document
 from tests.commands import data, run
+from tests.problems import problems_of
 from tests.readers import cases
-from tests.readers.cases import (
-    machine_of,
-    problem_of,
-)
+from tests.readers.cases import machine_of
 from tests.texts import table
 
 
@@ -41,12 +39,9 @@ def test_round_trip(tmp_path, name):
     again = placer.read_topology(
         written(tmp_path, json.dumps(compact_document(machine)), "machine.json")
     )
-    assert again.sha256 == machine.sha256
-    assert again.tiers == machine.tiers
-    assert again.node_names == machine.node_names
-    assert again.domain_names == machine.domain_names
     assert (again.domain_of_node == machine.domain_of_node).all()
-    assert again.sources == machine.sources
+    for key in ("sha256", "tiers", "node_names", "domain_names", "sources"):
+        assert getattr(again, key) == getattr(machine, key)
     assert again.scheduler == machine.scheduler == FORMATS[name].scheduler
 
 
@@ -76,16 +71,16 @@ def test_sources_that_are_refused(tmp_path, source, text, hardware, message, hin
     """A preset takes no more; a file is told what is wrong, or the prefix it needs."""
     path = written(tmp_path, text, "file.txt")
     source = [each.replace("PATH", path) for each in source]
-    problem = problem_of(placer.read_topology, source, hardware=hardware)
+    problem, *_ = problems_of(placer.read_topology, source, hardware=hardware)
     assert message in problem.message
     assert hint.replace("PATH", path) in problem.hint
 
 
 def test_problems_of_all_sources_at_once(tmp_path):
     """Two bad files are both reported."""
-    with pytest.raises(InputError) as caught:
-        machine_of(tmp_path, "SwitchName=a Foo=1\n", cases.AWS.replace("]", "", 1))
-    assert len({problem.source for problem in caught.value.problems}) == 2
+    texts = "SwitchName=a Foo=1\n", cases.AWS.replace("]", "", 1)
+    found = problems_of(machine_of, tmp_path, *texts)
+    assert len({problem.source for problem in found}) == 2
 
 
 def test_warnings_in_the_library(tmp_path):
@@ -170,3 +165,35 @@ def test_one_file_a_host(tmp_path):
     assert list(cases.nodes_of_domains(machine, "rack").values()) == [
         ["gpu-a", "gpu-b"]
     ]
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "error"),
+    [
+        # Another source is wrong, cannot be joined, or cuts across; a number is wrong.
+        ("hosts:n[1-", {}, "never closed"),
+        ("hosts:m[1-4]", {}, "no node in common"),
+        ("slurm:BlockName=a Nodes=n[2-3]\nBlockName=b Nodes=n[1,4]", {}, "cut across"),
+        ("hosts:n[1-4]", {"gpus_per_node": 0}, "expected 1 to"),
+    ],
+)
+def test_notes_are_told_where_an_error_follows(tmp_path, more, options, error):
+    """What a reader noted of one source may explain what is wrong with all of them."""
+    form, _, text = more.partition(":")
+    sources = [written(tmp_path, cases.TWO_SPINES), written(tmp_path, text, "more")]
+    sources = [f"slurm:{sources[0]}", f"{form}:{sources[1]}"]
+    options, notes = {"hardware": cases.H100} | options, []
+    with pytest.raises(InputError, match=error):
+        placer.read_topology(sources, note=notes.append, **options)
+    assert sum("are one domain: spine1+spine2" in note for note in notes) == 1
+
+
+def test_reasons_are_told_where_no_node_is_left(tmp_path):
+    """A machine of which nothing can be used says why, node by node."""
+    items = [cases.node("n1", {}, unschedulable=True), cases.node("n2", {})]
+    items[1]["status"] = {"allocatable": {}}
+    source, notes = written(tmp_path, cases.nodes(*items)), []
+    with pytest.raises(InputError, match="no usable node"):
+        placer.read_topology(source, hardware=cases.H100, note=notes.append)
+    assert "nodes left out, unschedulable: 1 (n1)" in notes
+    assert "nodes left out, no GPUs: 1 (n2)" in notes

@@ -8,7 +8,7 @@ from placer.base.errors import InputError
 from placer.base.hostlist import expand
 from placer.formats.machines.sinfo import idle_nodes
 from tests.commands import data, run
-from tests.texts import table
+from tests.texts import file_text, table
 
 SHORT = """\
 PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST
@@ -34,10 +34,16 @@ n04          1     debug    idle  144 2:72:1 900000        0      1   (null) non
 def rows(*nodes):
     """Rows as of Slurm 23.02 and later."""
     content = [
-        {"nodes": {"nodes": expand(names)}, "node": {"state": states}}
+        {"nodes": {"nodes": expand(names)}, "node": {"state": states.split()}}
         for names, states in nodes
     ]
     return json.dumps({"sinfo": content, "errors": []})
+
+
+def listed(*nodes):
+    """The answer of scontrol show nodes --json."""
+    keys = ("name", "state", "state_flags")
+    return json.dumps({"nodes": [dict(zip(keys, n, strict=False)) for n in nodes]})
 
 
 @pytest.mark.parametrize(
@@ -48,23 +54,12 @@ def rows(*nodes):
         ("idle n[1-2]\nmixed n3\ndrained* n4\n", "n[1-2]"),
         ("n[1-2] idle\nn3 idle-\nn4 idle@\nn5 idle#\nn6 idle$\n", "n[1-2],n5"),
         ("idle idle\ndown down1\n", "idle"),
-        (rows(("n[1-2]", ["IDLE"]), ("n3", ["IDLE", "DRAIN"])), "n[1-2]"),
-        (rows(("n1", ["IDLE", "CLOUD", "POWERED_DOWN"]), ("n2", ["MIXED"])), "n1"),
-        (rows(("n1", ["IDLE", "NOT_RESPONDING"]), ("n2", ["DOWN"])), ""),
-        (rows(("n1", ["IDLE"]), ("n1", ["IDLE", "PLANNED"]), ("n2", ["IDLE"])), "n2"),
-        (
-            json.dumps(
-                {
-                    "nodes": [
-                        {"name": "n1", "state": "idle", "state_flags": ["DRAIN"]},
-                        {"name": "n2", "state": "idle", "state_flags": []},
-                        {"name": "n3", "state": ["IDLE", "CLOUD"]},
-                        {"name": "n4", "state": ["ALLOCATED"]},
-                    ]
-                }
-            ),
-            "n[2-3]",
-        ),
+        (rows(("n[1-2]", "IDLE"), ("n3", "IDLE DRAIN")), "n[1-2]"),
+        (rows(("n1", "IDLE CLOUD POWERED_DOWN"), ("n2", "MIXED")), "n1"),
+        (rows(("n1", "IDLE NOT_RESPONDING"), ("n2", "DOWN")), ""),
+        (rows(("n1", "IDLE"), ("n1", "IDLE PLANNED"), ("n2", "IDLE")), "n2"),
+        (listed(("n1", "idle", ["DRAIN"]), ("n2", "idle", [])), "n2"),
+        (listed(("n3", ["IDLE", "CLOUD"]), ("n4", ["ALLOCATED"])), "n3"),
     ],
 )
 def test_idle_nodes(text, idle):
@@ -110,22 +105,12 @@ def test_allocate_takes_the_idle_nodes_of_the_machine(tmp_path):
 def test_place_says_what_the_idle_nodes_would_save(tmp_path):
     """Two nodes of different racks were granted, and a whole rack is idle."""
     (tmp_path / "job.yaml").write_text(JOB)
-    (tmp_path / "machine.yaml").write_text(
-        """
-format: placer/topology
-version: 1
-name: two
-tiers:
-  - {name: node, size: 4, bandwidth: 900GB/s, latency: 1us, scale_up: true}
-  - {name: rack, bandwidth: 100GB/s, latency: 2us}
-  - {name: cluster, bandwidth: 50GB/s, latency: 5us}
-nodes:
-  - {names: "a[1-3]", rack: a}
-  - {names: "b[1-3]", rack: b}
-"""
-    )
-    (tmp_path / "sinfo.json").write_text(rows(("a[2-3]", ["IDLE"]), ("b1", ["MIXED"])))
-    words = ["-t", tmp_path / "machine.yaml", "-j", tmp_path / "job.yaml"]
-    free = ("--free", f"sinfo:{tmp_path / 'sinfo.json'}")
-    found = run("place", *words, "--hosts", "a1,b1", *free)
-    assert "This allocation: costs" in found.output
+    inner = {"name": "node", "size": 4, "bandwidth": 9e11, "scale_up": True}
+    outer = {"name": "rack", "bandwidth": 1e11}, {"name": "cluster", "bandwidth": 5e10}
+    layout = {"tiers": [inner, *outer], "layout": "cluster:1 rack:2 node:3"}
+    (tmp_path / "machine.json").write_text(file_text("topology", **layout))
+    free = rows(("r1-n[2-3]", "IDLE"), ("r2-n1", "MIXED"))
+    (tmp_path / "sinfo.json").write_text(free)
+    words = ["-t", tmp_path / "machine.json", "-j", tmp_path / "job.yaml"]
+    words += ["--hosts", "r1-n1,r2-n1", "--free", f"sinfo:{tmp_path / 'sinfo.json'}"]
+    assert "This allocation: costs" in run("place", *words).output

@@ -4,8 +4,9 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.formats.machines.registry import read
-from placer.formats.machines.slurm_machine import block_sizes, sizes_problem
+from placer.formats.machines.slurm_machine import block_sizes
 from placer.topology.allocation import allocate, parse_hosts
+from tests.problems import problems_of
 from tests.readers import cases
 from tests.readers.cases import machine_of
 from tests.texts import table
@@ -13,10 +14,8 @@ from tests.texts import table
 _, REFUSED = table("readers/slurm.yaml", "refused")
 
 
-def problems_of(text, format_name="slurm"):
-    with pytest.raises(InputError) as caught:
-        read(format_name, text, "topology.conf")
-    return caught.value.problems
+def problems(text):
+    return problems_of(read, "slurm", text, "topology.conf")
 
 
 @pytest.mark.parametrize(*table("readers/slurm.yaml", "inferred_block_sizes"))
@@ -28,24 +27,18 @@ def test_inferred_block_sizes(count, sizes):
     assert block_sizes(8, count) == sizes
 
 
-@pytest.mark.parametrize("sizes", [[2, 6], [0, 0], [4, 2], [3, 7]])
-def test_bad_block_sizes(sizes):
-    """What slurmctld refuses is refused."""
-    assert sizes_problem(sizes)
-
-
 @pytest.mark.parametrize(("line", "ours"), [row[:2] for row in REFUSED])
 def test_what_is_refused(line, ours):
     """Each fatal fault has a sentence and stands at the line it is on."""
-    problems = problems_of(cases.TREE + line)
-    first = next(problem for problem in problems if ours in problem.message)
+    found = problems(cases.TREE + line)
+    first = next(problem for problem in found if ours in problem.message)
     assert first.line >= 5 or "s1" in line
 
 
 def test_all_faults_at_once():
     """Every bad line is reported, in order."""
     text = "Foo=1\nSwitchName=s1 Nodes=n[1-\nSwitchName=s2 Bar=1"
-    assert [problem.line for problem in problems_of(text)] == [1, 2, 3]
+    assert [problem.line for problem in problems(text)] == [1, 2, 3]
 
 
 def test_include_and_continuation(tmp_path):

@@ -10,19 +10,15 @@ import placer
 from placer.api.report import report_html
 from placer.base.errors import InfeasibleError, InputError
 from placer.base.units import format_seconds
-from placer.cost.footprint.stages import footprint
 from placer.draw.heat_map import traffic_map
-from placer.placement.inputs import inputs_of
 from placer.report.columns import Look
 from placer.report.diff_text import diff_text
 from placer.report.page.headlines import parts
 from placer.report.page.side import Side
 from placer.report.score_text import score_text
-from placer.report.summary import summarise
 from placer.report.verdict import sentence
 from tests.texts import data
 
-MODEL = "{layers: 8, hidden: 4096, ffn: 16384, heads: 32, vocab: 32000}"
 WORKLOAD = data("jobs/workload-memory.yaml")
 
 
@@ -31,21 +27,6 @@ def plan(tmp_path_factory):
     path = tmp_path_factory.mktemp("roles") / "rl.yaml"
     path.write_text(WORKLOAD)
     return placer.place("dgx-h100-4x8", str(path), time_limit=5).plan
-
-
-def test_each_role_that_has_a_model_says_what_memory_it_needs(plan):
-    """That of the trainer is what has to fit."""
-    roles, worst = plan.score["roles"], plan.score["memory_bytes"]
-    assert worst == roles["trainer"]["memory_bytes"] | {"role": "trainer"}
-    assert "memory_bytes" not in roles["rollout"]
-    trainer = inputs_of(plan).job.roles[0].job
-    assert worst["total"] == footprint(trainer).total
-
-
-def test_the_summary_names_roles_and_their_memory(plan):
-    text = summarise(plan, in_full=True)
-    assert "trainer 8, rollout 2 x 4, node-contiguous" in text
-    assert "GPU memory" in text
 
 
 def test_pictures_of_a_cycle_show_its_slowest_role(plan):

@@ -21,7 +21,6 @@ from placer.formats.machines import probe
 from placer.job.read import decode_job
 from placer.placement.plan_consistency import ContradictionError
 from placer.placement.plan_file import decode_plan
-from placer.placement.plan_keys import BOUND
 from placer.topology.read import decode_topology
 from tests import texts
 from tests.commands import refusal, run
@@ -273,41 +272,6 @@ def test_damaged_files_are_refused_by_both(path):
 
 
 PROBE = json.loads(texts.data("machines/probe.json"))
-
-
-def without(schema, data):
-    """The data with null for one optional key of the schema, for each of them."""
-    if isinstance(data, dict):
-        inner = schema.get("additionalProperties") or {}
-        known = {**dict.fromkeys(data, inner), **schema.get("properties", {})}
-        for key, kind in known.items():
-            if key in schema.get("properties", {}).keys() - {
-                *schema.get("required", ())
-            }:
-                yield {**data, key: None}
-            some = {} if "required" not in kind and "properties" in kind else None
-            for case in without(kind, data.get(key) or some):
-                yield {**data, key: case}
-    elif isinstance(data, list) and "items" in schema:
-        for at, some in enumerate(data):
-            for case in without(schema["items"], some):
-                yield [*data[:at], case, *data[at + 1 :]]
-
-
-def test_null_is_as_good_as_absent(plans):
-    """Of a plan and a probe each optional key may be null, for reader and schema."""
-    probed = {**PROBE, "cloud": {"name": None}, "labels": {"a": None}}
-    probed["problems"] = [None]
-    count = 0
-    for name, data in (("plan", plans[0]), ("plan", plans[1]), ("probe", probed)):
-        for case in without(SCHEMAS[name], data):
-            bound = case.get("bound") or {}
-            if name == "plan" and any(bound.get(key, 0) is None for key in BOUND):
-                continue  # all of them or none
-            count += 1
-            assert faults(name, case) == []
-            assert problems(name, case) == [], case
-    assert count > 100
 
 
 def test_damaged_plans_and_probes_are_refused_by_both(plans):

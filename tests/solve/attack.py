@@ -26,11 +26,13 @@ from placer.solve import search
 from placer.solve.bounds import certificate
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.diagnose import conflict, even
+from placer.solve.exact.seats import seat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import TimeObjective
+from placer.solve.problem.rules import Limits
 from placer.solve.run.budget import ENDLESS, Budget
 from tests.cost.reference import Reference
-from tests.solve.attacked_cases import drawn, unusual
+from tests.solve.attacked_cases import CHANGES, changed, drawn, unusual
 from tests.solve.every_placement import Sorts, every_legal
 from tests.solve.oracle import hop_costs
 
@@ -91,6 +93,7 @@ def faults(case, counts, most=inf):
     if len(placements) > most:
         counts["too many"] += 1
         return
+    yield from _false_seats(case, placements)
     keys, costs = map(sorts.key, placements), prices(case, placements)
     known = dict(zip(keys, costs.tolist(), strict=True))
     try:
@@ -113,6 +116,17 @@ def faults(case, counts, most=inf):
             yield f"value {value} of what costs {priced}"
     yield from _false_values(found, least)
     yield from _false_bounds(problem, least)
+
+
+def _false_seats(case, placements):
+    """Whether ranks under rules are said to have seats where they have none, or not."""
+    machine, job = case.topology.by_island, case.job
+    if job.rules and job.world_size <= machine.num_gpus:
+        seating = seat(Limits.of(machine, job))
+        if seating is None or not seating.proved:
+            yield "nothing is proved of seats"
+        elif (seating.node_of_rank is None) == bool(len(placements)):
+            yield f"seats {seating.node_of_rank} of {len(placements)} placements"
 
 
 def _count(case, found, least, counts):
@@ -170,6 +184,7 @@ def _false_bounds(problem, least):
 
 
 DRAWS = {"": drawn, "unusual ": unusual}
+DRAWS |= {what: partial(changed, what) for what in CHANGES}
 
 
 def attack(first, last, draw=""):
@@ -194,7 +209,7 @@ def attack(first, last, draw=""):
 if __name__ == "__main__":
     begin, end = (int(text) for text in sys.argv[1:])
     for start in range(begin, end, 100):
-        for name in DRAWS:
+        for name in ("", "unusual "):
             totals, wrong = attack(start, min(start + 100, end), name)
             told = dict(sorted(totals.items()))
             print(f"{name}{start}", *wrong, told, sep="\n  ", flush=True)

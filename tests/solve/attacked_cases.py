@@ -208,7 +208,15 @@ def _traffic(rng, world):
 def unusual(seed):
     """Another case number ``seed``, with what few jobs and machines have."""
     rng = random.Random(f"unusual {seed}")
-    what = rng.choice(list(CHANGES))
+    return _changed(rng, rng.choice(list(CHANGES)))
+
+
+def changed(what, seed):
+    """Case number ``seed`` of those with one of the `CHANGES`."""
+    return _changed(random.Random(f"{what} {seed}"), what)
+
+
+def _changed(rng, what):
     while True:
         sort = rng.choice(["islands"] if what == "experts on islands" else [*MACHINES])
         objective = "time" if what in OF_TIME else rng.choice(("time", "hop-cost"))

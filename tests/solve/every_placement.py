@@ -1,16 +1,16 @@
-"""Every placement of a tiny job that keeps its rules, worked out in arrays.
+"""Every placement of a tiny job that keeps its rules.
 
-It shares nothing with the search: groups and coordinates are those of plain loops.
+It shares nothing with the search: all begins with the plain loops of `placer.testing`.
 Shapes: P placements, R ranks.
 """
 
-from itertools import groupby, permutations, product
+from itertools import groupby, permutations
 from math import gcd
 
 import numpy as np
 
 from placer.job.even import axis_of, is_even
-from placer.testing.oracle import coordinates, groups_of
+from placer.testing.oracle import coordinates, gpus_of, groups_of, launchable
 
 
 def gpus_differ(topology):
@@ -23,7 +23,7 @@ def every_legal(topology, job):
 
     Of equal parts only the largest count, of hosts to avoid only the fewest.
     """
-    return legal_of(topology, job, _anywhere(topology, job.world_size))
+    return legal_of(topology, job, _anywhere(topology, job))
 
 
 def legal_of(topology, job, gpus):
@@ -39,19 +39,20 @@ def legal_of(topology, job, gpus):
     return gpus
 
 
-def _anywhere(topology, ranks):
-    """Every rank on a GPU of its own; the GPUs of a node by rank, where all are alike.
-
-    Shape (P, R).
-    """
+def _anywhere(topology, job):
+    """Seats as launcher and `require` allow; any at all where GPUs of a host differ."""
     if gpus_differ(topology):
-        every = [*permutations(range(topology.num_gpus), ranks)]
-        return np.array(every, dtype=np.int64).reshape(-1, ranks)
-    nodes = np.array([*product(range(topology.num_nodes), repeat=ranks)])
-    nth = np.tril(nodes[:, :, None] == nodes[:, None, :], -1).sum(axis=2)
-    fits = (nth < topology.gpus_of_node[nodes]).all(axis=1)
-    first = np.cumsum(topology.gpus_of_node) - topology.gpus_of_node
-    return (first[nodes] + nth)[fits]
+        return _rows(permutations(range(topology.num_gpus), job.world_size), job)
+    return seats_of(topology, job, launchable(topology, job))
+
+
+def seats_of(topology, job, placements):
+    """GPUs of the ranks where each node hands out its own by rank; shape (P, R)."""
+    return _rows((gpus_of(topology, nodes) for nodes in placements), job)
+
+
+def _rows(seats, job):
+    return np.array([*seats], dtype=np.int64).reshape(-1, job.world_size)
 
 
 def _keeps_launch(topology, job, gpus):

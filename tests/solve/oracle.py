@@ -1,29 +1,12 @@
-"""Every legal placement of a tiny job, scored by plain loops."""
+"""Every legal placement of a tiny job, and its cost by plain loops."""
 
 from itertools import pairwise, permutations
 
 import numpy as np
 
-from placer.testing.oracle import (
-    consecutive_placements,
-    coordinates,
-    free_placements,
-    gpus_of,
-    groups_of,
-    keeps_requirements,
-    launchable,
-)
+from placer.testing.oracle import gpus_of, groups_of, launchable
 from tests.cost.reference import reference_seconds
-from tests.solve.every_placement import Sorts, legal_of
-
-__all__ = [
-    "consecutive_placements",
-    "coordinates",
-    "free_placements",
-    "gpus_of",
-    "groups_of",
-    "keeps_requirements",
-]
+from tests.solve.every_placement import Sorts, legal_of, seats_of
 
 
 def legal_placements(topology, job):
@@ -38,19 +21,15 @@ def allowed_placements(topology, job, placements=None):
     """
     if placements is None:
         placements = launchable(topology, job)
-    return _nodes(topology, legal_of(topology, job, _gpus(topology, job, placements)))
+    return _nodes(
+        topology, legal_of(topology, job, seats_of(topology, job, placements))
+    )
 
 
 def distinct(topology, job, placements):
     """One placement of each sort that no cost can tell apart."""
-    gpus = _gpus(topology, job, placements)
+    gpus = seats_of(topology, job, placements)
     return _nodes(topology, Sorts(topology).one_of_each(gpus))
-
-
-def _gpus(topology, job, placements):
-    """GPUs of the ranks, one placement a row."""
-    seats = [gpus_of(topology, nodes) for nodes in placements]
-    return np.array(seats, dtype=np.int64).reshape(-1, job.world_size)
 
 
 def _nodes(topology, gpus):
@@ -84,15 +63,6 @@ def hop_costs(topology, job, nodes):
             for a, b in pairs:
                 total += weight * distance[nodes[:, a], nodes[:, b]]
     return total
-
-
-def least(topology, job, objective, placements):
-    """Smallest cost of ``placements``; infinite without any."""
-    cost = step_time if objective == "time" else hop_cost
-    return min(
-        (cost(topology, job, nodes) for nodes in distinct(topology, job, placements)),
-        default=float("inf"),
-    )
 
 
 def symmetries(topology):

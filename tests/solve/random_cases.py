@@ -15,9 +15,9 @@ from placer.job.parallel import (
     Overlap,
     TensorParallel,
 )
+from placer.job.read_axes import pipeline_groups_agree
 from placer.job.traffic import COLLECTIVES, Group
 from placer.topology.model import Tier, Topology
-from tests.solve.oracle import coordinates
 
 TIER_NAMES = ("node", "rack", "block", "cluster")
 SIZES = (1, 1, 2, 2, 3, 4, 5, 6, 7, 8)
@@ -122,20 +122,8 @@ def random_axes(rng, world):
             ep = rng.choice([e for e in range(1, stage + 1) if not stage % (e * etp)])
         vp = rng.choice((1, 2)) if pp > 1 else 1
         axes = Parallelism(tp, cp, ep, pp, dp, vp, etp, tuple(order))
-        if _stages_agree(axes):
+        if pipeline_groups_agree(axes):
             return axes
-
-
-def _stages_agree(axes):
-    """Whether experts and dense layers have the same pipeline groups."""
-    if axes.pp == 1:
-        return True
-    lanes = {}
-    for rank in range(axes.world_size):
-        at = coordinates(axes, rank)
-        dense = (at["tp"], at["cp"], at["dp"])
-        lanes.setdefault(dense, set()).add((at["etp"], at["ep"], at["edp"]))
-    return all(len(found) == 1 for found in lanes.values())
 
 
 def random_model(rng, axes):

@@ -1,7 +1,5 @@
-"""Groups in equal parts, one a domain: against every placement of tiny jobs."""
+"""Groups in equal parts beside rules: against every way to deal out nodes."""
 
-import random
-from collections import Counter
 from itertools import permutations
 
 import pytest
@@ -13,56 +11,7 @@ from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.testing.strategies import machine
 from tests.marks import slow
-from tests.solve.attack import faults
-from tests.solve.attacked_cases import Case
 from tests.solve.solving import solve
-
-CHUNK = 25
-
-
-def drawn(seed):
-    """A tiny machine of racks, and a job whose groups of one axis have equal parts."""
-    rng = random.Random(seed)
-    free = rng.random() < 0.3
-    most = 4 if free else 6  # nodes, and ranks
-    counts = [1, 1]
-    while sum(counts) < most:
-        counts[rng.randrange(len(counts))] += 1
-        if rng.random() < 0.4:
-            counts.append(1)
-    racks = [
-        (rng.choice(("b0", "b1")), [rng.choice((1, 2, 2)) for _ in range(count)])
-        for count in counts
-    ]
-    most = min(most, sum(sum(nodes) for _, nodes in racks))
-    sizes = [n for n in (2, 3, 4, 6) if n <= most]
-    axis = rng.choice(("ep", "tp", "cp"))
-    size = rng.choice(sizes)
-    dp = rng.randint(1, most // size)
-    parallelism = (
-        Parallelism(ep=size, dp=size * dp)
-        if axis == "ep"
-        else Parallelism(**{axis: size}, etp=size if axis == "tp" else 1, dp=dp)
-    )
-    job = Job(
-        "even",
-        parallelism,
-        weights={axis: 8, "dp": rng.choice((1, 3)), "pp": 1},
-        require={f"{axis}/even": "rack"},
-        launcher="free" if free else "node-contiguous",
-    )
-    return machine(racks), job
-
-
-@pytest.mark.parametrize("first", [0, *slow(range(CHUNK, 500, CHUNK))])
-def test_even_parts_of_tiny_jobs(first):
-    """The parts are the largest of all placements, and none with them costs less."""
-    counts = Counter()
-    for seed in range(first, first + CHUNK):
-        topology, job = drawn(seed)
-        assert [*faults(Case("even", topology, job, "hop-cost"), counts)] == [], seed
-    assert counts["even hop-cost"] + counts["infeasible"] == CHUNK
-    assert counts["not the least"] == 0
 
 
 def can_be_even(racks, width, groups, spares, pins):
@@ -138,17 +87,3 @@ def test_even_parts_beside_rules(case):
     else:
         with pytest.raises(InfeasibleError):
             solve(topology, job, objective="hop-cost")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(60))
-def test_even_parts_beside_drawn_rules(seed):
-    """The same for machines and rules that are drawn."""
-    rng = random.Random(seed)
-    racks = [rng.randint(1, 6) for _ in range(rng.randint(2, 4))]
-    width, groups = rng.choice((2, 3, 4, 6)), rng.randint(1, 3)
-    pins = {rng.randrange(width * groups): rng.randrange(len(racks))}
-    if rng.random() < 0.5:
-        pins = {}
-    spares = rng.randint(0 if pins else 1, 2)
-    test_even_parts_beside_rules((racks, 1, width, groups, spares, pins))

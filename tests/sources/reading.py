@@ -1,11 +1,40 @@
-"""Reading a text as a job, and what it should be."""
+"""Small texts of every format of jobs, and what is asked of a job."""
 
 import shutil
 
-import pytest
+from tests.texts import data
 
-from placer.base.errors import InputError
-
+# Files of tests/data/jobs by the names that tables give them.
+FILES = {
+    "HF": "mixture.json",
+    "SHAPE": "shape.json",
+    "WIDE": "wide.json",
+    "TORCHTITAN": "torchtitan.toml",
+    "TORCHTITAN_PYTHON": "torchtitan-registry.txt",
+    "DEEPSPEED": "deepspeed.json",
+    "ACCELERATE": "accelerate.yaml",
+    "AXOLOTL": "axolotl.yaml",
+    "NEMO": "nemo.yaml",
+    "NEMO_ONE": "nemo-one.yaml",
+    "NEMO_RL": "nemo-rl.yaml",
+    "BRIDGE_PYTHON": "bridge-recipe.txt",
+    "MAXTEXT": "maxtext.yml",
+    "NANOTRON": "nanotron.yaml",
+    "NEOX": "neox.yml",
+    "VERL": "verl.sh",
+}
+TEXTS = {name: data(f"jobs/{file}") for name, file in FILES.items()}
+SCRIPT = data("jobs/script.sh")
+# Format and text of one of each, and of Python where a format has that too.
+SMALL = [
+    ("megatron", SCRIPT),
+    *(
+        (name.partition("_PYTHON")[0].lower().replace("_", "-"), text)
+        for name, text in TEXTS.items()
+        if name not in ("SHAPE", "WIDE", "NEMO_ONE", "BRIDGE_PYTHON")
+    ),
+    ("nemo", TEXTS["BRIDGE_PYTHON"]),
+]
 REST = {
     "model.layers": 8,
     "model.hidden": 512,
@@ -18,12 +47,6 @@ REST = {
 }
 
 
-def problems_of(read, *arguments, **options):
-    with pytest.raises(InputError) as caught:
-        read(*arguments, **options)
-    return caught.value.problems
-
-
 def at(job, key):
     """The value of a job under the key path of its file."""
     value = job
@@ -32,11 +55,6 @@ def at(job, key):
     if name == "order":
         return "-".join(value)
     return list(value) if isinstance(value, tuple) else value
-
-
-def check(job, expected):
-    """The job has these values, by the key paths of its file."""
-    assert {key: at(job, key) for key in expected} == expected
 
 
 def given(*keys):

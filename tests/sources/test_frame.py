@@ -9,6 +9,8 @@ from placer.base.errors import InputError
 from placer.formats.jobs.findings import Findings, Place, join
 from placer.formats.jobs.job import Opened, Options, open_job
 from placer.formats.jobs.settle import settle
+from tests.commands import refusal
+from tests.problems import problems_of
 from tests.texts import table
 
 SHAPE = {
@@ -39,12 +41,11 @@ def findings(**facts):
 
 def test_all_gaps_are_asked_for_at_once(config):
     """Every missing thing is a problem of its own, with the option that says it."""
-    with pytest.raises(InputError) as caught:
-        placer.read_job(f"hf:{config}")
-    hints = " ".join(problem.hint for problem in caught.value.problems)
+    found = problems_of(placer.read_job, f"hf:{config}")
+    hints = " ".join(problem.hint for problem in found)
     for option in ("--gpus", "--tflops", "--micro-batch-time", "job.sequence"):
         assert option in hints
-    assert len(caught.value.problems) == 5
+    assert len(found) == 5
 
 
 @pytest.mark.parametrize(
@@ -81,9 +82,7 @@ def test_a_contradiction_names_both_places():
     """Two sources that say different things are refused, with both places."""
     other = Findings("y.yaml")
     other.read("sequence", 2, Place("y.yaml", 7, 3))
-    with pytest.raises(InputError) as caught:
-        join([findings(sequence=1), other])
-    (problem,) = caught.value.problems
+    (problem,) = problems_of(join, [findings(sequence=1), other])
     assert (problem.source, problem.line) == ("y.yaml", 7)
     assert "x.sh:1" in problem.message
 
@@ -103,11 +102,9 @@ def test_gpus_that_do_not_fit_are_asked_for(facts, words):
 def test_an_invalid_job_is_told_where_it_is_read(config):
     """What the job format refuses is told at the place in the source."""
     config.write_text(config.read_text().replace("16", "15"))
-    with pytest.raises(InputError) as caught:
-        placer.read_job(
-            str(config), gpus=4, tflops=400, settings=REST | {"job.model.kv_heads": "4"}
-        )
-    assert [p.source for p in caught.value.problems] == ["--set job.model.kv_heads"]
+    options = {"gpus": 4, "tflops": 400, "settings": REST | {"job.model.kv_heads": "4"}}
+    (problem,) = problems_of(placer.read_job, str(config), **options)
+    assert problem.source == "--set job.model.kv_heads"
 
 
 def test_options_of_a_complete_job_are_refused():
@@ -136,7 +133,6 @@ def test_nothing_is_refused_that_an_open_variable_may_decide(tmp_path):
     ("name", "text"),
     [
         ("axolotl", "base_model: " + "x" * 2_000_000),
-        ("mlperf", "export DGXNNODES=1\n" + "#\n" * 300_000),
         ("megatron", "pretrain_gpt.py --num-layers 1\n" + "#\n" * 300_000),
     ],
 )
@@ -155,3 +151,22 @@ def test_a_long_chain_of_interpolations(tmp_path):
     path.write_text(f"model:\n  num_layers: ${{model.k2999}}\n  k0: 2\n{rows}")
     with pytest.raises(InputError, match="which the file does not tell"):
         placer.read_job(f"nemo:{path}")
+
+
+FILES = {
+    "megatron": "torchrun pretrain_gpt.py --num-layers {} --hidden-size 64\n",
+    "maxtext": "base_num_decoder_layers: {}\nbase_emb_dim: 64\n",
+    "axolotl": "base_model: x\nsequence_len: {}\nmicro_batch_size: 1\n",
+    "": "format: placer/job\nversion: 1\nname: x\nmicro_batches: {}\n",
+}
+
+
+@pytest.mark.parametrize("number", ["1_", "1__0", "_1", "1_._5"])
+@pytest.mark.parametrize("name", FILES)
+def test_an_underscore_too_many_is_told(tmp_path, name, number):
+    """A number that Python does not read is the file's problem, in placer's words."""
+    path = tmp_path / "job.yaml"
+    path.write_text(FILES[name].format(number))
+    told = refusal("jobs", "show", f"{name}:{path}" if name else path)
+    assert name or "micro_batches: expected an integer" in told
+    assert "literal" not in told

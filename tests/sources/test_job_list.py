@@ -3,9 +3,9 @@
 import pytest
 
 import placer
-from placer.base.errors import InputError
 from placer.formats.jobs.job_list import is_job_list, read_job_list
 from tests.commands import data
+from tests.problems import problems_of
 
 JOB = """format: placer/job
 version: 1
@@ -80,9 +80,7 @@ jobs:
   - {job: quickstart, tflops: 400}
 """
     )
-    with pytest.raises(InputError) as caught:
-        read_job_list(path)
-    text = str(caught.value)
+    text = "\n".join(map(str, problems_of(read_job_list, path)))
     assert "ring.yaml:4:19: parallelism.dp: expected an integer" in text
     assert "jobs.yaml:5:30: jobs[1].count: expected an integer" in text
     assert "jobs.yaml:6:11: jobs[2].job.gpus: 9 GPUs are no multiple" in text

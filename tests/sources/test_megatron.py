@@ -1,32 +1,17 @@
 """What Megatron's arguments mean: one rule of its own at a time."""
 
+from dataclasses import replace
+
 import pytest
 
 import placer
 from placer.base.errors import InputError
 from placer.formats.jobs.findings import Asked
-from placer.formats.jobs.job import Options, open_job
 from placer.formats.jobs.megatron.read import read
 from placer.formats.jobs.megatron.rules import list_of
+from placer.job.models import padded_vocabulary
+from tests.sources.megatron import PLAIN, facts, opened
 from tests.texts import table
-
-SHAPE = "--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --vocab-size 51200"
-BATCH = "--micro-batch-size 1 --global-batch-size 64 --seq-length 2048"
-PLAIN = f"--max-position-embeddings 4096 --bf16 {SHAPE} {BATCH}"
-
-
-def opened(tmp_path, arguments="", gpus=8, name="train.sh", text=None, **settings):
-    """Sources of a script that trains with some arguments."""
-    path = tmp_path / name
-    path.write_text(text or f"torchrun pretrain_gpt.py {PLAIN} {arguments}\n")
-    return open_job(f"megatron:{path}", Options(gpus, 400.0, None, settings))
-
-
-def facts(tmp_path, arguments="", gpus=8, **others):
-    """Values by key, of a job that is valid."""
-    found = opened(tmp_path, arguments, gpus, **others)
-    found.job()
-    return {key: fact.value for key, fact in found.found.facts.items()}
 
 
 def refused(tmp_path, arguments="", gpus=8, **others):
@@ -84,3 +69,48 @@ def test_gpus_of_a_launcher(text, gpus):
 def test_lists_are_parsed_and_never_evaluated(pattern, expected):
     """Megatron evaluates them; here they are followed, as Python files are."""
     assert list_of(pattern) == expected
+
+
+def test_a_missing_file_is_named(samples):
+    """What a script sources and is not there is told with the job."""
+    path = samples / "jobs" / "megatron/sc21/run_table_1.sh"
+    words = r"SBATCH\.sh, which it sources, is not there \(.*run_table_1\.sh:[0-9]"
+    with pytest.warns(UserWarning, match=words):
+        placer.read_job(path, gpus=32, tflops=100.0)
+
+
+def test_azures_flags_give_the_shipped_job(tmp_path):
+    """Llama 3.1 405B of MLPerf v6.0: its flags for Megatron, and its config.json."""
+    (tmp_path / "train.sh").write_text(
+        "torchrun --nproc_per_node 4 --nnodes 2048 pretrain_gpt.py \\\n"
+        "  --tensor-model-parallel-size 4 --context-parallel-size 2 \\\n"
+        "  --pipeline-model-parallel-size 8 --use-tp-pp-dp-mapping \\\n"
+        "  --num-virtual-stages-per-pipeline-rank 8 --sequence-parallel \\\n"
+        "  --account-for-embedding-in-pipeline-split \\\n"
+        "  --account-for-loss-in-pipeline-split \\\n"
+        "  --micro-batch-size 1 --global-batch-size 1024 --seq-length 8192 \\\n"
+        "  --bf16 --grad-reduce-in-bf16 --use-distributed-optimizer \\\n"
+        "  --overlap-grad-reduce --overlap-param-gather \\\n"
+        "  --ddp-bucket-size 134217728 --make-vocab-size-divisible-by 32\n"
+    )
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "llama", "num_hidden_layers": 126, "hidden_size": 16384,\n'
+        '"intermediate_size": 53248, "num_attention_heads": 128,\n'
+        '"num_key_value_heads": 8, "vocab_size": 128256,\n'
+        '"tie_word_embeddings": false}'
+    )
+    shipped = placer.read_job("llama3.1-405b-mlperf-v6")
+    read = placer.read_job(
+        [f"megatron:{tmp_path}/train.sh", f"hf:{tmp_path}/config.json"],
+        micro_batch_time=shipped.compute.micro_batch_time,
+    )
+    for part in ("parallelism", "sequence", "micro_batch", "micro_batches", "bytes"):
+        assert getattr(read, part) == getattr(shipped, part), part
+    for part in ("overlap", "stages"):
+        assert getattr(read, part) == getattr(shipped, part), part
+    # No flag says what traffic on NICs takes from work.
+    share = shipped.data_parallel.sm_share
+    assert replace(read.data_parallel, sm_share=share) == shipped.data_parallel
+    own = {"name": read.model.name, "vocab_multiple": 32}
+    assert vars(read.model) == vars(shipped.model) | own
+    assert padded_vocabulary(read.model, 4) == shipped.model.vocab

@@ -3,27 +3,21 @@
 import pytest
 
 from placer.base.errors import InputError
-from placer.formats.jobs.job import Options, open_job
-from tests.sources.test_megatron import PLAIN
+from tests.problems import problems_of
+from tests.sources.megatron import PLAIN, facts
 from tests.texts import table
 
 LAUNCH = f"torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py {PLAIN}"
 
 
-def read(tmp_path, text, **settings):
+def read(folder, text, **settings):
     """Facts of the job of a script."""
-    path = tmp_path / "train.sh"
-    path.write_text(text)
-    opened = open_job(f"megatron:{path}", Options(None, 400.0, None, settings))
-    opened.job()
-    return {key: fact.value for key, fact in opened.found.facts.items()}
+    return facts(folder, gpus=None, text=text, **settings)
 
 
-def asked(tmp_path, text):
+def asked(folder, text):
     """What is asked for: messages and hints."""
-    with pytest.raises(InputError) as caught:
-        read(tmp_path, text)
-    return [(problem.message, problem.hint) for problem in caught.value.problems]
+    return [(one.message, one.hint) for one in problems_of(read, folder, text)]
 
 
 @pytest.mark.parametrize(
@@ -42,10 +36,7 @@ def test_a_key_of_the_job_answers_for_a_flag(tmp_path):
     assert read(tmp_path, text, **{f"job.{key}": "true"})[key] is True
 
 
-@pytest.mark.parametrize(
-    "flag",
-    ["--save", "--tokenizer-model", "--optimizer", "--wandb-project", "--data-path"],
-)
+@pytest.mark.parametrize("flag", ["--save", "--tokenizer-model", "--optimizer"])
 def test_an_open_value_that_decides_nothing_is_not(tmp_path, flag):
     """The job is the same whatever it is."""
     found = read(tmp_path, f"{LAUNCH} {flag} $(cmd)")
@@ -59,25 +50,21 @@ def test_an_open_value_that_decides_nothing_is_not(tmp_path, flag):
 )
 def test_a_size_of_a_branch_is_asked_for_by_what_decides(tmp_path, text, hint):
     """The variable of the condition, or the size where that cannot be set."""
-    ((message, told),) = asked(
-        tmp_path, f"{text}\n{LAUNCH} --tensor-model-parallel-size $TP"
-    )
+    script = f"{text}\n{LAUNCH} --tensor-model-parallel-size $TP"
+    ((message, told),) = asked(tmp_path, script)
     assert message.startswith("it depends on ")
     assert told == hint
     name = hint.split()[1].partition("=")[0]
-    given = "h" if name == "GPU" else "4"
-    script = f"{text}\n{LAUNCH} --tensor-model-parallel-size $TP"
-    size = read(tmp_path, script, **{name: given})["parallelism.tp"]
-    assert size == (2 if name == "GPU" else 4)
+    given, size = ("h", 2) if name == "GPU" else ("4", 4)
+    assert read(tmp_path, script, **{name: given})["parallelism.tp"] == size
 
 
 def test_missing_files_come_first_and_notes_are_kept(tmp_path):
     """What is asked for may stand in them."""
     text = "source $(dirname $0)/a.sh\n. b.sh\n[ -f c.sh ] && . c.sh\n"
-    path = tmp_path / "train.sh"
-    path.write_text(f"{text}torchrun pretrain_gpt.py --num-layers 8 --hidden-size 64")
+    text += "torchrun pretrain_gpt.py --num-layers 8 --hidden-size 64"
     with pytest.raises(InputError) as caught:
-        open_job(f"megatron:{path}", Options(8, 400.0))
+        facts(tmp_path, text=text)
     first, *others = caught.value.problems
     assert first.message == "a.sh and b.sh, which it sources, are not there"
     assert others

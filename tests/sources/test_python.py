@@ -5,7 +5,8 @@ import re
 import pytest
 
 from placer.base.errors import InputError
-from tests.sources.reading import MODEL, problems_of
+from tests.problems import problems_of
+from tests.sources.reading import MODEL
 from tests.texts import data, table
 
 HEAD = data("jobs/registry-head.txt")

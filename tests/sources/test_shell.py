@@ -6,6 +6,7 @@ from placer.base.errors import InputError
 from placer.formats.jobs.findings import Asked
 from placer.formats.jobs.shell import open_names, read_script
 from placer.formats.jobs.shell.text import opens
+from tests.problems import problems_of
 from tests.texts import table
 
 COLUMNS, OPEN = table("sources/shell.yaml", "scripts_that_cannot_be_followed")
@@ -126,9 +127,7 @@ def test_files_that_the_script_writes_are_kept():
 @pytest.mark.parametrize(COLUMNS, [*OPEN, *LONG])
 def test_scripts_that_cannot_be_followed(text, line, words):
     """What is not closed is told with its place; nothing grows without end."""
-    with pytest.raises(InputError) as caught:
-        followed(text)
-    (problem,) = caught.value.problems
+    (problem,) = problems_of(followed, text)
     assert words in problem.message
     assert problem.line == line
 

@@ -9,13 +9,11 @@ from placer.formats.jobs.job import read_job
 from placer.job.started import STARTERS, Started
 from placer.placement.launcher_orders import LAUNCHERS, launcher_called
 from placer.placement.started import order_in_use
+from tests.problems import problems_of
+from tests.sources.megatron import PLAIN
 from tests.texts import data, table
 
-OPTIONS = (
-    "--tensor-model-parallel-size 2 --num-layers 8 --hidden-size 1024 "
-    "--num-attention-heads 16 --seq-length 1024 --micro-batch-size 1 "
-    "--global-batch-size 16 --vocab-size 32000"
-)
+OPTIONS = f"--tensor-model-parallel-size 2 {PLAIN}"
 JOB = f"pretrain_gpt.py {OPTIONS}"
 AGENT = "--nproc-per-node 2 --nnodes 4"
 
@@ -95,7 +93,6 @@ def test_a_launcher_is_whole_or_refused(tmp_path, section, key):
         "{format: placer/job, version: 1, name: j, parallelism: {dp: 2}, "
         f"weights: {{dp: 1}}, launcher: {section}}}"
     )
-    with pytest.raises(placer.InputError) as caught:
-        read_job(str(path))
-    assert key.split(".")[0] in str(caught.value)
-    assert "launcher" in str(caught.value)
+    told = "\n".join(map(str, problems_of(read_job, str(path))))
+    assert key.split(".")[0] in told
+    assert "launcher" in told

@@ -10,8 +10,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.formats.jobs.job import Options, open_job
 from tests.marks import slow
-from tests.sources import texts
-from tests.sources.reading import with_neighbours
+from tests.sources.reading import TEXTS, with_neighbours
 from tests.texts import content
 
 KNOWN = content("sources/unknown.yaml")
@@ -147,7 +146,7 @@ def specs_of(name, path, shape):
     if not shape:
         return [f"{name}:{path}"]
     beside = path.parent / "shape-beside.json"
-    beside.write_text(getattr(texts, shape))
+    beside.write_text(TEXTS[shape])
     return [f"{name}:{path}", f"hf:{beside}"]
 
 
@@ -155,7 +154,7 @@ def specs_of(name, path, shape):
 def test_unknown_values(tmp_path, name):
     """Of a small text of each format, some values."""
     named, gpus, rest, shape = KNOWN["small"][name]
-    text = getattr(texts, named)
+    text = TEXTS[named]
     functions = re.findall(r"^def (\w+)\(.*->", text, re.MULTILINE)
     path = tmp_path / "source"
     path.write_text(text)
@@ -180,7 +179,7 @@ def test_unknown_values_of_samples(tmp_path, samples, pattern):
             try_unknown(own, kind, specs_of(name, own, shape), options)
 
 
-@pytest.mark.parametrize("share", [23, *slow([1])])
+@pytest.mark.parametrize("share", [41, *slow([1])])
 @pytest.mark.parametrize("name", KNOWN["scripts"])
 def test_unknown_variables_of_scripts(samples, tmp_path, name, share):
     """No job is claimed that would be another one with a value of the variable."""

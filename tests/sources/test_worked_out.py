@@ -1,7 +1,7 @@
 """What tables say of jobs' sources: ``tests/data/sources/cases``.
 
 A case promises something in a sentence (``says``) and gives a source: ``read``, its
-format and text, which is the name of a text in `tests.sources.texts` or what
+format and text, which is the name of a text in `tests.sources.reading` or what
 `tests.texts.Texts` takes, with the shape ``join`` and files ``beside`` it; ``files``,
 captured ones; or ``captured``, one of those with a text in the place of another.
 ``rest`` names keys that are given as in `tests.sources.reading.REST`, ``given`` others.
@@ -10,19 +10,17 @@ from; ``asks``, the keys that are asked for; or a ``problem`` with its ``hint``.
 """
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from placer.formats.jobs.job import Options, open_job
 from placer.job.adapters import trained_parameters
 from placer.job.models import attention_parameters, padded_vocabulary
-from tests.sources import texts
-from tests.sources.reading import at, given, problems_of
+from tests.problems import problems_of
+from tests.sources.reading import TEXTS, at, given
 from tests.texts import Texts
 from tests.texts import cases as tables
 
-Case = dict[str, Any]
 DERIVED = {
     "attention parameters": lambda job: attention_parameters(job.model),
     "trained parameters": lambda job: trained_parameters(job.model, job.adapters),
@@ -44,7 +42,7 @@ def leaves(values, above=""):
 
 def sources_of(case, folder):
     """The sources of a case, written to a folder."""
-    text_of = Texts(vars(texts) | case.get("texts", {}), {})
+    text_of = Texts(TEXTS | case.get("texts", {}), {})
     for name, source in case.get("beside", {}).items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)

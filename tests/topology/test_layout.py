@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from placer.base.errors import InputError
 from placer.base.hostlist import name_problem
 from placer.topology.layout import Level, lay_out, parse_levels
 from placer.topology.read import read_topology
 from placer.topology.synthetic import ASSUMED, read_synthetic
+from tests.problems import problems_of
 from tests.texts import table
 
 
@@ -58,8 +58,6 @@ def test_synthetic_machine_gets_a_cluster_tier():
 @pytest.mark.parametrize(*table("topology/layout.yaml", "synthetic_mistakes"))
 def test_synthetic_mistakes(text, message):
     """A malformed string is refused with the reason and an example."""
-    with pytest.raises(InputError) as caught:
-        read_synthetic(text)
-    (problem,) = caught.value.problems
+    (problem,) = problems_of(read_synthetic, text)
     assert message in problem.message
     assert "block:16 rack:8 node:18 gpu:4" in problem.hint

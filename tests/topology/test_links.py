@@ -7,6 +7,7 @@ from placer.base.errors import InputError
 from placer.report.machine_text import draw
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
+from tests.problems import marked, problems_of
 from tests.texts import data, table
 
 BASE = data("topology/regions.yaml")
@@ -50,14 +51,11 @@ def test_the_drawing_names_links_the_slowest_first():
 @pytest.mark.parametrize(*table("topology/links.yaml", "a_wrong_link_is_refused"))
 def test_a_wrong_link_is_refused(link, key, message, hint):
     """With its place, what is wrong, and what to do."""
-    line = f"  - {{{link.replace('@', '')}}}"
-    with pytest.raises(InputError) as caught:
-        read(f"{BASE}{line}\n")
-    (problem,) = caught.value.problems
+    text, (line, column) = marked(f"{BASE}  - {{{link}}}\n", "@")
+    (problem,) = problems_of(read, text)
     assert problem.key == f"links[2].{key}".rstrip(".")
-    assert problem.line == BASE.count("\n") + 1
-    if key:
-        assert problem.column == f"  - {{{link}".index("@") + 1
+    assert problem.line == line
+    assert not key or problem.column == column
     assert message in problem.message
     assert hint in problem.hint
 

@@ -8,6 +8,7 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.topology.read import parse_topology, read_topology
+from tests.problems import marked, problems_of
 from tests.texts import data, table
 
 BASE = data("topology/small.yaml")
@@ -17,25 +18,17 @@ LAYOUT_BASE = BASE.replace(NODES, 'layout: "cluster:1 block:2 rack:2 node:2"\n')
 LAYOUT_BASE = LAYOUT_BASE.replace(UNAVAILABLE, "")
 
 
-def problems_of(text):
-    with pytest.raises(InputError) as caught:
-        parse_topology(text, "small.yaml")
-    return caught.value.problems
-
-
-def place_of_mark(text):
-    before = text[: text.index("@")]
-    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+def problems(text):
+    return problems_of(parse_topology, text, "small.yaml")
 
 
 @pytest.mark.parametrize(*table("topology/errors.yaml", "problem_names_its_place"))
 def test_problem_names_its_place(old, new, key, message, hint):
     """A mistake is reported first, at its line, column and key."""
     assert old in BASE
-    text = BASE.replace(old, new, 1)
-    line_and_column = (1, 1) if key is None else place_of_mark(text)
-    first = problems_of(text.replace("@", ""))[0]
-    assert (first.line, first.column) == line_and_column
+    text, place = marked(BASE.replace(old, new, 1), "@")
+    first = problems(text)[0]
+    assert (first.line, first.column) == (place or (1, 1))
     assert (first.source, first.key) == ("small.yaml", key or "")
     assert message in first.message
     assert hint in first.hint
@@ -47,7 +40,7 @@ def test_problem_names_its_place(old, new, key, message, hint):
 def test_layout_problem_names_the_layout(old, new, message, hint):
     """A mistake in a layout is reported there, with the shape it should have."""
     assert old in LAYOUT_BASE
-    (problem,) = problems_of(LAYOUT_BASE.replace(old, new, 1))
+    (problem,) = problems(LAYOUT_BASE.replace(old, new, 1))
     assert (problem.line, problem.column, problem.key) == (9, 9, "layout")
     assert message in problem.message
     assert hint in problem.hint
@@ -56,7 +49,7 @@ def test_layout_problem_names_the_layout(old, new, message, hint):
 def test_machine_has_at_most_so_many_gpus():
     """A machine whose arrays would not fit in memory is refused by its GPU count."""
     text = LAYOUT_BASE.replace("size: 4", "size: 1024").replace("node:2", "node:5000")
-    assert "20480000 GPUs, the most is 16777216" in problems_of(text)[0].message
+    assert "20480000 GPUs, the most is 16777216" in problems(text)[0].message
 
 
 def test_all_problems_come_at_once():
@@ -67,7 +60,7 @@ def test_all_problems_come_at_once():
         .replace("block: b2", "blok: b2")
         .replace('{"a2"', '{"zz9"')
     )
-    keys = [problem.key for problem in problems_of(text)]
+    keys = [problem.key for problem in problems(text)]
     assert keys == [
         "tiers[3].bandwidth",
         "nodes[1].names",
@@ -84,13 +77,13 @@ def test_names_too_long_for_hosts():
     tiers = tiers.replace("bandwidth", "size: 1, bandwidth", 1)
     layout = " ".join(f"{name}:1" for name in reversed(names))
     head = BASE[: BASE.index("  - ")]
-    assert "more than 63" in problems_of(f"{head}{tiers}layout: {layout}\n")[0].message
+    assert "more than 63" in problems(f"{head}{tiers}layout: {layout}\n")[0].message
 
 
 def test_number_of_listed_nodes_is_limited(monkeypatch):
     """Reading stops when the entries together name too many nodes."""
     monkeypatch.setattr("placer.topology.nodes.MAX_NODES", 5)
-    (problem,) = problems_of(BASE)
+    (problem,) = problems(BASE)
     assert problem.key == "nodes[2].names"
     assert "more than 5 nodes" in problem.message
 
@@ -99,16 +92,13 @@ def test_one_tier_is_too_few():
     """A machine needs a node tier and a cluster tier."""
     start = BASE.index("  - {name: rack")
     text = BASE[:start] + BASE[BASE.index("nodes:") :]
-    assert "at least 2" in problems_of(text)[0].message
+    assert "at least 2" in problems(text)[0].message
 
 
 def test_missing_preset_or_file_is_told_apart():
     """A wrong preset name and a wrong path give different messages."""
     with pytest.raises(InputError, match="no topology preset or file"):
         read_topology("no-such-machine")
-    with pytest.raises(InputError, match=r"cannot be read"):
-        read_topology("missing/machine.yaml")
-    with pytest.raises(InputError, match=r"cannot be read"):
-        read_topology("machine.json")
-    with pytest.raises(InputError, match=r"cannot be read"):
-        read_topology("x" * 5000)
+    for path in ("missing/machine.yaml", "machine.json", "x" * 5000):
+        with pytest.raises(InputError, match=r"cannot be read"):
+            read_topology(path)

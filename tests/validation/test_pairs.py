@@ -30,14 +30,3 @@ def test_pairs_that_are_not_judged_say_why():
     evaluated = {title for title, why in left.items() if "evaluation" in why}
     assert all("DeepSeek-V3" in title for title in evaluated)
     assert len(evaluated) == 2
-
-
-def test_a_side_says_what_it_alone_has():
-    """gpt-oss went from all-to-alls to HybridEP; buckets are the same on both sides."""
-    every = {pair.title: pair for pair in pairs.pairs()}
-    one, other = every["gpt-oss 120B, 64 B200: ep 64 -> 8"].jobs
-    assert one.expert_parallel.dispatch == "flat"
-    assert other.expert_parallel.dispatch == "deduplicated"
-    for job in every["Llama 3.1 8B, H100: 64 GPUs -> 128, tp 2"].jobs:
-        assert job.data_parallel.bucket_parameters == 64
-        assert job.bytes.parameter_gather == 1.0

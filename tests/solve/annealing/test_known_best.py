@@ -12,8 +12,6 @@ from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.annealing import annealed as annealing
-from placer.solve.annealing import in_full
 from placer.solve.annealing.annealed import annealed
 from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.problem.compiled import Problem
@@ -105,18 +103,6 @@ def test_as_good_as_every_permutation(leaf, degrees, method):
     found = walked(problem, least * (1 + 1e-9), start, method)
     value = StepModel(topology, work).step(found.best).step_time_s
     assert value == pytest.approx(least, rel=1e-9)
-
-
-def test_without_the_compiled_part_changes_are_priced_in_full(monkeypatch):
-    """The search is the same but for what it finds."""
-    monkeypatch.setattr(annealing, "is_built", lambda: False)
-    problem = Problem.of(leaves([0, 1, 2, 3] * 4), staged(2, 7), "time")
-    problem = problem.with_params(races=1)
-    found = known(problem, np.arange(problem.job.world_size))
-    before = found.value
-    annealed(problem, found, found.budget)
-    assert found.value < before
-    assert found.method == in_full.NAME
 
 
 # Launches by nodes of several sizes.

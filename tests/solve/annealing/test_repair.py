@@ -54,18 +54,19 @@ def test_pairs_change_places_and_stay_pairs():
     assert hosts[::2] == hosts[1::2]
 
 
-@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
+TWO = Pin((5,), ("r3-n2",)), Pin((77,), ("r1-n4",))
+ONE = (Pin((200,), ("r1-n1", "r2-n3")),)
+
+
 @pytest.mark.parametrize(
-    "rules",
+    ("launcher", "rules"),
     [
-        Rules(
-            at_most={"rack": 12}, pin=(Pin((5,), ("r3-n2",)), Pin((77,), ("r1-n4",)))
-        ),
-        Rules(spares={"rack": 1}, pin=(Pin((200,), ("r1-n1", "r2-n3")),)),
-        Rules(avoid=("r1-n1", "r2-n4"), at_most={"rack": 13}),
+        ("free", Rules(TWO, at_most={"rack": 12})),
+        ("node-contiguous", Rules(ONE, spares={"rack": 1})),
+        ("free", Rules(avoid=("r1-n1", "r2-n4"), at_most={"rack": 13})),
     ],
 )
-def test_rules_of_every_kind_are_repaired(rules, launcher):
+def test_rules_of_every_kind_are_repaired(launcher, rules):
     """Without any program that seats ranks, on more ranks than it would."""
     axes, weights = Parallelism(tp=2, pp=2, dp=52), {"tp": 100, "pp": 10, "dp": 1}
     job = Job("j", axes, weights=weights, launcher=launcher, sha256="j")

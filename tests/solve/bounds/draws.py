@@ -7,9 +7,7 @@ import numpy as np
 
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, ExpertParallel, Job
-from placer.job.models import Model
 from placer.job.parallel import DataParallel, EndStages, Overlap
-from placer.job.rules import Rules
 from placer.job.traffic import RankTraffic
 from placer.topology.model import Tier
 from tests.cost.random_cases import unequal
@@ -138,33 +136,16 @@ def some_placements(machine, job, rng):
     return allowed_placements(machine, job, drawn)
 
 
-def small(objective, sort="small"):
+def small(objective):
     """Of every sort, for one objective, where there is room."""
 
     def draw(rng):
         while True:
-            machine, job = random_case(rng.randrange(10**6), objective, sort)
+            machine, job = random_case(rng.randrange(10**6), objective)
             if job.world_size <= machine.num_gpus:
                 return machine, job, objective
 
     return draw
-
-
-def limited(rng):
-    """At most so many replicas in each domain of a tier, as some placement has."""
-    while True:
-        machine, job, _ = rng.choice((small("time"), pipelines))(rng)
-        tier = rng.randrange(len(machine.tiers))
-        found = some_placements(machine, job, rng)
-        if len(found) > 1 and tier < len(machine.tiers) - 1:
-            domain = machine.domain_of_node[tier, [*rng.choice(found)]]
-            replicas = job.parallelism.coordinates["dp"]
-            touched = np.unique(np.stack((domain, replicas)), axis=1)[0]
-            most = int(np.bincount(touched).max())
-            if most < job.parallelism.dp:
-                break
-    rules = Rules(at_most={machine.tiers[tier].name: most})
-    return machine, replace(job, rules=rules), "time"
 
 
 def of_unequal(rng):
@@ -214,37 +195,11 @@ def kept(rng):
     return machine, replace(job, parallelism=axes, require=require), objective
 
 
-def long_pipelines(rng):
-    """Hundreds of micro-batches on uneven racks; a hop between two takes longer."""
-    pp, vp = rng.choice([(2, 1), (3, 2), (4, 2), (4, 1)])
-    sizes = [rng.randint(1, pp), rng.randint(1, pp), pp // 2]
-    across = rng.choice([0.5e-6, 2e-6, 1e-3])
-    tiers = [
-        Tier(name, 50e9, 1e-6 + more, False, 1.0, 1.0, 1.0)
-        for name, more in (("node", 0.0), ("rack", 0.0), ("cluster", across))
-    ]
-    rack = [r for r, size in enumerate(sizes) for _ in range(size)]
-    job = Job(
-        "long",
-        Parallelism(pp=pp, vp=vp),
-        Model("long", 2 * pp * vp, 8192, 28672, 64, 8, 128256),
-        sequence=8192,
-        micro_batches=pp * rng.randint(50, 120),
-        overlap=Overlap(tp=False, cp=True, pp=False, ep=False),
-        compute=Compute(micro_batch_time=rng.uniform(0.02, 0.3)),
-        launcher="free",
-    )
-    return machine_of([1] * len(rack), [rack, [0] * len(rack)], tiers), job, "time"
-
-
 DRAWS = {
     "any, by time": small("time"),
     "any, by hops": small("hop-cost"),
-    "runs": small("time", "runs"),
     "pipelines": pipelines,
-    "long pipelines": long_pipelines,
     "experts": experts,
-    "limits": limited,
     "unequal": of_unequal,
     "traffic": traffic,
     "lines": lines,

@@ -1,5 +1,7 @@
 """Constructions offer what they are there for, and chains end where domains end."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,9 @@ IN_PARTS = Job(
     "j", Parallelism(dp=8), launcher="free", groups=(PARTS,), require={"g": "node"},
     weights=WEIGHTS,
 )  # fmt: skip
+# Neither nodes nor racks have boxes, only all of the machine is one.
+PAIRS = Group("g", "all_reduce", 1.0, 1.0, False, ((0, 7), (1, 6), (2, 5), (3, 4)))
+IN_PAIRS = replace(IN_PARTS, groups=(PAIRS,))
 # Where there are no nestings, parts lie side by side.
 NO_GRID = job("free", ("dp", "cp", "ep", "pp", "tp"), tp=2, dp=3, ep=2, etp=3)
 
@@ -48,7 +53,8 @@ NO_GRID = job("free", ("dp", "cp", "ep", "pp", "tp"), tp=2, dp=3, ep=2, etp=3)
     ("method", "machine", "work", "told"),
     [
         (nested, racks([2] * 4, [0, 1, 0, 1]), job(tp=2, pp=2, dp=2), "nesting"),
-        (nested, racks([4, 4], [0, 0]), IN_PARTS, "packing"),
+        (nested, racks([4, 4], [0, 1]), IN_PARTS, "packing"),
+        (nested, racks([2] * 4, [0, 0, 1, 1]), IN_PAIRS, "part order"),
         (nested, racks([3, 3], [0, 1]), NO_GRID, "part order"),
         # Nodes of 3, 2 and 1 have no block size in common.
         (uneven, racks([3, 2, 1], [0] * 3), job(dp=6), "ranks in order, 1 at a time"),

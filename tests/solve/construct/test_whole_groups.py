@@ -44,21 +44,6 @@ def job(**sizes):
     )
 
 
-def uneven_experts(seed):
-    """A job whose groups do not all fit uneven hosts, behind thin uplinks or not."""
-    rng = random.Random(f"walked parts {seed}")
-    while True:
-        gpus = [rng.choice((9, 8, 7, 6, 5)) for _ in range(rng.randint(12, 20))]
-        topology = machine(gpus, sorted(rng.randrange(3) for _ in gpus))
-        *inner, last = topology.tiers
-        thin = replace(last, oversubscription=rng.choice((1.0, 2.0, 4.0)))
-        topology = replace(topology, tiers=(*inner, thin))
-        tp, pp, ep = rng.choice(((1, 2, 8), (1, 4, 8), (2, 2, 8), (1, 1, 4)))
-        dp = sum(gpus) * 9 // 10 // (pp * tp) // ep * ep
-        if dp:
-            return Problem.of(topology, job(tp=tp, ep=ep, pp=pp, dp=dp), "time")
-
-
 def parts_of(topology, groups, gpu_of_rank):
     """Members of each group on each node that it touches, sorted."""
     node = topology.node_of_gpu[gpu_of_rank[groups]]
@@ -159,6 +144,10 @@ def test_chains_end_with_racks_that_together_hold_whole_ones():
     different = {frozenset(racks) for racks in of_lane}
     assert sorted(map(len, different)) == [5, 5]
     assert not frozenset.intersection(*different)
+    # As many as are wanted, and not one less: the rack of three is left out.
+    _, found = racks_of_chains([4, 3, 4], 4)
+    of_lane = found["whole pp chains, groups, ending with domains"]
+    assert max(map(len, of_lane)) == 1
 
 
 def test_chains_that_no_racks_end_are_laid_there_and_back():

@@ -8,29 +8,11 @@ from placer import place, testing
 from placer.base.errors import InfeasibleError
 from placer.documents import document_of
 from placer.job.rules import Rules
-from placer.solve.diagnose.conflict import _least
 from placer.topology.read import decode_topology
 from tests.solve.oracle import allowed_placements
 from tests.solve.rules.draws import ruled_case
 from tests.solve.solving import solve
 from tests.texts import table
-
-
-@pytest.mark.parametrize("count", range(12))
-@pytest.mark.parametrize("first", range(13))
-def test_finds_the_first_number_that_fits(count, first):
-    """Of numbers that fit from some place on, the first that does is found."""
-    numbers = tuple(range(100, 100 + count))
-    expected = 100 + first if first < count else None
-    assert _least(numbers, lambda number: number >= 100 + first) == expected
-
-
-def test_out_of_time_gives_one_that_fits():
-    """When answers stop coming, what is named still fits."""
-    answers = iter([True, False, True])
-    found = _least(range(40), lambda _: next(answers, None))
-    assert found == 29  # asked: 39, 19, 29
-    assert _least((1, 2), lambda _: None) is None
 
 
 def named_rules(text, rules):

@@ -12,7 +12,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.traffic import Group
 from placer.solve.diagnose.conflict import smallest_relaxation
-from tests.solve.oracle import free_placements
+from placer.testing.oracle import free_placements
 from tests.solve.random_cases import machine_of, random_case, random_tiers
 from tests.solve.solving import solve
 from tests.texts import table

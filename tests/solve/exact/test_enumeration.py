@@ -1,6 +1,5 @@
 """Enumeration meets every legal placement once, up to a symmetry of the machine."""
 
-from collections import defaultdict
 from dataclasses import replace
 from itertools import count
 from math import inf
@@ -11,60 +10,18 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.solve.exact.enumeration import (
-    Enumeration,
     every_placement,
     fewest,
     listed_under_rules,
 )
-from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.tree.symmetry import Symmetry
 from placer.topology.model import Tier
 from placer.topology.read import read_topology
-from tests.solve.oracle import consecutive_placements, free_placements, symmetries
-from tests.solve.random_cases import machine_of, random_case
+from tests.solve.random_cases import machine_of
 
-ENOUGH = 10**6
 TIERS = (Tier("node", 4e11, 0.0, True), Tier("all", 5e10, 0.0, False))
-
-
-def orbits(topology, legal):
-    """Number of the class of every legal placement."""
-    images = symmetries(topology)
-    number = {}
-    for nodes in legal:
-        if nodes not in number:
-            here = len(set(number.values()))
-            for image in images:
-                number[tuple(image[node] for node in nodes)] = here
-    return number
-
-
-def enumeration(topology, job, steps):
-    """The walk over single ranks."""
-    colocation = colocation_of(topology, job, 1)
-    symmetry = Symmetry(topology)
-    return Enumeration(topology, colocation, topology.gpus_of_node, steps, symmetry)
-
-
-@pytest.mark.parametrize("launcher", ["free", "node-contiguous"])
-@pytest.mark.parametrize("seed", range(25))
-def test_each_orbit_once(seed, launcher):
-    """Every legal placement is equivalent to exactly one that is enumerated."""
-    topology, job = random_case(seed, "hop-cost")
-    job = replace(job, launcher=launcher)
-    walk = enumeration(topology, job, ENOUGH)
-    if launcher == "free":
-        met, legal = walk.units(), free_placements(topology, job)
-    else:
-        met, legal = walk.runs(), consecutive_placements(topology, job)
-    number = orbits(topology, list(legal))
-    times = defaultdict(int)
-    for node_of_rank in met:
-        times[number[tuple(node_of_rank.tolist())]] += 1
-    assert walk.complete
-    assert times == dict.fromkeys(number.values(), 1)
 
 
 def test_few_placements_of_many_ranks_are_counted_and_listed():

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 import placer
-from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
-from placer.job.model import Job
-from placer.job.rules import Pin, Rules
 from placer.solve.problem.submachine import Submachine
 from placer.topology.model import Tier
 from tests.marks import slow
 from tests.solve.random_cases import machine_of, random_case
-from tests.solve.rearrange.test_align import machine
+from tests.solve.rules.draws import ruled_case
 
 
 def shuffled(rng, hosts):
@@ -30,9 +27,10 @@ def seats(result):
 
 @pytest.mark.parametrize("seed", [*range(5), *slow(range(5, 10))])
 def test_listed_in_any_order(seed):
-    """Random small cases: the same host and GPU for every rank, value and bound."""
+    """Random small cases, some ruled: host and GPU of every rank, value and bound."""
     rng, objective = random.Random(seed), ("time", "hop-cost")[seed % 2]
-    topology, job = random_case(seed, objective)
+    draw = ruled_case if seed > 2 else random_case
+    topology, job = draw(seed, objective, "small")
     try:
         first = placer.place(topology, job, objective=objective, effort="normal")
     except placer.InfeasibleError:
@@ -43,37 +41,6 @@ def test_listed_in_any_order(seed):
             topology, job, hosts=hosts, objective=objective, effort="normal"
         )
         assert seats(found) == seats(first)
-
-
-RACKS = [("b0", [4, 4, 3]), ("b0", [4, 4]), ("b1", [4, 4, 4]), ("b1", [2, 4])]
-
-
-def piped(**more):
-    axes = Parallelism(tp=2, pp=3, dp=4, etp=2, order=MEGATRON_DEFAULT_ORDER)
-    weights = {"tp": 100, "pp": 10, "dp": 1}
-    return Job("j", axes, weights=weights, sha256="j", **more)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "rules",
-    [
-        Rules(avoid=("n000", "n005")),
-        Rules(spares={"rack": 1}),
-        Rules(pin=(Pin((0,), ("n004",)),)),
-    ],
-)
-def test_rules_in_any_order(rules):
-    """Nodes to avoid, spares and pins are found in the same places."""
-    topology, rng = machine(RACKS), random.Random(1)
-    orders = [shuffled(rng, topology.node_names) for _ in range(2)]
-    found = [
-        seats(
-            placer.place(topology, piped(), hosts=hosts, rules=rules, effort="normal")
-        )
-        for hosts in orders
-    ]
-    assert found[0] == found[1]
 
 
 def test_names_with_numbers_of_any_width():

@@ -1,26 +1,10 @@
 """Pieces of work side by side."""
 
-from threading import Barrier, Lock
+from threading import Barrier
 
 import pytest
 
 from placer.solve.run.workers import in_order
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_never_more_pieces_than_workers_at_a_time(workers):
-    lock, now, most = Lock(), 0, 0
-
-    def work(_item):
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        with lock:
-            now -= 1
-
-    in_order(work, range(50), workers)
-    assert most <= workers
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])

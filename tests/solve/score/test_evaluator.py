@@ -127,13 +127,13 @@ def slots_of(problem, size):
 
 # Draw, the case, and how many changes are made.
 CASES = [
-    *((traffic_and_relays, seed, 10) for seed in range(8)),
+    *((traffic_and_relays, seed, 10) for seed in range(6)),
     *((own_reductions, case, 6) for case in REDUCTIONS),
-    *((workloads, seed, 8) for seed in range(20)),
-    *((step_times, seed, 6) for seed in range(40)),
-    *slow((step_times, seed, 50) for seed in range(40, 240)),
-    *((units, seed, 8) for seed in range(12)),
-    *((attacked, seed, 6) for seed in range(60)),
+    *((workloads, seed, 8) for seed in range(12)),
+    *((step_times, seed, 6) for seed in range(24)),
+    *slow((step_times, seed, 50) for seed in range(24, 240)),
+    *((units, seed, 8) for seed in range(8)),
+    *((attacked, seed, 6) for seed in range(40)),
 ]
 # What the compiled part prices itself, without a call of the scorer.
 NATIVE = (own_reductions, workloads)

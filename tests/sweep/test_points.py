@@ -1,4 +1,4 @@
-"""The machine and the job of one point: its sizes, and the rules that it obeys."""
+"""The points of a sweep: what is asked for, their machines and jobs, and rules."""
 
 from dataclasses import replace
 from random import Random
@@ -9,7 +9,14 @@ import placer
 from placer.base.errors import InfeasibleError, InputError
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.job.read import job_digest
-from placer.sweep.grid import NIC_RATE, Axis
+from placer.sweep.grid import (
+    NIC_RATE,
+    Axis,
+    grid,
+    parse_oversubscriptions,
+    parse_rates,
+    parse_sizes,
+)
 from placer.sweep.point import check_axes, job_at, machine_at
 from placer.topology.read import read_topology
 from tests.degrees.cases import job as random_job
@@ -19,10 +26,10 @@ from tests.sweep.cases import job, machine
 from tests.texts import table
 
 
-def test_the_job_is_that_of_a_file_with_the_sizes(tmp_path):
+def test_the_job_is_that_of_a_file_with_the_sizes():
     """Sweeping dp and micro-batches gives the very job that a file would give."""
-    found = job_at(job(tmp_path), {"dp": 7, "micro_batches": 3})
-    assert found.sha256 == job(tmp_path, dp=7, micro_batches=3).sha256
+    found = job_at(job(), {"dp": 7, "micro_batches": 3})
+    assert found.sha256 == job(dp=7, micro_batches=3).sha256
 
 
 def test_rates_and_ratios_are_of_every_scale_out_tier_and_of_one():
@@ -44,7 +51,7 @@ def test_rates_and_ratios_are_of_every_scale_out_tier_and_of_one():
         assert set(thin.values()) == {1.0}
 
 
-@pytest.mark.parametrize(*table("sweep/inputs.yaml", "axes_that_the_machine_lacks"))
+@pytest.mark.parametrize(*table("sweep/grid.yaml", "axes_that_the_machine_lacks"))
 def test_axes_that_the_machine_lacks(topology, axes, what):
     """What no point could have is refused before the first."""
     with pytest.raises(InputError, match=what):
@@ -88,11 +95,52 @@ def test_what_tune_refuses_is_no_point(framework, seed):
     assert row["step_time_s"] == pytest.approx(min(steps), rel=1e-9)
 
 
-def test_what_the_job_breaks_itself_is_not_asked(tmp_path):
+def test_what_the_job_breaks_itself_is_not_asked():
     """Eight layers on three stages are refused, but not to a job that has them."""
-    even = job(tmp_path)
+    even = job()
     with pytest.raises(InputError, match="megatron refuses layers"):
         job_at(even, {"pp": 3})
     assert job_at(even, {"pp": 3}, "torchtitan").parallelism.pp == 3
     uneven = job_at(even, {"pp": 3}, "torchtitan")
     assert job_at(uneven, {"dp": 4}).parallelism.dp == 4
+
+
+@pytest.mark.parametrize(*table("sweep/grid.yaml", "sizes"))
+def test_sizes(text, values):
+    """Lists and ranges keep their order; both ends of a range count."""
+    assert parse_sizes(text) == tuple(values)
+
+
+@pytest.mark.parametrize(*table("sweep/grid.yaml", "bad_sizes"))
+def test_bad_sizes(text, what):
+    """A list that cannot be used says which part of it."""
+    with pytest.raises(ValueError, match=what):
+        parse_sizes(text)
+
+
+def test_rates_and_ratios():
+    """Bandwidths carry units, oversubscriptions may name their tier."""
+    with pytest.raises(ValueError, match="twice"):
+        parse_rates("50GB/s,400Gb/s")
+    assert parse_rates("50GB/s,800Gb/s") == (50e9, 100e9)
+    assert parse_oversubscriptions("1,2.5") == ("", (1.0, 2.5))
+    assert parse_oversubscriptions("block=4") == ("block", (4.0,))
+
+
+@pytest.mark.parametrize("text", ["=1", "block=", "block=0", "a=b=2x", "1,x"])
+def test_bad_ratios(text):
+    """A ratio is a number above 0, and a tier has a name."""
+    with pytest.raises(ValueError, match=r"\S"):
+        parse_oversubscriptions(text)
+
+
+def test_bad_grids():
+    """No axis, the same axis twice and too many points are refused."""
+    long = tuple(range(1, 202))
+    for axes in (
+        [],
+        [Axis("dp", (1,)), Axis("dp", (2,))],
+        [Axis("dp", long), Axis("tp", long)],
+    ):
+        with pytest.raises(InputError):
+            grid(axes)

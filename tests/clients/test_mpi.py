@@ -1,7 +1,9 @@
-"""Open MPI 4 and 5 start every rank where the plan has it; ``verify`` sees it if not.
+"""Open MPI 4 and 5 and Hydra start every rank where the plan has it.
 
-Hosts are host names on this machine. hwloc shows every host eight cores, so that a
-rankfile can name them anywhere.
+``verify`` sees it if they do not. Hosts are host names on this machine: a stand-in for
+ssh drops the options and runs the command where ``uname -n`` says the host's name, in a
+UTS namespace of its own, which root may make, and other users inside a user namespace.
+hwloc shows every host eight cores, so that a rankfile can name them anywhere.
 """
 
 from __future__ import annotations
@@ -9,7 +11,9 @@ from __future__ import annotations
 import os
 import random
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -17,14 +21,13 @@ from pathlib import Path
 
 import pytest
 
-from placer.base.errors import EmitError
 from placer.emit import emit
-from tests.clients.fake_hosts import ssh_stand_in
-from tests.clients.needs import missing
+from tests.clients.needs import missing, program
 from tests.clients.processes import (
     REPORT,
     environment,
     reported_seats,
+    reports,
     run,
     verdict,
 )
@@ -34,8 +37,50 @@ from tests.emit.readback import (
     INTERLEAVED,
     counted,
     plan_of,
-    texts,
+    started,
 )
+
+WAYS = (["--uts"], ["--map-current-user", "--keep-caps", "--uts"])
+# ssh, as the launchers call it: flags without values, the host, a shell's command.
+STAND_IN = """\
+#!/bin/sh
+while :; do
+  case "$1" in
+    (-*) shift ;;
+    (*) break ;;
+  esac
+done
+host=$1
+shift
+exec {unshare} sh -c 'hostname "$1" && shift && exec sh -c "$*"' sh "$host" "$@"
+"""
+
+
+@cache
+def way():
+    """The ``unshare`` command that gives a program a host name; empty when none may."""
+    unshare = program("unshare", "util-linux")
+    for options in WAYS:
+        command = (unshare, *options)
+        done = run([*command, "sh", "-c", "hostname fake-host && uname -n"])
+        if (done.status, done.output) == (0, "fake-host\n"):
+            return command
+    return ()
+
+
+def ssh_stand_in(folder):
+    """The stand-in for ssh, written into the folder.
+
+    Where the kernel forbids host names the test is skipped, in continuous integration
+    too: the tests of a launcher's own map need none.
+    """
+    if not way():
+        pytest.skip("the kernel lets this user make no UTS namespace")
+    path = folder / "ssh"
+    path.write_text(STAND_IN.format(unshare=" ".join(way())))
+    path.chmod(0o755)
+    return path
+
 
 ROOT_TOO = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 CORES = {"HWLOC_SYNTHETIC": "pack:1 core:8 pu:1"}
@@ -143,19 +188,6 @@ def test_wrong_launches_are_caught(mpi, tmp_path, seats, options, habit):
     assert habit in found["habits"]
 
 
-@pytest.mark.slow
-def test_gpu_wrapper_beside_a_host_list(mpi, tmp_path):
-    """GPUs in any order need the wrapper; without it, verify says so."""
-    file = write_hosts(tmp_path, [host for host, _ in FREE])
-    script = emit(plan_of(FREE), "gpu-wrapper", tmp_path / "gpu.sh")
-    seq = mpi.map_by("openmpi-seq", file, file)
-    output = start(mpi, tmp_path, *seq, "bash", script, *REPORT)
-    assert reported_seats(output) == FREE
-    assert verdict(tmp_path, FREE, output)["ok"]
-    without = verdict(tmp_path, FREE, start(mpi, tmp_path, *seq, *REPORT))
-    assert without["habits"] == ["gpus-by-local-rank"]
-
-
 def test_env_script(mpi, tmp_path):
     """However mpirun orders hosts, the script gives each process the plan's rank."""
     script = emit(plan_of(FREE), "env", tmp_path / "env.sh")
@@ -209,12 +241,60 @@ def test_odd_names(tmp_path, format):
     assert mapped(seats, format, tmp_path) == expected
 
 
-def test_domains_are_dropped(tmp_path):
-    """Open MPI runs both of two hosts on one, so a plan that has both is refused."""
-    seats = [("n1.a", 0), ("n1.b", 0)]
-    file = write_hosts(tmp_path, [host for host, _ in seats])
-    found = launcher_map("-n", "2", "--hostfile", file, "--map-by", "seq")
-    assert found == [("n1", 0), ("n1", 1)]
-    for format in ("openmpi-seq", "openmpi-rankfile"):
-        with pytest.raises(EmitError, match=r"n1\.a and n1\.b for one host"):
-            texts(plan_of(seats), format)
+# A host with ranks in two places of the machine file has them counted from 0 twice.
+SPLIT = [("a", 0), ("a", 1), ("b", 1), ("b", 0), ("a", 2), ("b", 2)]
+
+
+def mpiexec(folder, machines, ranks, *command):
+    """What Hydra's processes print, started over the stand-in for ssh."""
+    launcher = ("-launcher", "ssh", "-launcher-exec", ssh_stand_in(folder))
+    hydra = (program("mpiexec.hydra", "mpich"), *launcher, "-iface", "lo")
+    return run([*hydra, "-f", machines, "-n", str(ranks), *command], environment())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "seats",
+    [CONTIGUOUS, INTERLEAVED, FREE, SPLIT],
+    ids=["nodes", "in-order", "free", "split"],
+)
+def test_ranks_and_gpus(tmp_path, seats):
+    """Every process reports the host and the GPU of its rank; verify agrees."""
+    folder = emit(plan_of(seats), "hydra", tmp_path / "hydra")
+    command = ("bash", folder / "gpu-wrapper.sh", *REPORT)
+    done = mpiexec(tmp_path, folder / "machines.txt", len(seats), *command)
+    assert reported_seats(done.output) == seats, done.error
+    assert verdict(tmp_path, seats, done.output)["ok"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seats", [CONTIGUOUS, FREE], ids=["nodes", "free"])
+def test_a_patched_script(tmp_path, seats):
+    """Its own options for hosts are gone; every process has the host of its rank."""
+    (tmp_path / "old").write_text("n9\n")
+    hydra = program("mpiexec.hydra", "mpich")
+    command = f"-launcher ssh -launcher-exec {ssh_stand_in(tmp_path)} -iface lo"
+    script = tmp_path / "train.sh"
+    report = f"LOCAL_RANK=${{LOCAL_RANK:-$MPI_LOCALRANKID}} {shlex.join(REPORT)}"
+    script.write_text(
+        f"{hydra} -f old -ppn 1 {command} -n {len(seats)} \\\n  bash -c '{report}'\n"
+    )
+    patch = emit(started(seats, "hydra", str(script), 1), "patch")
+    patched = ["patch", "-p1", "-d", str(tmp_path)]
+    subprocess.run(patched, input=patch, text=True, check=True)
+    done = run(["bash", str(script)], environment())
+    assert reported_seats(done.output) == seats, done.error
+    assert verdict(tmp_path, seats, done.output)["ok"]
+
+
+def test_local_ranks_do_not_say_the_gpu(tmp_path):
+    """Hydra's local rank is 0 where lines are apart; verify says all share a GPU."""
+    folder = emit(plan_of(FREE), "hydra", tmp_path / "hydra")
+    done = mpiexec(tmp_path, folder / "machines.txt", 8, *REPORT)
+    assert {row["local_rank"] for row in reports(done.output)} == {0}
+    found = verdict(tmp_path, FREE, done.output)
+    assert found["habits"] == ["one-gpu"]
+    # Rank 1 has GPU 1 of its host in the plan, and so on.
+    assert [row["rank"] for row in found["wrong"]] == [
+        rank for rank, (_, gpu) in enumerate(FREE) if gpu == 1
+    ]
