@@ -34,6 +34,7 @@ from placer.injob.cloud import CLOUDS
 @click.pass_context
 def verify(
     context: click.Context,
+    /,
     plan: str,
     report: bool,
     collected: str | None,
