@@ -42,8 +42,10 @@ SCALES = {
 WALKS = 8  # of the first round of a race
 FEW_WALKS = 4  # where a large job goes on, and of flows, whose races become longer
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
-BRIEF, COOL = 4, 0.3  # shorter, and cooler, is the first walk of all: for who waits
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
+# Of the first walk of all, for who waits, which is cooler where it moves units seldom.
+BRIEF_MOVES_A_UNIT, MOST_BRIEF_MOVES, SELDOM = 200, 50_000, 50
+BRIEF_SCALES, COOL = {"time": 1.0, "hop-cost": 0.01, "flows": 0.3}, 0.3
 MOVES_A_UNIT_OF_FLOWS = 400  # most leave a maximum of many ports alone
 FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
 SMALL = 1e-4  # a gap that no model of a step can tell
@@ -161,8 +163,7 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     starts = best_starts(pool[0], incumbent.elite, budget)
     if starts:
         numbers, cost = seeds(units.problem), pool[0].load(starts[0])
-        brief = Walk(next(numbers), min(COOL, _heat(units)[0]), starts[0])
-        brief = pool[0].walk(brief, moves // BRIEF, budget)
+        brief = _brief(pool[0], Walk(next(numbers), 1.0, starts[0]), budget)
         _offer(pool[0], brief.slots, incumbent)
         # Walks of few moves for each unit are far from their ends: go on.
         gained = brief.cost < cost * (1 - SMALL)
@@ -188,6 +189,15 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     incumbent.cut_short |= budget.is_over()
 
 
+def _brief(walks: Walks, walk: Walk, budget: Budget) -> Walk:
+    """The first walk of all: as long as two of a race, and shorter of many units."""
+    moves = _moves(walks, BRIEF_MOVES_A_UNIT, MOST_BRIEF_MOVES)
+    scale = BRIEF_SCALES[_sort(walks.units)]
+    if moves < SELDOM * len(walk.slots):
+        scale = min(COOL, scale)
+    return walks.walk(walk._replace(scale=scale), moves, budget)
+
+
 def _one_race(
     pool: list[Walks],
     numbers: Iterator[int],
@@ -199,7 +209,7 @@ def _one_race(
     """Walk from starts at several heats; the best walks go on, longer."""
     units = pool[0].units
     of_flows = units.partners is not None
-    heat = _heat(units)
+    heat = SCALES[_sort(units)]
     goes_on = moves == MOST_MOVES and len(starts) == 1
     walks = FEW_WALKS if of_flows or goes_on else WALKS
     racing = [
@@ -225,9 +235,9 @@ def _one_race(
         ]
 
 
-def _heat(units: Units) -> tuple[float, ...]:
-    """How hot the walks of the first round are, in turn."""
-    return SCALES["flows" if units.partners is not None else units.problem.goal.name]
+def _sort(units: Units) -> str:
+    """What is priced, by which walks are more or less hot."""
+    return "flows" if units.partners is not None else units.problem.goal.name
 
 
 def seeds(problem: Problem) -> Iterator[int]:
@@ -235,14 +245,12 @@ def seeds(problem: Problem) -> Iterator[int]:
     return count(problem.seed << 32)
 
 
-def _moves(walks: Walks) -> int:
-    each = MOVES_A_UNIT_OF_FLOWS if walks.units.partners is not None else MOVES_A_UNIT
-    moves = min(MOST_MOVES, each * len(walks.evaluator.slots.ranks))
-    return (
-        moves // BY_SCORER
-        if getattr(walks.evaluator.kernel, "calls_scorer", False)
-        else moves
-    )
+def _moves(walks: Walks, each: int = MOVES_A_UNIT, most: int = MOST_MOVES) -> int:
+    if walks.units.partners is not None:
+        each = MOVES_A_UNIT_OF_FLOWS
+    moves = min(most, each * len(walks.evaluator.slots.ranks))
+    calls_scorer = getattr(walks.evaluator.kernel, "calls_scorer", False)
+    return moves // BY_SCORER if calls_scorer else moves
 
 
 def _offer(walks: Walks, slots: IntArray, incumbent: Incumbent) -> None:
