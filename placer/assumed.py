@@ -18,6 +18,7 @@ LINKS = "links"
 NVLINK = "nvlink"
 GPUS_PER_NODE = "gpus_per_node"
 OVERSUBSCRIPTION = "oversubscription"
+MEMORY = "gpu.memory"
 RATE = "compute.tflops_per_gpu"
 FIXED = "compute.fixed_time"
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from placer.base.csv_rows import csv_text
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -148,12 +149,7 @@ class Allocation:
 
     def to_csv(self) -> str:
         """The rows as CSV: a header, then a line a job; values as in JSON."""
-        from placer.report.columns import csv_text
-
-        rows = self.rows
-        for row in rows:
-            row["nodes_by_domain"] = json.dumps(row["nodes_by_domain"])
-        return csv_text(rows)
+        return csv_text(self.rows)
 
     def summary(self) -> str:
         """The result as text for people, at most 80 columns wide."""

@@ -18,7 +18,7 @@ from placer.api.options import (
 )
 from placer.api.result import Result
 from placer.base.arguments import INTEGER, NOTHING, TEXT, instance, takes
-from placer.base.errors import InputError, Problem, StoppedError, refuse
+from placer.base.errors import InputError, Problem, refuse
 from placer.base.threads import granted_cores
 from placer.cost.step import StepModel
 from placer.job.even import evenly
@@ -196,17 +196,20 @@ def _search(asked: _Asked, budget: Budget, progress: Progress | None) -> _Found:
 
         chosen, solution = solve_orders(_problem(asked), within, tell, asked.previous)
         tell(improvement_of(solution, chosen.job.parallelism.order))
-        if task.is_left:
-            raise StoppedError("left behind")  # who left works out the answer
-        best = solution.placement
-        solution, saved = _answer(asked, chosen, solution)
-        advice = advise(chosen, solution, within)
-        return _Found(_model(chosen), solution, advice, saved, best)
+        with task.concluding():
+            best = solution.placement
+            solution, saved = _answer(asked, chosen, solution)
+            answer = _Found(_model(chosen), solution, None, saved, best)
+            answers.append(answer)
+        return answer._replace(advice=advise(chosen, solution, within))
 
+    answers: list[_Found] = []  # without advice, which is not waited for
     task = InTime(search, budget, progress)
     found = task.run()
     if not isinstance(found, LeftBehind):
         return found
+    if answers:
+        return answers[0]
     budget.pulse.phase = "beside the order in use"
     problem = _problem(asked, in_order(asked.job, found.order))
     solution, saved = _answer(asked, problem, found.solution)

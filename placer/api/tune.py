@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import read_inputs
 from placer.api.options import limit_problems, seconds_of
+from placer.assumed import MEMORY, Assumption
 from placer.base.arguments import NOTHING, TEXT, TEXTS, takes
 from placer.base.errors import (
     InfeasibleError,
@@ -37,6 +39,7 @@ from placer.placement.host_rules import with_rules
 from placer.placement.inputs import Inputs
 from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
+from placer.topology.usual_gpu import usual_gpu_of
 from placer.workers.engine import Sequential
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.job.models import Model
     from placer.placement.plan import Plan
+    from placer.topology.model import Topology
     from placer.workers.engine import Engine
 
 _MODES = TEXTS | TEXT | NOTHING
@@ -95,7 +99,7 @@ def tune(
     global_batch : int, optional
         Samples of a step; the job's by default.
     memory : float, optional, bytes
-        Of a GPU; the machine's by default.
+        Of a GPU; by default the machine's, else that of the usual GPU of such hosts.
     framework : str
         Whose rules hold: ``megatron``, ``torchtitan``, ``deepspeed`` or ``jax``.
     tp, cp, ep, etp, pp, vp, micro_batch : int or sequence of int, optional
@@ -125,7 +129,7 @@ def tune(
     Raises
     ------
     InputError
-        If an argument is wrong, or memory is not known.
+        If an argument is wrong.
     InfeasibleError
         If nothing is legal, or nothing that is fits.
     StoppedError
@@ -142,6 +146,9 @@ def tune(
     whole, machine = machine, allocate(machine, hosts, exclude)
     with_rules(work, machine, whole, Rules())  # hosts that do not exist
     model = _model(work)
+    if memory is None and not machine.gpu.memory:
+        memory, assumed = _usual_memory(machine)
+        machine = replace(machine, assumed=(*machine.assumed, assumed))
     limit = memory if memory is not None else machine.gpu.memory
     axes = work.parallelism
     batch = (
@@ -214,6 +221,13 @@ def plan_of(found: Tuning, index: int) -> Plan:
     job = inputs.ruled
     machine, model = inputs.machine, StepModel(inputs.machine, job)
     return checked_plan(inputs, machine, model, solution, found.seed, {})
+
+
+def _usual_memory(machine: Topology) -> tuple[float, Assumption]:
+    """Bytes of a GPU of a machine that does not say them."""
+    gpu, whose = usual_gpu_of(machine)
+    why = f"that of {whose}"
+    return gpu.memory, Assumption(MEMORY, gpu.memory, why, "--memory SIZE")
 
 
 def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:

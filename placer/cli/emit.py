@@ -11,7 +11,7 @@ from placer.cli import complete, shared
 from placer.cli import output as outputs
 from placer.cli.interrupt import interrupts
 from placer.cli.options import OneOf, option
-from placer.cli.output import write_line, write_text, writing
+from placer.cli.output import write_text, writing
 from placer.cli.placements import placement_alone, plan_command
 from placer.emit.registry import FORMATS
 
@@ -61,4 +61,4 @@ def emit(
     else:  # for $(placer emit ...)
         with interrupts.writing(output):
             path = emit_plan(content, format, output, role=role)
-        write_line(str(path))
+        write_text("-", f"{path}\n")

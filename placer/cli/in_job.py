@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from typing import Any
 
 import click
 
@@ -14,28 +15,30 @@ from placer.cli.exit_codes import DONE, NO
 from placer.cli.grouped import command
 from placer.cli.options import flag, option
 from placer.cli.output import write_line
+from placer.cli.placements import placement_alone, plan_command
 from placer.documents.files import read_text, shown_name
 from placer.documents.files.writing import write_text
 from placer.injob.cloud import CLOUDS
 
 
-@command("srun -m arbitrary placer verify plan.json --report > reports.txt")
-@click.argument("plan", shell_complete=complete.files)
+@plan_command("srun -m arbitrary placer verify plan.json --report > reports.txt")
+@click.argument("plan", shell_complete=complete.placements)
 @flag("--report", "Print one line about this process and exit; PLAN is not read.")
 @option(
     "--collected FILE",
     "Compare the reports in FILE (- is stdin); prefixes and other lines are ignored.",
 )
+@shared.placement
 @shared.formats("text", "json")
 @shared.quiet("Say nothing when all holds, and no notes.")
 @click.pass_context
 def verify(
     context: click.Context,
+    /,
     plan: str,
     report: bool,
     collected: str | None,
-    format_name: str,
-    quiet: bool,
+    **options: Any,
 ) -> None:
     """Compare where processes run with a plan.
 
@@ -52,11 +55,10 @@ def verify(
 
         write_line(report_line(this_process()))
         return
-    holds = _compare(plan, collected, as_json=format_name == "json", quiet=quiet)
-    context.exit(DONE if holds else NO)
+    context.exit(DONE if _compare(plan, collected, options) else NO)
 
 
-def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) -> bool:
+def _compare(plan: str, collected: str | None, options: dict[str, Any]) -> bool:
     """Print how the reports, or this process, differ from the plan; whether not."""
     from placer.launch.compare import compare, seats_of
     from placer.launch.habits import habits
@@ -67,11 +69,10 @@ def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) ->
         this_process,
     )
     from placer.launch.verdict_text import notes, verdict_text
-    from placer.placement.plan_file import read_plan
 
     if plan == collected == "-":
         raise InputError("only one of plan and reports can be read from standard input")
-    content = read_plan(plan)
+    content = placement_alone(plan, options)
     if collected is None:
         reports = Collected((this_process(),))
         require_rank(reports.processes[0])
@@ -82,13 +83,13 @@ def _compare(plan: str, collected: str | None, *, as_json: bool, quiet: bool) ->
     # One process alone proves no habit.
     seats = seats_of(content, processes)
     why = () if collected is None else habits(content, seats, processes)
-    if not quiet:
+    if not options["quiet"]:
         for note in notes(found, reports.unreadable):
             click.echo(f"note: {note}", err=True)
-    if as_json:
+    if options["format_name"] == "json":
         named = {"habits": [vars(habit) for habit in why]}
         write_line(json.dumps(found.to_dict() | named, indent=2))
-    elif not (found.holds and quiet):
+    elif not (found.holds and options["quiet"]):
         write_line(verdict_text(found, why))
     return found.holds
 

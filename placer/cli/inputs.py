@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -133,13 +134,25 @@ def _given_job(
         if ranks is None and machine is not None and hosts is not None:
             ranks = allocate(machine, hosts).num_gpus
         if ranks is None:
-            raise
+            raise _no_size(error, machine) from None
         job, note = _read_job_or_fewer(options, ranks, machine, cuts_batch)
         listed = options["gpus"] if isinstance(options["gpus"], Sequence) else ()
         whose = ("as the hosts have", "as --gpus says", "the first of --gpus")
         teller(options)(note or f"{ranks:,} GPUs, {whose[min(len(listed), 2)]}")
     order = options.get("order")
     return job if order is None else reordered(job, order)
+
+
+def _no_size(error: InputError, machine: Topology | None) -> InputError:
+    """The error, with how many GPUs there are where it asks for their number."""
+    if machine is None:
+        return error
+    room = f"; {machine.name} has {machine.num_gpus:,}"
+    problems = (
+        replace(one, hint=f"{one.hint}{room}") if "--gpus" in one.hint else one
+        for one in error.problems
+    )
+    return InputError(problems, notes=error.notes)
 
 
 def _read_job_or_fewer(

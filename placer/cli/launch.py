@@ -80,7 +80,7 @@ def launch(**options: Any) -> None:
     from placer.placement.plan_file import read_plan, write_plan
 
     given = options["plan"]
-    options["hosts"] = options["hosts"] or os.environ.get("SLURM_JOB_NODELIST") or None
+    options["hosts"] = options["hosts"] or _own_hosts(options)
     if given and any(options[name] for name in _FOR_A_NEW_PLAN):
         raise click.UsageError("--plan leaves nothing to -t, -j and their options.")
     job_id = os.environ.get("SLURM_JOB_ID", "plan")
@@ -123,6 +123,16 @@ def launch(**options: Any) -> None:
         environ |= {"PET_MASTER_PORT": environ["MASTER_PORT"]}
         command = ("srun", "bash", "-c", _NODE_RANK, "placer", *command)
     _run(command, environ)
+
+
+def _own_hosts(options: dict[str, Any]) -> str | None:
+    """The hosts of this job, or of its first component, as Slurm tells them."""
+    if os.environ.get("SLURM_HET_SIZE", "1") != "1":
+        teller(options)(
+            "a heterogeneous job: the plan is for its first component, "
+            "SLURM_JOB_NODELIST; for another give --hosts"
+        )
+    return os.environ.get("SLURM_JOB_NODELIST") or None
 
 
 def _asks_nodes(options: dict[str, Any]) -> bool:

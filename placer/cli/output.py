@@ -156,5 +156,13 @@ def write_rows(
 
 
 def write_line(text: str) -> None:
-    """Write ``text`` and a line end to standard output."""
+    r"""Write ``text``, which people read, and a line end to standard output.
+
+    A letter that it has no code for is written as on standard error: ``\xe8``.
+    """
+    coding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(coding, getattr(sys.stdout, "errors", None) or "strict")
+    except UnicodeEncodeError:
+        text = text.encode(coding, "backslashreplace").decode(coding)
     write_text("-", f"{text}\n")

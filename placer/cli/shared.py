@@ -123,7 +123,7 @@ sources = together(
     option(
         "--gpus N",
         "Ranks of a job from FORMAT:FILE. Default: what the files say, else all GPUs "
-        "of the hosts.",
+        "of the hosts given.",
         type=Whole(1),
     ),
     script,

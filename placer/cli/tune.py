@@ -43,7 +43,7 @@ def _names(text: str) -> tuple[str, ...]:
 )
 @option(
     "--memory SIZE",
-    "Memory per GPU: 80GB. Default: what the machine says.",
+    "Memory per GPU: 80GB. Default: what the machine says, else of the usual GPU.",
     parse_bytes,
 )
 @shared.framework

@@ -42,9 +42,8 @@ def problems(
             message = f"{count:,} GPUs are asked for, and {has}"
             yield Problem(message, key="gpus", hint=hint)
     if not 0 < memory < inf:
-        hint = f"{named('memory', '80GB')}, or a topology that says gpu: memory"
-        message = f"how much memory a GPU of {machine.name} has is not known"
-        yield Problem(message, key="memory", hint=hint)
+        hint = f"say what a GPU has: {named('memory', '80GB')}"
+        yield Problem(f"expected bytes, got {memory:g}", key="memory", hint=hint)
     yield from unknown_framework(space.framework)
     yield from _unknown_names(space)
     yield from _not_there(space, model)

@@ -159,7 +159,7 @@ class Tuning:
         """Step time over memory, and over GPUs where they differ, as a picture."""
         from placer.degrees.plot import tune_plot
 
-        return Picture(tune_plot(self, theme))
+        return Picture(tune_plot(self, theme), lambda: self.placed_rows)
 
     def to_csv(self) -> str:
         """The rows as CSV: a header, then a line a row; numbers as in JSON."""

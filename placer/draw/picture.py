@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from html import escape, unescape
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from placer.base.arguments import takes
+from placer.base.csv_rows import csv_text
 from placer.base.errors import Problem, refuse
 from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from placer.cost.step import Step
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.placement.plan_like import PlanLike
@@ -32,12 +35,17 @@ _NAME = re.compile(r'aria-label="([^"]*)"')
 class Picture:
     """A picture; it shows itself in a notebook, and its text is the SVG.
 
+    ``pandas.DataFrame(picture.rows)`` takes what it shows.
+
     Attributes
     ----------
     svg : str
+    content : callable
+        Returns the rows.
     """
 
     svg: str
+    content: Callable[[], list[dict[str, Any]]] = field(compare=False)
 
     def __str__(self) -> str:
         return self.svg
@@ -57,6 +65,19 @@ class Picture:
         """What it shows."""
         found = _NAME.search(self.svg)
         return unescape(found[1]) if found else "a picture"
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """What it shows: a plain mapping a rank, cell, part, piece of work or point."""
+        return self.content()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its name and its rows, ready for JSON."""
+        return {"name": self.name, "rows": self.rows}
+
+    def to_csv(self) -> str:
+        """The rows as CSV: a header, then a line a row; numbers as in JSON."""
+        return csv_text(self.rows)
 
     @takes()
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -127,8 +148,10 @@ def draw(
         from placer.placement.inputs import inputs_of
 
         inputs = inputs_of(plan)
-        return Picture(pipeline_of(plan, inputs.machine, inputs.job, theme))
-    return Picture(drawn(plan, picture, colour, zoom, theme))
+        svg = pipeline_of(plan, inputs.machine, inputs.job, theme)
+    else:
+        svg = drawn(plan, picture, colour, zoom, theme)
+    return Picture(svg, lambda: _rows(plan, picture, zoom))
 
 
 def drawn(
@@ -150,12 +173,31 @@ def drawn(
 
 def pipeline_of(plan: Plan, machine: Topology, job: Job, theme: str) -> str:
     """SVG of the pipeline of a plan of this job on this machine."""
-    from placer.cost.step import StepModel
     from placer.draw.pipeline import pipeline_chart
+
+    return pipeline_chart(step_of(plan, machine, job), theme)
+
+
+def step_of(plan: Plan, machine: Topology, job: Job) -> Step:
+    """A step of a plan of this job on this machine."""
+    from placer.cost.step import StepModel
     from placer.placement.build import placement_of_plan
 
     gpus = placement_of_plan(plan, machine).gpu_of_rank
-    return pipeline_chart(StepModel(machine, job).step(gpus), theme)
+    return StepModel(machine, job).step(gpus)
+
+
+def _rows(plan: Plan, picture: str, zoom: str | None) -> list[dict[str, Any]]:
+    from placer.draw import picture_rows
+
+    if picture == "map":
+        return picture_rows.map_rows(plan, zoom)
+    others = {
+        "traffic": picture_rows.traffic_rows,
+        "timeline": picture_rows.time_rows,
+        "pipeline": picture_rows.pipeline_rows,
+    }
+    return others[picture](plan)
 
 
 def _problems(

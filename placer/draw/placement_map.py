@@ -122,7 +122,7 @@ def placement_map(
     ``dark``.
     """
     view = machine_view(plan)
-    nodes, place = _zoomed(view, zoom)
+    nodes, place = nodes_of_zoom(view, zoom)
     shown = np.isin(view.node_of_rank, nodes)
     level = _level(view, nodes, int(shown.sum()))
     axis = colour or default_axis(view, shown, level)
@@ -142,7 +142,7 @@ def placement_map(
     return svg.to_text(root)
 
 
-def _zoomed(view: MachineView, zoom: str | None) -> tuple[IntArray, str]:
+def nodes_of_zoom(view: MachineView, zoom: str | None) -> tuple[IntArray, str]:
     """Nodes of the domain asked for, in the order of the view, and its name."""
     if zoom is None:
         return np.arange(len(view.names[0])), ""

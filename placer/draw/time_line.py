@@ -52,7 +52,7 @@ def time_line(plan: Plan, theme: str = "auto") -> str:
     part that free scale-out links would save.
     """
     step = plan.score.get("step_time_s", 0.0)
-    parts = list(_parts(plan))
+    parts = list(parts_of(plan))
     if step <= 0 or not parts:
         raise InputError("the plan has no times", key="score.step_time_s")
     exposed = [part for part in parts if part.exposed]
@@ -69,7 +69,7 @@ def time_line(plan: Plan, theme: str = "auto") -> str:
     return svg.to_text(root)
 
 
-def _parts(plan: Plan) -> Iterator[Part]:
+def parts_of(plan: Plan) -> Iterator[Part]:
     """The parts of a step that take any time, exposed communication last."""
     score = plan.score
     for key, name in _WITHIN.items():

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import TYPE_CHECKING
@@ -71,11 +73,15 @@ def machine_of(
 ) -> Topology:
     """The machine that probes describe, without what they contradict each other in.
 
-    ``tell``: called with what a user should know. ``gpus``: of each node, where the
-    probes do not count them.
+    ``tell``: called with what a user should know. ``gpus``: of each node whose probe
+    does not count them, by default as most others have.
     """
     from placer.formats.machines.machine import read_topology
 
+    probes = map(json.loads, lines.splitlines())
+    counts = Counter(n for one in probes if isinstance(n := one.get("gpus"), int) and n)
+    if gpus is None and counts:
+        ((gpus, _),) = counts.most_common(1)
     without: tuple[str, ...] = ()
     with TemporaryDirectory() as folder:
         path = Path(folder) / "probes"
@@ -92,7 +98,10 @@ def machine_of(
             except InputError as error:
                 left = [key for key in _GIVE_WAY if key not in without]
                 if not left:
-                    raise
+                    # The file is nobody's, and is gone once this is read.
+                    raise InputError(
+                        replace(problem, source="probes") for problem in error.problems
+                    ) from None
                 what = str(error).replace(str(path), "probes").splitlines()[0]
                 tell(f"{what}: left out {_GIVE_WAY[left[0]]}")
                 without = (*without, left[0])

@@ -9,6 +9,7 @@ was started by is kept beside the rounds.
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import sys
@@ -19,6 +20,7 @@ from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
+from placer.base.errors import InputError
 from placer.injob.again import LIMIT_S, Order, placed_again
 from placer.injob.agreement import Round
 from placer.injob.probe import probe
@@ -32,15 +34,26 @@ _MEETING = {"_bootstrap_store_info", "_shared_tcp_store_server"}
 
 def create(parameters: Any) -> Any:
     """The rendezvous of a node: torch's c10d, with node ranks by placement."""
+    limit = _limit(parameters.config.get("limit"))
     dynamic = import_module(f"{_TORCH}.dynamic_rendezvous")
     backend, store = import_module(f"{_TORCH}.c10d_rendezvous_backend").create_backend(
         parameters
     )
     inner = dynamic.create_handler(store, backend, parameters)
-    limit = float(parameters.config.get("limit") or LIMIT_S)
     return PlacedRendezvous(
         inner, store, own_probe(sys.argv[1:]), parameters.local_addr, limit
     )
+
+
+def _limit(given: str | None) -> float:
+    """Seconds for a placement, of ``--rdzv-conf=limit=10``."""
+    try:
+        limit = float(given or LIMIT_S)
+        if 0 <= limit < math.inf:
+            return limit
+    except ValueError:
+        pass
+    raise InputError(f'expected seconds, got "{given}"', key="--rdzv-conf=limit")
 
 
 def own_probe(command: Sequence[str]) -> dict[str, Any]:

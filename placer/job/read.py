@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +143,7 @@ def job_digest(job: Job) -> str:
     if job.traffic is not None:
         content["traffic"] = job.traffic.to_document()
     if job.roles:
-        content["transfers"] = [asdict(transfer) for transfer in job.transfers]
+        content["transfers"] = _settled(job.transfers)
         content["roles"] = [
             {**vars(role), "job": job_digest(role.job)} for role in job.roles
         ]

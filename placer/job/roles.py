@@ -167,6 +167,7 @@ class Transfer:
         "what each transfer takes beside its bytes: gathering, quantizing, loading; "
         "the longest counts",
         0.0,
+        newer=True,
     )
 
     together: ClassVar[dict[str, Any]] = {

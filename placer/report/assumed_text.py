@@ -10,12 +10,14 @@ from placer.assumed import (
     GPUS_PER_NODE,
     HARDWARE,
     LINKS,
+    MEMORY,
     NVLINK,
     OVERSUBSCRIPTION,
     RATE,
     Assumption,
     of_document,
 )
+from placer.base.units import format_bytes
 from placer.report.columns import WIDTH, wrapped
 from placer.report.words import share_text
 
@@ -25,6 +27,7 @@ _WORDS = {
     NVLINK: "no NVLink between hosts",
     GPUS_PER_NODE: "{value} GPUs a node",
     OVERSUBSCRIPTION: "uplinks not oversubscribed",
+    MEMORY: "{value} of memory a GPU, {why}",
     RATE: "{value} TFLOP/s a GPU, {why}",
     FIXED: "{value} s of a step whatever its micro-batches",
 }
@@ -90,6 +93,8 @@ def _told(assumed: Iterable[Assumption]) -> Iterator[str]:
 
 def _words(each: Assumption) -> str:
     value = each.value if each.key not in _WORDS else _shown(each.value)
+    if each.key == MEMORY:
+        value = format_bytes(float(each.value))
     words = _WORDS.get(each.key, _USUAL)
     return words.format(key=each.key, value=value, why=each.why)
 

@@ -5,11 +5,9 @@ How text for people may look: its width, and on a terminal colours and bars.
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 WIDTH = 80
@@ -92,16 +90,6 @@ def table(
         # Colours would count as text here.
         sentence = _COLOUR.sub("", f"{row[0]}: {', '.join(cells)}")
         yield from wrapped(sentence, _INDENT, width)
-
-
-def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows as CSV: a header of all their keys, then a line a row."""
-    text = io.StringIO()
-    keys = dict.fromkeys(key for row in rows for key in row)
-    writer = csv.DictWriter(text, list(keys), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def paragraphs(blocks: Iterable[Iterable[str]]) -> str:

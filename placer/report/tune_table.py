@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from placer.base.csv_rows import csv_text
 from placer.base.units import format_bytes, format_seconds
 from placer.report.assumed_text import assumed_lines, fixed_warning
-from placer.report.columns import columns, csv_text, narrowed, paragraphs, wrapped
+from placer.report.columns import columns, narrowed, paragraphs, wrapped
 from placer.report.notebook import html_table
 from placer.report.tune_words import (
     AXES,

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placer.assumed import all_assumed, assumed_entry
+from placer.base.csv_rows import csv_text
 from placer.base.units import format_seconds
 from placer.draw.picture import Picture
 from placer.job.fixed import fixed_share
 from placer.report.assumed_text import assumed_lines, fixed_warning
-from placer.report.columns import csv_text, paragraphs
+from placer.report.columns import paragraphs
 from placer.report.sweep_table import sweep_html, sweep_text
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class Sweep:
         """Step time and exposed time over the first key that varies, as a picture."""
         from placer.sweep.plot import sweep_plot
 
-        return Picture(sweep_plot(self.rows, self.swept, theme))
+        svg = sweep_plot(self.rows, self.swept, theme)
+        return Picture(svg, lambda: list(self.rows))
 
     def to_dict(self) -> dict[str, Any]:
         """As ``placer sweep --format json`` prints it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable
 
@@ -41,8 +40,9 @@ class Suggester:
         self._sorted = self._sorted or sorted(self._names)
         at = bisect_left(self._sorted, name)
         near = self._sorted[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS]
-        padded = [one for one in near if _plain(one) == _plain(name)]
-        hint = closest(name, padded or near)
+        # One of the two may be the full domain name of the other.
+        same = [one for one in near if name == _label(one) or one == _label(name)]
+        hint = f'did you mean "{same[0]}"?' if same else closest(name, near)
         if hint or self._given > 1 or not near:
             return hint
         names = [*self._names]
@@ -50,6 +50,6 @@ class Suggester:
         return "hosts are called like " + " and ".join(f'"{one}"' for one in ends)
 
 
-def _plain(name: str) -> str:
-    """The name with numbers that no zeros pad."""
-    return re.sub(r"(?<!\d)0+(?=\d)", "", name)
+def _label(name: str) -> str:
+    """The name without its domain."""
+    return name.partition(".")[0]

@@ -2,11 +2,13 @@
 
 import json
 import re
+from typing import get_args
 from xml.etree import ElementTree as Xml
 
 import pytest
 
 import placer
+from placer.draw.picture import PictureName
 from placer.placement.inputs import inputs_of
 from placer.placement.score import (
     Hop,
@@ -103,11 +105,31 @@ def test_html_is_safe_and_has_the_colours_of_the_page(shown):
 def test_rows_are_plain(shown):
     """Rows are dicts of plain values with the same keys, one a thing."""
     counts = {"Topology": 4, "Plan": 32, "Result": 32, "Allocation": 1, "Sweep": 2}
-    for name in (*counts, "PlanDiff", "Tuning"):
+    for name in (*counts, "PlanDiff", "Tuning", "Picture"):
         rows = shown[name].rows
         assert json.loads(json.dumps(rows)) == rows
         assert len({tuple(row) for row in rows}) == 1
         assert len(rows) == counts.get(name, len(rows))
+
+
+def test_pictures_have_rows_of_what_they_show(found, shown):
+    """Rows, JSON and CSV hold what is drawn, of every kind of picture."""
+    plan = found.plan
+    drawn = {name: placer.draw(plan, name) for name in get_args(PictureName)}
+    drawn["rack"] = placer.draw(plan, zoom=plan.nodes[1])
+    drawn["sweep"], drawn["tune"] = shown["Sweep"].draw(), shown["Tuning"].draw()
+    rows = {name: picture.to_dict()["rows"] for name, picture in drawn.items()}
+    for name, picture in drawn.items():
+        assert json.loads(json.dumps(picture.to_dict()))["rows"] == picture.rows
+        assert len(picture.to_csv().splitlines()) == len(rows[name]) + 1 > 1
+    assert {row["host"] for row in rows["rack"]} == {plan.nodes[1]}
+    assert sum(row["seconds"] for row in rows["timeline"]) == pytest.approx(
+        plan.score["step_time_s"]
+    )
+    sent = sum(sum(row.values()) for row in plan.score["traffic_bytes"].values())
+    assert sum(row["bytes"] for row in rows["traffic"]) == sent
+    assert max(row["end_s"] for row in rows["pipeline"]) > 0
+    assert rows["sweep"] == shown["Sweep"].rows
 
 
 def test_a_score_is_its_json(found):

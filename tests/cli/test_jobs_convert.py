@@ -129,6 +129,8 @@ def test_the_hosts_say_how_many_gpus_a_script_lacks(tmp_path):
     found = run("place", *MACHINE, *given, "--hosts", "r1-n1,r2-n1")
     assert ": 16 ranks\n" in found.stdout
     assert "16 GPUs, as the hosts have" in found.stderr
+    told = refusal("place", *MACHINE, *given)
+    assert f"--gpus N, a multiple of 8; {MACHINE[1]} has 32\n" in told
 
 
 JOBS = preset_names("jobs")

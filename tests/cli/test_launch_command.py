@@ -138,6 +138,15 @@ def test_a_probe_step_that_fails_says_why(launch, tmp_path):
     assert "ended with 1\n  hint: srun: error: Invalid account" in refused
 
 
+def test_a_heterogeneous_job_is_planned_by_component(launch):
+    """Slurm tells the hosts of the first where it tells those of a job."""
+    words = ("-t", "node:2 gpu:2", "-j", "job.yaml")
+    inside = {"SLURM_JOB_NODELIST": "n1,n2", "SLURM_HET_SIZE": "2"}
+    assert "for its first component" in launch(*words, "srun", "a", **inside).err
+    named = launch(*words, "--hosts", "n2,n1", "srun", "a", **inside)
+    assert "component" not in named.err
+
+
 @pytest.mark.parametrize(
     ("command", "options", "per_node"),
     [

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import placer
+from placer.cli.main import main
 from tests.commands import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,3 +103,21 @@ def test_data_go_one_way():
             ):
                 printing.add(path.name)
     assert printing == {"writing.py"}
+
+
+def test_names_that_standard_output_has_no_code_for(folder):
+    """Text for people has their letters as standard error does; data are refused."""
+    (folder / "job.yaml").write_text(
+        (ROOT / "jobs/quickstart.yaml")
+        .read_text("utf-8")
+        .replace("quickstart", "modèle"),
+        "utf-8",
+    )
+    runner = CliRunner(charset="ascii")
+    found = runner.invoke(main, ["job", "show", "job.yaml"])
+    assert found.exit_code == 0
+    assert found.stdout.splitlines()[0] == "mod\\xe8le"
+    made = ["place", "-t", "node:2 gpu:8", "-j", "job.yaml", "-q", "-o", "é.json"]
+    assert runner.invoke(main, made[:-3]).exit_code == 0
+    assert runner.invoke(main, made).exit_code == 0
+    assert runner.invoke(main, ["draw", "é.json", "-o", "-"]).exit_code == 4

@@ -129,3 +129,19 @@ def test_report_is_light():
     assert json.loads(report)["rank"] == 0
     heavy = {"numpy", "networkx", "ortools", "yaml", "torch", "jax"}
     assert heavy & set(modules.split()) == set()
+
+
+def test_a_plan_of_others_is_refused(tmp_path):
+    """``-t`` and ``-j`` must be what the plan was made for, unless forced."""
+    inputs = ("-t", "dgx-h100-4x8", "-j", "quickstart")
+    plan = str(tmp_path / "made.json")
+    made = commands.run("place", *inputs, "-q", "-o", plan)
+    report = {"RANK": "0", "WORLD_SIZE": "16", "LOCAL_RANK": "0", "PLACER_HOST": "n1"}
+    assert run(plan, *inputs, **report)[0] == made.exit_code == 0
+    other = ("-t", "node:5 gpu:8", "--gpu", "h100")
+    code, out, err = run(plan, *other, **report)
+    assert (code, out) == (2, "")
+    assert "the plan was made for another topology" in err
+    assert run(plan, *other, "--force", **report)[0] == 0
+    code, out, _ = run("launcher:torchrun-static", *inputs, **report)
+    assert (code, out) == (0, "ok: 1 of 16 ranks is where the plan has them\n")

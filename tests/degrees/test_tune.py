@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 import placer
+from placer.api.tune import plan_of
 from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, InputError
 from placer.degrees.evaluate import Answer
@@ -51,11 +52,10 @@ def test_selective_is_what_the_framework_means_by_it(framework, mode):
 
 
 def test_what_is_wrong_is_said():
-    """Memory that nobody knows, a framework that does not exist, GPUs not there."""
+    """Memory that is none, a framework that does not exist, GPUs not there."""
     work = job(Random(0))
-    unknown = machine(memory=0.0)
     with pytest.raises(InputError, match="memory") as failure:
-        placer.tune(unknown, work, framework="megatro", gpus=[64])
+        placer.tune(machine(), work, framework="megatro", gpus=[64], memory=0.0)
     keys = {problem.key for problem in failure.value.problems}
     assert keys == {"memory", "framework", "gpus"}
     wrong = {"recompute": ["moe_atc"], "sharding": ["zero2"], "cp": [0], "top": 0}
@@ -223,6 +223,19 @@ def test_what_cannot_be_answered(tmp_path, options, micro, code, told, silent):
     text = said(tmp_path, *options, micro=micro, code=code)
     assert all(words in text for words in told)
     assert not silent or silent not in text
+
+
+def test_memory_that_nobody_says_is_assumed_aloud():
+    """That of the usual GPU of such hosts, in text, JSON and the plan of a row."""
+    asked = {"gpus": [16], "tp": [4], "recompute": "none", "top": 1}
+    found = placer.tune(machine(memory=0.0), job(Random(3)), **asked)
+    (entry,) = (e for e in found.to_dict()["assumed"] if e["key"] == "gpu.memory")
+    assert (entry["value"], entry["option"]) == (81559 * 2**20, "--memory SIZE")
+    words = "85.52 GB of memory a GPU, that of an H100, the usual GPU (--memory SIZE)"
+    assert words in " ".join(found.summary().split())
+    assert entry in plan_of(found, 0).assumed
+    said = placer.tune(machine(memory=0.0), job(Random(3)), memory=80e9, **asked)
+    assert "gpu.memory" not in {e["key"] for e in said.to_dict()["assumed"]}
 
 
 def test_no_gpus_at_all():

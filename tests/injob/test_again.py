@@ -10,7 +10,7 @@ import placer
 from placer.base.errors import InputError
 from placer.injob.again import placed_again
 from placer.injob.bounded import LateError
-from placer.injob.nodes import machine_of
+from placer.injob.nodes import completed, machine_of
 from placer.injob.work import job_of
 from tests.injob.stand_ins import line
 from tests.texts import table
@@ -99,7 +99,7 @@ def test_what_has_no_order():
         placed_again(unequal, None, [], 60, str)
     odd = nodes([1, 2])
     odd[1]["host"] = "no host"
-    with pytest.raises(InputError, match="host: "):
+    with pytest.raises(InputError, match=r"^probes:2:1: host: "):
         placed_again(odd, None, [], 60, str)
     with pytest.raises(LateError):
         placed_again(nodes([*range(64)]), None, [], 0.001, str)
@@ -128,6 +128,17 @@ def test_nodes_that_contradict_each_other():
     machine = machine_of(lines, told.append)
     assert len(machine.tiers) > 1
     assert any("left out Slurm's switches" in note for note in told)
+
+
+def test_a_node_without_a_probe_is_like_the_others():
+    """It has as many GPUs as most; of its name, which it does not tell, is no word."""
+    told = []
+    text = "".join(line(f"n{k}") for k in range(3)) + line("n3", gpus=2)
+    machine = machine_of(completed(text, ["n0", "n1", "n2", "n3", "n4"]), told.append)
+    assert machine.gpus_of_node.tolist() == [4, 4, 4, 2, 4]
+    assert any("n4: no probe came from it" in note for note in told)
+    assert any("2 GPUs instead of 4 GPUs: n3" in note for note in told)
+    assert not any("instead of NVIDIA" in note for note in told)
 
 
 @pytest.mark.parametrize(*table("injob/tables.yaml", "degrees_of_a_command"))

@@ -188,3 +188,19 @@ def test_sizes_of_transfers_keep_their_last_bit():
     job = workload({"bytes": 1e11, "every": 3}, {"bytes": 1e9, "every": 5})
     assert 1e11 * 5 / 3 != 1e11 * (5 / 3)
     assert job.transfers[0].size_bytes == 1e11 * 5 / 3
+
+
+def test_digests_outlive_keys_that_say_nothing_new():
+    """A workload of 0.1.0 has the digest that its plans carry."""
+    sent = {"from": "trainer", "to": "rollout", "bytes": 8e9}
+    old, new = (
+        decode_job(parse_document(file_text("workload", **keys), "w.yaml"))
+        for keys in (
+            {"name": "rl", "roles": ROLES, "transfers": [sent | more]}
+            for more in ({}, {"fixed_time": 1.0})
+        )
+    )
+    assert old.sha256 == (
+        "a1da00ee356d780af3735d11413b0f4922e880c65372fd39bfc14538dd0b1e8b"
+    )
+    assert new.sha256 != old.sha256

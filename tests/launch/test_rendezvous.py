@@ -56,6 +56,13 @@ def test_every_host_gets_its_node_rank(node_map, monkeypatch):
     assert ranks == {"n3": 0, "n1": 1, "n4": 2, "n2": 3}
 
 
+@pytest.mark.parametrize("limit", ["abc", "-5", "inf", "nan"])
+def test_a_limit_that_is_none_is_refused(limit):
+    """Before any node waits for another."""
+    with pytest.raises(InputError, match=f'limit: expected seconds, got "{limit}"'):
+        handler()(SimpleNamespace(config={"limit": limit}))
+
+
 def test_a_given_endpoint_stays(node_map, monkeypatch):
     """An endpoint on the command line, or another address of the first node, wins."""
     monkeypatch.setenv("PLACER_HOST", "n4")

@@ -67,14 +67,15 @@ def test_gpus_of_a_launcher(text, gpus):
     *table("sources/megatron.yaml", "lists_are_parsed_and_never_evaluated")
 )
 def test_lists_are_parsed_and_never_evaluated(pattern, expected):
-    """Megatron evaluates them; only brackets, digits, * and + are read here."""
+    """Megatron evaluates them; here they are followed, as Python files are."""
     assert list_of(pattern) == expected
 
 
 def test_a_missing_file_is_named(samples):
     """What a script sources and is not there is told with the job."""
     path = samples / "jobs" / "megatron/sc21/run_table_1.sh"
-    with pytest.warns(UserWarning, match=r"SBATCH\.sh .* it is not there"):
+    words = r"SBATCH\.sh, which it sources, is not there \(.*run_table_1\.sh:[0-9]"
+    with pytest.warns(UserWarning, match=words):
         placer.read_job(path, gpus=32, tflops=100.0)
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from placer.topology.allocation import allocate, parse_hosts
 from placer.topology.read import parse_topology, read_topology
+from placer.topology.suggest import Suggester
 from tests.problems import problems_of
 from tests.texts import table
 
@@ -37,8 +38,8 @@ def test_hosts_are_in_launch_order():
 def test_unknown_hosts_are_all_named():
     """Every unknown host is reported with the nearest host there is.
 
-    What differs in leading zeros alone is nearest. Names of another kind are told once
-    how hosts are called, and a long list is cut.
+    What differs in leading zeros, or the domain, alone is nearest. Names of another
+    kind are told once how hosts are called, and a long list is cut.
     """
     problems = problems_of(allocate, MACHINE, ["r1-n1", "r1n2", "zz"], ["r9-n1"])
     assert [(p.key, p.message) for p in problems] == [
@@ -55,6 +56,10 @@ def test_unknown_hosts_are_all_named():
         'did you mean "n01"?',
         'did you mean "n10"?',
     ]
+    (found,) = problems_of(allocate, padded, ["n07.hpc.example.com"], [])
+    assert found.hint == 'did you mean "n07"?'
+    names = Suggester(f"n{i}.hpc.example.com" for i in range(20))
+    assert names.hint("n1") == 'did you mean "n1.hpc.example.com"?'
     many = problems_of(allocate, MACHINE, [f"q{i}" for i in range(5000)], [])
     assert (len(many), "4980 more" in many[-1].message) == (21, True)
 

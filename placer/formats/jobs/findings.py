@@ -96,8 +96,8 @@ class Findings:
     # What changes the step and no key of the job can say.
     not_modelled: list[Remark] = field(default_factory=list)
     ignored: list[Remark] = field(default_factory=list)  # what changes nothing here
-    # Files that the source needs and that are not there; told before all else where
-    # something is asked for.
+    # Files that the source needs and that are not there: told before all else where
+    # something is asked for, else in a note.
     missing: list[Problem] = field(default_factory=list)
     # Keys that are asked for because their value is given and not known.
     unsure: set[str] = field(default_factory=set)

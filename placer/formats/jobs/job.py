@@ -215,6 +215,7 @@ def _settled(texts: Sequence[Text], options: Options) -> Findings:
         raise InputError(capped([*joined.missing, *problems]), notes=notes)
     if options.strict:
         refuse(report.doubts(joined))
+    joined.notes[:0] = [f"{p.message} ({p.source}:{p.line})" for p in joined.missing]
     return joined
 
 

@@ -23,9 +23,8 @@ from placer.formats.jobs.findings import (
     Place,
 )
 from placer.job.memory import PEAK_OF
-from placer.topology.gpu_kinds import Gpu, hosts_of_gpu, usual_gpu
 from placer.topology.model import Topology
-from placer.topology.read import read_topology
+from placer.topology.usual_gpu import usual_gpu_of
 
 _BLOCK = ("parallelism.tp", "parallelism.cp", "parallelism.pp")
 _DP = "parallelism.dp"
@@ -250,7 +249,9 @@ def _assume_rate(found: Findings, machine: Topology) -> None:
     """The rate that its GPUs reach."""
     if says_time(found):
         return
-    gpu, whose = _gpu_of(machine)
+    gpu, whose = machine.gpu, machine.gpu.name or "its GPUs"
+    if "bf16" not in gpu.peak:
+        gpu, whose = usual_gpu_of(machine)
     precision = PEAK_OF[found.text("memory.gemm", "bf16")]
     if precision not in gpu.peak:
         precision = "bf16"
@@ -259,12 +260,3 @@ def _assume_rate(found: Findings, machine: Topology) -> None:
     why = f"{100 * share.usual:g} % of the {precision} peak of {whose}"
     place = Place(found.source)
     found.facts[RATE] = Fact(usual, "assumed", why, place, (low, high))
-
-
-def _gpu_of(machine: Topology) -> tuple[Gpu, str]:
-    """The machine's GPU, or the usual one of such hosts, and how to call it."""
-    if "bf16" in machine.gpu.peak:
-        return machine.gpu, machine.gpu.name or "its GPUs"
-    size = int(machine.gpus_of_node.max())
-    name, _ = usual_gpu(size, trays=machine.scale_up_tier > 0)
-    return read_topology(hosts_of_gpu(name)).gpu, f"an {name}, the usual GPU"

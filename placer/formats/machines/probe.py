@@ -252,8 +252,9 @@ def _notes(probed: Sequence[Probed]) -> Iterator[str]:
             failed.setdefault("; ".join(one.problems)[:300], []).append(one.host)
     for problem, hosts in [*failed.items()][:20]:
         yield f"{some(hosts)}: {problem}"
-    yield from _odd(probed, [str(one.gpus) for one in probed], "{} GPUs")
-    yield from _odd(probed, [one.gpu for one in probed], "{}")
+    yield from _odd(probed, [f"{one.gpus} GPUs" for one in probed])
+    named = [one for one in probed if one.gpu]
+    yield from _odd(named, [one.gpu for one in named])
     domains = Counter(one.domain for one in probed)
     outside = [one.host for one in probed if not one.domain]
     if outside and len(outside) < len(probed):
@@ -263,10 +264,9 @@ def _notes(probed: Sequence[Probed]) -> Iterator[str]:
         yield f"alone in their NVLink domain: {some(alone)}"
 
 
-def _odd(probed: Sequence[Probed], values: Sequence[str], shown: str) -> Iterator[str]:
+def _odd(probed: Sequence[Probed], values: Sequence[str]) -> Iterator[str]:
     """The nodes that have another value than most."""
-    (usual, _), *others = Counter(values).most_common()
+    (usual, _), *others = Counter(values).most_common() or [("", 0)]
     for value, _ in others[:5]:
         hosts = [p.host for p, own in zip(probed, values, strict=True) if own == value]
-        said = shown.format(value or "no")
-        yield f"{said} instead of {shown.format(usual or 'no')}: {some(hosts)}"
+        yield f"{value} instead of {usual}: {some(hosts)}"

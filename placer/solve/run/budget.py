@@ -9,7 +9,8 @@ the process for a few seconds at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import inf
 from threading import Event, Lock
@@ -163,15 +164,23 @@ class InTime(Generic[Answer]):
         self._patience = patience
         self._left = Event()
         self._done = Event()
+        self._concludes = False
         self._lock = Lock()
         self._best: Improvement | None = None
         self._answers: list[Answer] = []
         self._errors: list[BaseException] = []
 
-    @property
-    def is_left(self) -> bool:
-        """Whether nobody waits for the search any more."""
-        return self._left.is_set()
+    @contextmanager
+    def concluding(self) -> Iterator[None]:
+        """A context in which is done what whoever leaves would have to do as well.
+
+        Nobody leaves meanwhile. Raises `StoppedError` if somebody has.
+        """
+        if self._left.is_set():
+            raise StoppedError("left behind")
+        self._concludes = True
+        yield
+        self._concludes = False
 
     def run(self) -> Answer | LeftBehind:
         """What the search returns or raises; the best it reported when it does not end.
@@ -219,6 +228,8 @@ class InTime(Generic[Answer]):
         """The best placement when the search is left behind, None when it has ended."""
         stopped_at: float | None = None
         while not self._done.wait(self._patience.look_after):
+            if self._concludes:
+                continue
             now = monotonic()
             late = self._budget.elapsed_s - self._budget.seconds
             if stopped_at is None and self._budget.is_stopped:

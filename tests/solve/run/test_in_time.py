@@ -5,6 +5,7 @@ from threading import Event
 import numpy as np
 import pytest
 
+from placer.base.errors import StoppedError
 from placer.placement.placement import Placement
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.solution import Solution, improvement_of
@@ -60,3 +61,24 @@ def test_progress_hears_better_placements_only():
 
     InTime(search, Budget(60.0), lambda one: seen.append(one.value)).run()
     assert seen == [3.0, 2.0]
+
+
+def test_nobody_leaves_what_would_have_to_be_done_again():
+    """A search that is out of time is waited for while it concludes, and not after."""
+    end = Event()
+
+    def search(tell, _within):
+        tell(told(2.0))
+        with task.concluding():
+            for _ in range(10):
+                end.wait(QUICK.time_limit)
+            concluded.append(not task._left.is_set())
+        end.wait()
+
+    concluded = []
+    task = InTime(search, Budget(0.0), patience=QUICK)
+    assert isinstance(task.run(), LeftBehind)
+    end.set()
+    assert concluded == [True]
+    with pytest.raises(StoppedError), task.concluding():
+        pass

@@ -177,6 +177,8 @@ def _experts(found: Findings, arguments: Arguments) -> None:
     arguments.copy("model.expert_ffn", "moe_ffn_hidden_size")
     kind = "moe_token_dispatcher_type"
     dispatcher = arguments.text(kind)
+    if arguments.flag("moe_enable_deepep"):
+        dispatcher, kind = "flex", kind if arguments.get(kind) else "moe_enable_deepep"
     if way := core_rules.DISPATCHES.get(dispatcher):
         arguments.say("expert_parallel.dispatch", way, kind)
         if way == "deduplicated":

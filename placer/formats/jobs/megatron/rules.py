@@ -9,6 +9,7 @@ from placer.formats.jobs.core_rules import refuse_fact
 from placer.formats.jobs.findings import GLOBAL_BATCH, Findings
 from placer.formats.jobs.megatron.arguments import Arguments
 from placer.formats.jobs.megatron.deepspeed import pipeline_ends
+from placer.formats.jobs.python.config import constant
 
 _LAYERS_PER_STAGE = "num_layers_per_virtual_pipeline_stage"
 _VIRTUAL = (
@@ -17,8 +18,6 @@ _VIRTUAL = (
 )
 _GROUP = "microbatch_group_size_per_virtual_pipeline_stage"
 _UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
-_PLAIN_LIST = re.compile(r"[0-9,\[\]()+*\s]{1,2000}")
-_PART = re.compile(r"\(?\[([0-9,\s]*)\]\)?(?:\*([0-9]{1,5}))?")
 _MOST_LAYERS = 10_000
 
 
@@ -182,25 +181,14 @@ def _moe_layers(found: Findings, arguments: Arguments, layers: int) -> None:
 
 
 def list_of(pattern: str) -> list[int] | None:
-    """The list that an expression such as ``([0]*3+[1]*58)`` makes; None if it is none.
+    """The numbers of a list that an expression such as ``([0]*3+[1]*58)`` makes.
 
-    Megatron evaluates it; only brackets, digits, ``*`` and ``+`` are read here.
+    Megatron evaluates it. None where it is no such list, or is not followed.
     """
-    if not _PLAIN_LIST.fullmatch(pattern):
-        return None
-    inside = "".join(pattern.split())
-    if inside.startswith("(") and inside.endswith(")"):
-        inside = inside[1:-1]
-    found: list[int] = []
-    for part in inside.split("+"):
-        match = _PART.fullmatch(part)
-        if match is None:
-            return None
-        once = [int(number[:9]) for number in match[1].split(",") if number]
-        found += once * int(match[2] or 1)
-        if len(found) > _MOST_LAYERS:
-            return None
-    return found
+    found = constant(pattern)
+    if isinstance(found, list) and all(isinstance(item, int) for item in found):
+        return found
+    return None
 
 
 def _traffic(found: Findings, arguments: Arguments) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.documents import closest
 from placer.documents.tree import visible
 from placer.formats.jobs.findings import Asked, Place
-from placer.formats.jobs.python.expressions import Library
+from placer.formats.jobs.python.expressions import Expressions, Library
 from placer.formats.jobs.python.records import leaves
 from placer.formats.jobs.python.statements import Reader
+from placer.formats.jobs.python.values import NO_CONSTANT, plain
 from placer.formats.jobs.settings import Setting
 
 
@@ -39,6 +41,17 @@ def python_values(
         raise InputError([Problem("not Python that can be read", source)]) from None
     place = Place(source, chosen.lineno, 1)
     return {"model.name": Setting(chosen.name, place)} | values
+
+
+def constant(text: str) -> Any:
+    """What an expression stands for; `NO_CONSTANT` where that is not known."""
+    try:
+        body = _parsed(text.strip(), "").body
+        if len(body) != 1 or not isinstance(body[0], ast.Expr):
+            return NO_CONSTANT
+        return plain(Expressions("", Asked(), Library("")).value(body[0].value, {}))
+    except (InputError, RecursionError):
+        return NO_CONSTANT
 
 
 def _parsed(text: str, source: str) -> ast.Module:

@@ -85,6 +85,7 @@ class Expressions:
         if value is NO_CONSTANT:
             return self.unknown(node)
         if isinstance(value, list):
+            self.count(len(value))
             return [self.setting(item, node) for item in value]
         return Setting(value, self.place(node))
 

@@ -81,10 +81,6 @@ def note_left_out(found: Findings, script: Script) -> None:
     """Note what could not be followed, and files that are not there."""
     found.missing += missing_files(script)
     found.notes += [
-        f"source {remark.key} at {remark.place}: it is not there"
-        for remark in script.missing
-    ]
-    found.notes += [
         f"{remark.key} at {remark.place}: {remark.reason}" for remark in script.left_out
     ]
 

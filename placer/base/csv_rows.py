@@ -1,0 +1,22 @@
+"""Rows as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+
+
+def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
+    """A header of all keys of ``rows``, then a line a row; lists and maps as JSON."""
+    text = io.StringIO()
+    keys = dict.fromkeys(key for row in rows for key in row)
+    writer = csv.DictWriter(text, list(keys), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    return json.dumps(value) if isinstance(value, dict | list) else value
