@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from placer.documents import keys
+from placer.documents import Section, Value, keys
 from placer.documents.keys import TEXT, list_of, number, special
 from placer.documents.records import entries, read
-
-if TYPE_CHECKING:
-    from placer.documents import Section, Value
 
 HARDWARE = "hardware"
 LINKS = "links"

@@ -11,20 +11,15 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.allocation.kinds import Counts, Kinds
-from placer.allocation.offers import Asked
+from placer.allocation.offers import Asked, Offer, Offers
+from placer.allocation.question import Question
 from placer.allocation.together import Together, together
-from placer.solve.problem.effort import QUICK
+from placer.solve.problem.effort import QUICK, Effort
 from placer.solve.run.solution import EXACT
-
-if TYPE_CHECKING:
-    from placer.allocation.offers import Offer, Offers
-    from placer.allocation.question import Question
-    from placer.solve.problem.effort import Effort
 
 # Ways that are looked at, and parts that are listed for that, at the most.
 WAYS = 20_000

@@ -14,19 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, combinations, islice
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.allocation.together import left_beside, moved_to
+from placer.allocation.offers import Offers
+from placer.allocation.question import Question
+from placer.allocation.together import Together, left_beside, moved_to
+from placer.base.arrays import BoolArray
 from placer.cost import JITTER
-
-if TYPE_CHECKING:
-    from placer.allocation.offers import Offers
-    from placer.allocation.question import Question
-    from placer.allocation.together import Together
-    from placer.base.arrays import BoolArray
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 # Sets of leaves of one size that are placed for a job, and that are listed.
 PLACED = 6

@@ -6,20 +6,17 @@ whole machine, were every node free.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from placer.allocation.offers import Asked
+from placer.allocation.offers import Asked, Offer, Offers
+from placer.allocation.question import Question
+from placer.allocation.search import Found
+from placer.base.arrays import BoolArray
 from placer.base.errors import InfeasibleError
 from placer.solve.problem.effort import NORMAL
 from placer.solve.run.rest import Rest
-
-if TYPE_CHECKING:
-    from placer.allocation.offers import Offer, Offers
-    from placer.allocation.question import Question
-    from placer.allocation.search import Found
-    from placer.base.arrays import BoolArray
 
 
 class Graded(NamedTuple):

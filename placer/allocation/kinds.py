@@ -10,17 +10,14 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.allocation.offers import Offer
+from placer.allocation.question import Question
+from placer.base.arrays import BoolArray, IntArray
 from placer.placement.placement import Placement
 from placer.solve.tree.symmetry import Symmetry
-
-if TYPE_CHECKING:
-    from placer.allocation.offers import Offer
-    from placer.allocation.question import Question
-    from placer.base.arrays import BoolArray, IntArray
 
 Counts = tuple[int, ...]
 

@@ -11,22 +11,19 @@ other is known to be met.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from placer.allocation.offers import solved_in_time
+from placer.allocation.offers import Offer, solved_in_time
+from placer.allocation.question import Question
 from placer.base.errors import InfeasibleError
 from placer.job.rules import Rules
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.effort import QUICK, params_of
+from placer.solve.run.budget import Budget
 from placer.solve.run.solution import EXACT
-
-if TYPE_CHECKING:
-    from placer.allocation.offers import Offer
-    from placer.allocation.question import Question
-    from placer.solve.run.budget import Budget
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 
 class Slices(NamedTuple):

@@ -9,30 +9,25 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from placer.allocation.shared import Uses, limits_used, under
+from placer.allocation.question import Question, Running, Wanted
+from placer.allocation.shared import Allowance, Use, Uses, limits_used, under
+from placer.base.arrays import BoolArray, FloatArray
 from placer.base.errors import InfeasibleError
 from placer.cost import DIFFERENCE
+from placer.job.model import Job
 from placer.job.orders import in_order
 from placer.placement.placement import Placement
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import NORMAL, QUICK, params_of
-from placer.solve.run.budget import InTime, LeftBehind, Patience
-
-if TYPE_CHECKING:
-    from placer.allocation.question import Question, Running, Wanted
-    from placer.allocation.shared import Allowance, Use
-    from placer.base.arrays import BoolArray, FloatArray
-    from placer.job.model import Job
-    from placer.solve.problem.effort import Effort
-    from placer.solve.problem.submachine import Submachine
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.solution import Progress, Solution
-    from placer.topology.model import Topology
+from placer.solve.problem.effort import NORMAL, QUICK, Effort, params_of
+from placer.solve.problem.submachine import Submachine
+from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
+from placer.solve.run.solution import Progress, Solution
+from placer.topology.model import Topology
 
 
 class Asked(NamedTuple):

@@ -11,22 +11,19 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import BoolArray
+from placer.allocation.shared import Allowance, Limit
+from placer.base.arrays import BoolArray, FloatArray
 from placer.base.errors import InputError, Problem, refuse
 from placer.documents import files
+from placer.job.model import Job
 from placer.solve.problem.submachine import Submachine
 from placer.solve.run.rest import DEMAND
-
-if TYPE_CHECKING:
-    from placer.allocation.shared import Allowance, Limit
-    from placer.base.arrays import FloatArray
-    from placer.job.model import Job
-    from placer.solve.run.solution import Solution
-    from placer.topology.model import Topology
+from placer.solve.run.solution import Solution
+from placer.topology.model import Topology
 
 # Nodes of one domain, and how often in proportion to the others; the largest first.
 Demand = tuple[tuple[int, int], ...]

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
 from math import inf
-from typing import TYPE_CHECKING
 
 from placer.allocation.every_way import EveryWay
 from placer.allocation.fewest_leaves import on_fewest_leaves
-from placer.allocation.offers import Asked, Offers
+from placer.allocation.offers import Asked, Offer, Offers
+from placer.allocation.question import Question
 from placer.allocation.shared import less
 from placer.allocation.together import (
     Together,
@@ -26,18 +26,12 @@ from placer.allocation.together import (
     together,
 )
 from placer.allocation.useful_rest import with_useful_rest
+from placer.base.arrays import BoolArray
 from placer.base.errors import InfeasibleError
 from placer.base.units import plural
 from placer.cost import DIFFERENCE
-from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE
+from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE, Effort
 from placer.solve.run.solution import EXACT, is_reached
-
-if TYPE_CHECKING:
-    from placer.allocation.offers import Offer
-    from placer.allocation.question import Question
-    from placer.base.arrays import BoolArray
-    from placer.solve.problem.effort import Effort
-
 
 # Orders in which jobs take their nodes in turn, and rounds of placing each again.
 ORDERS = 24

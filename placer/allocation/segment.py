@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import lcm
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.arrays import divisors
-
-if TYPE_CHECKING:
-    from placer.job.axes import Parallelism
+from placer.job.axes import Parallelism
 
 # The rule of NVIDIA-NeMo/Megatron-Bridge's launcher: the largest divisor up to this.
 PUBLIC_MOST = 18

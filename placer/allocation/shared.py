@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from placer.base.arrays import BoolArray, FloatArray, IntArray
+from placer.base.budget import Budget
 from placer.cost.links import total_load
 from placer.cost.step import StepModel
+from placer.job.model import Job
+from placer.placement.placement import Placement
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
     from placer.allocation.offers import Offer
-    from placer.base.arrays import BoolArray, FloatArray, IntArray
-    from placer.base.budget import Budget
-    from placer.job.model import Job
-    from placer.placement.placement import Placement
-    from placer.topology.model import Topology
 
 # Each domain's uplink by tier: the share of it that a job takes.
 Use = tuple["FloatArray", ...]

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.allocation.offers import Asked
-from placer.allocation.shared import less
+from placer.allocation.offers import Asked, Offer, Offers
+from placer.allocation.question import Question
+from placer.allocation.shared import Allowance, Use, less
+from placer.base.arrays import BoolArray
 from placer.solve.problem.compiled import Problem
-
-if TYPE_CHECKING:
-    from placer.allocation.offers import Offer, Offers
-    from placer.allocation.question import Question
-    from placer.allocation.shared import Allowance, Use
-    from placer.base.arrays import BoolArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,20 +17,17 @@ from functools import cached_property
 from itertools import product
 from math import gcd, prod
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.allocation.fewest_leaves import leaves_first, leaves_of
 from placer.allocation.kinds import Kinds, shapes
+from placer.allocation.offers import Offers
+from placer.allocation.question import Question
 from placer.allocation.together import Together, left_beside, moved_to
+from placer.base.arrays import BoolArray, IntArray
 from placer.solve.run.rest import Rest
 from placer.solve.run.solution import EXACT
-
-if TYPE_CHECKING:
-    from placer.allocation.offers import Offers
-    from placer.allocation.question import Question
-    from placer.base.arrays import BoolArray, IntArray
 
 # Sets of nodes that are placed for a job, kept for each number of nodes, and the work
 # of counting them.

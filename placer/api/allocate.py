@@ -8,11 +8,17 @@ from itertools import chain, repeat
 from os import PathLike
 from typing import TYPE_CHECKING, cast
 
-from placer.allocation.question import demand_of
+from placer.allocation.allocation import Allocation
+from placer.allocation.question import Question, Wanted, demand_of
 from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
 from placer.api.inputs import JOBS, read_inputs
-from placer.api.options import limit_problems, objective_problems, seconds_of
+from placer.api.options import (
+    ObjectiveName,
+    limit_problems,
+    objective_problems,
+    seconds_of,
+)
 from placer.base.arguments import (
     NOTHING,
     NUMBER,
@@ -22,6 +28,7 @@ from placer.base.arguments import (
     sequence,
     takes,
 )
+from placer.base.arrays import BoolArray
 from placer.base.errors import InputError, Problem, refuse
 from placer.formats.jobs.job_list import Listed, is_job_list, read_job_list
 from placer.job.even import evenly
@@ -31,11 +38,7 @@ from placer.solve.run.budget import Budget
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:
-    from placer.allocation.allocation import Allocation
-    from placer.allocation.question import Question, Wanted
     from placer.api.inputs import JobLike, JobsLike, TopologyLike
-    from placer.api.options import ObjectiveName
-    from placer.base.arrays import BoolArray
     from placer.placement.plan_like import PlanLike
 
 _PLANS = sequence("a list of plans", PLAN)

@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from placer.allocation.question import Question
 from placer.api.inputs import inputs_of_plan, read_inputs
+from placer.api.options import ObjectiveName
+from placer.base.arrays import BoolArray, IntArray
 from placer.base.errors import InputError
 from placer.base.naming import numbered
 from placer.documents import files
+from placer.job.rules import Rules
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
 from placer.solve.run.solution import Solution
 from placer.topology.allocation import allocate as selected
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
-    from placer.allocation.question import Question
     from placer.api.inputs import JobLike
-    from placer.api.options import ObjectiveName
-    from placer.base.arrays import BoolArray, IntArray
-    from placer.job.rules import Rules
-    from placer.placement.placement import Placement
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
 
 
 # In front of a file with an answer of Slurm's sinfo.

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.allocation.allocation import Allocation, JobNodes
 from placer.allocation.fewest_leaves import leaf_tier
+from placer.allocation.grade import Graded
+from placer.allocation.offers import Offer
+from placer.allocation.question import Demand, Question
+from placer.allocation.search import Found
+from placer.allocation.shared import Use
+from placer.api.allocation_inputs import Asked, Kept
 from placer.api.checked_plan import checked_plan
+from placer.base.arrays import BoolArray, IntArray
 from placer.base.hostlist import compress
 from placer.cost.step import StepModel
+from placer.placement.inputs import Inputs
+from placer.placement.plan import Plan
 from placer.report.allocation_table import grade_text
+from placer.solve.run.budget import Budget
 from placer.solve.run.rest import Rest
-
-if TYPE_CHECKING:
-    from placer.allocation.grade import Graded
-    from placer.allocation.offers import Offer
-    from placer.allocation.question import Demand, Question
-    from placer.allocation.search import Found
-    from placer.allocation.shared import Use
-    from placer.api.allocation_inputs import Asked, Kept
-    from placer.base.arrays import BoolArray, IntArray
-    from placer.placement.inputs import Inputs
-    from placer.placement.plan import Plan
-    from placer.solve.run.budget import Budget
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 
 def left(machine: Topology, free: BoolArray, demand: Demand) -> dict[str, Any]:

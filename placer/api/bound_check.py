@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from placer.job.orders import closed
+from placer.placement.inputs import Inputs
+from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import open_orders, solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import EXACT, Progress, Solution
-
-if TYPE_CHECKING:
-    from placer.placement.inputs import Inputs
-    from placer.placement.plan import Plan
 
 
 def bound_faults(

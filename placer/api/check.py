@@ -13,13 +13,13 @@ from placer.base.errors import CheckError, InfeasibleError, InputError, refuse
 from placer.base.loading import load
 from placer.placement.check import violations
 from placer.placement.copies import copy_faults, parse_copies
+from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
+from placer.placement.plan import Plan
 from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.inputs import Inputs
-    from placer.placement.plan import Plan
     from placer.placement.plan_like import PlanLike
 
 

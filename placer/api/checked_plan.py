@@ -5,33 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.api.judged import judged
 from placer.api.score import plain, scored
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
 from placer.cost.step import StepModel
+from placer.explain.difference import Saving
 from placer.explain.score import COSTS, costs_with
+from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.build import build_plan
 from placer.placement.check import violations
+from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
+from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.robust import needless_hosts
 from placer.placement.seats import seats_of_placement
 from placer.placement.started import order_in_use
-from placer.solve.run.solution import EXACT, checked_bound
+from placer.solve.run.solution import EXACT, Solution, checked_bound
+from placer.topology.model import Topology
 from placer.topology.uplinks import oversubscribed
 from placer.version import __version__
-
-if TYPE_CHECKING:
-    from placer.explain.difference import Saving
-    from placer.job.model import Job
-    from placer.placement.inputs import Inputs
-    from placer.placement.plan import Plan
-    from placer.solve.run.solution import Solution
-    from placer.topology.model import Topology
 
 # Ranks up to which the baselines are priced although the user wants to leave.
 PRICED_IN_HASTE = 131_072

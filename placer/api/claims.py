@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from placer.api.checked_plan import baseline_costs
 from placer.api.judged import judged
@@ -12,17 +12,15 @@ from placer.api.score import scored
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving
 from placer.placement.build import job_section, placement_of_plan, topology_section
+from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.plan_rules import rules_section
 from placer.report.verdict import is_kept
 from placer.solve.run.solution import EXACT
 from placer.version import __version__
-
-if TYPE_CHECKING:
-    from placer.placement.inputs import Inputs
-    from placer.placement.placement import Placement
-    from placer.placement.plan import Plan
 
 STATUSES = ("optimal", "feasible")
 MOST_SHOWN = 40

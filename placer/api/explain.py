@@ -12,17 +12,17 @@ from placer.base.naming import named
 from placer.documents import known_hint
 from placer.explain.scene import Scene, name_parts
 from placer.placement.build import placement_of_plan
+from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
+from placer.placement.plan import Plan
 from placer.placement.plan_like import PLAN, plan_of
 from placer.solve.problem.objective import objective_of
+from placer.topology.model import Topology
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.inputs import Inputs
-    from placer.placement.plan import Plan
     from placer.placement.plan_like import PlanLike
-    from placer.topology.model import Topology
 
 MOST_SUBJECTS = 64
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.api.score import plain
-from placer.explain.difference import saving
+from placer.base.arrays import IntArray
+from placer.cost.step import StepModel
+from placer.explain.difference import Saving, saving
 from placer.explain.score import crossings
 from placer.explain.uncertain import links_are_assumed
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
+from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.started import order_in_use
 from placer.report.verdict import (
@@ -25,13 +28,7 @@ from placer.report.verdict import (
     why_broken,
     why_kept,
 )
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.cost.step import StepModel
-    from placer.explain.difference import Saving
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 
 def judged(

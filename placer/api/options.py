@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from placer.base.errors import InputError, Problem
 from placer.base.units import parse_duration
+from placer.job.model import Job
 from placer.placement.plan_keys import OBJECTIVES
 from placer.solve.problem.effort import EFFORTS, Effort, is_effort
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
 
 ObjectiveName = Literal["time", "hop-cost"]
 # Seconds that scores, verdict and check take at the end of the time, and more a rank:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from placer.explain.difference import saving
+from placer.explain.difference import Saving, saving
 from placer.explain.uncertain import links_are_assumed
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
-from placer.placement.previous import Previous
+from placer.placement.previous import Previous, PreviousPlan
 from placer.placement.started import order_in_use
+from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.settle import TIDY_RANKS, settled
-from placer.solve.run.solution import EXACT
-
-if TYPE_CHECKING:
-    from placer.explain.difference import Saving
-    from placer.placement.previous import PreviousPlan
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.solution import Solution
-    from placer.topology.model import Topology
+from placer.solve.run.solution import EXACT, Solution
+from placer.topology.model import Topology
 
 
 class Answer(NamedTuple):

@@ -21,25 +21,25 @@ from placer.base.arguments import INTEGER, NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.threads import granted_cores
 from placer.cost.step import StepModel
+from placer.explain.difference import Saving
 from placer.job.even import evenly
+from placer.job.model import Job
 from placer.job.orders import in_order
 from placer.job.rules import Rules
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
+from placer.placement.placement import Placement
 from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.previous import PreviousPlan
+from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.effort import MEASURABLE, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import Progress, Solution, improvement_of
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.explain.difference import Saving
-    from placer.job.model import Job
-    from placer.placement.placement import Placement
     from placer.placement.plan_like import PlanLike
-    from placer.solve.problem.compiled import Problem as PlacementProblem
-    from placer.topology.model import Topology
 
 
 class _Asked(NamedTuple):

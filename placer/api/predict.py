@@ -12,14 +12,13 @@ from placer.base.errors import InfeasibleError
 from placer.placement.baselines import gpus_in_host_order
 from placer.placement.build import build_plan
 from placer.placement.inputs import Inputs
-from placer.placement.launcher_orders import launch_order, launcher_called
+from placer.placement.launcher_orders import LauncherName, launch_order, launcher_called
 from placer.placement.placement import Placement
+from placer.placement.plan import Plan
 from placer.version import __version__
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.launcher_orders import LauncherName
-    from placer.placement.plan import Plan
 
 
 @takes()

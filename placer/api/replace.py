@@ -21,11 +21,13 @@ from placer.base.naming import named
 from placer.base.threads import granted_cores
 from placer.cost.step import StepModel
 from placer.job.axes import SAME_WORK, unlike_sizes
+from placer.job.model import Job
 from placer.job.orders import closed
 from placer.job.resize import resized
 from placer.placement.build import placement_of_plan
-from placer.placement.inputs import kept_topology
+from placer.placement.inputs import Inputs, kept_topology
 from placer.placement.memory_need import check_memory
+from placer.placement.plan import Plan
 from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.previous import PreviousPlan, allocated, inputs_left, machine_left
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
@@ -41,16 +43,13 @@ from placer.solve.problem.objective import objective_of
 from placer.solve.rearrange.failure import Failure
 from placer.solve.replace.search import Replaced, Terms, TooFewMovesError, replaced
 from placer.solve.run.budget import Budget
+from placer.solve.run.solution import Progress
 from placer.topology.allocation import OUTSIDE, host_names
 from placer.topology.model import Topology
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.job.model import Job
-    from placer.placement.inputs import Inputs
-    from placer.placement.plan import Plan
     from placer.placement.plan_like import PlanLike
-    from placer.solve.run.solution import Progress
 
 WITHIN = 0.001
 

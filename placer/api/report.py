@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 from placer.api.predict import scored_plan
 from placer.base.arguments import NOTHING, TEXT, Kind, takes
 from placer.documents.files import is_file
-from placer.placement.baselines import BASELINES, baseline
+from placer.placement.baselines import BASELINES, BaselineName, baseline
 from placer.placement.inputs import Inputs, inputs_of
+from placer.placement.plan import Plan
 from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.started import order_in_use_of
 from placer.report.page.report_page import report_page
@@ -16,8 +17,6 @@ from placer.report.page.side import Side
 from placer.report.verdict import name_in_use
 
 if TYPE_CHECKING:
-    from placer.placement.baselines import BaselineName
-    from placer.placement.plan import Plan
     from placer.placement.plan_like import PlanLike
 
 _IN_USE = "in-use"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from placer.placement.plan import Plan
+from placer.placement.score import Score
 from placer.report.columns import PLAIN, Look
 from placer.report.notebook import plan_html, plan_title
 from placer.report.summary import summarise
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-    from placer.placement.score import Score
 
 
 @dataclass(frozen=True, eq=False, repr=False)

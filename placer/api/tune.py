@@ -26,7 +26,8 @@ from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
 from placer.degrees.asked import problems
 from placer.degrees.choice import JOINED, SIZES
-from placer.degrees.evaluate import Evaluation, gpus_left
+from placer.degrees.evaluate import Evaluation, Question, gpus_left
+from placer.degrees.found import Found, State
 from placer.degrees.frameworks import FRAMEWORKS, FrameworkName, in_framework
 from placer.degrees.least import Least
 from placer.degrees.own import own, own_choice
@@ -34,24 +35,21 @@ from placer.degrees.search import Search
 from placer.degrees.space import Legal, Space
 from placer.degrees.tuning import Tuning
 from placer.job.fixed import with_fixed_time
+from placer.job.memory import RecomputeName
+from placer.job.model import Job
+from placer.job.models import Model
 from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
 from placer.placement.inputs import Inputs
+from placer.placement.plan import Plan
 from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
+from placer.topology.model import Topology
 from placer.topology.usual_gpu import usual_gpu_of
-from placer.workers.engine import Sequential
+from placer.workers.engine import Engine, Sequential
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
-    from placer.degrees.evaluate import Question
-    from placer.degrees.found import Found, State
-    from placer.job.memory import RecomputeName
-    from placer.job.model import Job
-    from placer.job.models import Model
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
-    from placer.workers.engine import Engine
 
 _MODES = TEXTS | TEXT | NOTHING
 # No GPU that trains has so few bytes.

@@ -7,20 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import pi
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.calibrate.measurements import timed, work_ratio
+from placer.calibrate.measurements import Point, timed, work_ratio
 from placer.cost.step import StepModel
+from placer.job.model import Job
 from placer.job.paces import rounds
 from placer.job.read import job_digest
 from placer.placement.baselines import baseline
-
-if TYPE_CHECKING:
-    from placer.calibrate.measurements import Point
-    from placer.job.model import Job
 
 _APART = 1e-4  # relative: the two micro-batch times between which a line is drawn
 _STATED = 1000  # degrees of freedom of a spread that the user states

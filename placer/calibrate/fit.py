@@ -13,25 +13,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.assumed import FIXED
 from placer.base.arrays import BoolArray, FloatArray
 from placer.base.errors import InputError
-from placer.calibrate.configuration import Scatter, configurations, scatter_of
+from placer.calibrate.configuration import (
+    Configuration,
+    Scatter,
+    configurations,
+    scatter_of,
+)
 from placer.calibrate.estimate import Estimate, estimate
-from placer.calibrate.measurements import timed, work_ratio
+from placer.calibrate.measurements import Measurements, Point, timed, work_ratio
 from placer.job.fixed import with_fixed_time
+from placer.job.model import Job
 from placer.job.paces import rounds
 from placer.job.read import job_digest
 from placer.job.work import micro_batch_work
-
-if TYPE_CHECKING:
-    from placer.calibrate.configuration import Configuration
-    from placer.calibrate.measurements import Measurements, Point
-    from placer.job.model import Job
 
 Interval = tuple[float, float]
 Chosen = BoolArray

@@ -17,15 +17,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import log2, sqrt
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.errors import Problem, refuse
-
-if TYPE_CHECKING:
-    from placer.logs.nccl_tests import Table
-    from placer.topology.model import Tier, Topology
+from placer.logs.nccl_tests import Table
+from placer.topology.model import Tier, Topology
 
 LONG, SHORT = 256 * 2**20, 32 * 2**10
 _EXCHANGES = ("alltoall",)

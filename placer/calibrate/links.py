@@ -14,25 +14,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, isnan, log
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.base.arrays import FloatArray, IntArray
 from placer.base.errors import InputError
 from placer.calibrate.beliefs import most_likely
-from placer.calibrate.measurements import timed
+from placer.calibrate.measurements import Measurements, Point, timed
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
+from placer.job.model import Job
 from placer.job.pace import compute_at
 from placer.job.read import job_digest
 from placer.job.work import micro_batch_time, micro_batch_work
 from placer.placement.baselines import baseline
-
-if TYPE_CHECKING:
-    from placer.base.arrays import FloatArray, IntArray
-    from placer.calibrate.measurements import Measurements, Point
-    from placer.job.model import Job
-    from placer.topology.model import Tier, Topology
+from placer.topology.model import Tier, Topology
 
 # How far steps of public grids are from the model's, with its constants: 2 to 13 %
 # (docs/evidence/tune.md).

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from placer.base.errors import InputError
 from placer.base.units import parse_time
@@ -20,12 +21,8 @@ from placer.job.resize import resized
 from placer.job.work import micro_batch_work
 from placer.logs.training import read_steps
 from placer.topology.allocation import allocate
+from placer.topology.model import Topology
 from placer.topology.read import read_topology
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from placer.topology.model import Topology
 
 
 def step_flops(job: Job) -> float:

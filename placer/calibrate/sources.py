@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError
 from placer.calibrate.measurements import (
@@ -19,13 +18,11 @@ from placer.calibrate.measurements import (
 )
 from placer.documents import files, parse_document
 from placer.job.logged import step_of
+from placer.job.model import Job
 from placer.logs import nccl_tests
 from placer.logs.steps import ENOUGH, Steps
 from placer.logs.training import LOGS, log_format
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 NCCL_TESTS, POINTS = "nccl-tests", "points"
 _PREFIXED = re.compile(r"([a-z-]+):(.+)", re.DOTALL)

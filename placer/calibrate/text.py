@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from math import isnan, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.units import format_seconds
 from placer.calibrate.estimate import CONFIDENCE
+from placer.calibrate.fit import Calibration, Interval, Prediction
+from placer.calibrate.links import LinkFit
 from placer.report.columns import columns
-
-if TYPE_CHECKING:
-    from placer.calibrate.fit import Calibration, Interval, Prediction
-    from placer.calibrate.links import LinkFit
 
 
 def compute_line(calibration: Calibration) -> str:

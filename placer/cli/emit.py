@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,10 +13,8 @@ from placer.cli.interrupt import interrupts
 from placer.cli.options import OneOf, option
 from placer.cli.output import write_text, writing
 from placer.cli.placements import placement_alone, plan_command
+from placer.emit import FormatName
 from placer.emit.registry import FORMATS
-
-if TYPE_CHECKING:
-    from placer.emit import FormatName
 
 
 def _formats() -> Iterator[str]:

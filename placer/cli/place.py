@@ -15,15 +15,14 @@ from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end
 from placer.cli.options import Whole, called, flag, option, share, tell_new_name
 from placer.cli.output import write_made, write_text
+from placer.cli.progress import ProgressLines
 from placer.cli.searching import run_search
-from placer.solve.problem.effort import EFFORTS, MEASURABLE, is_effort
+from placer.solve.problem.effort import EFFORTS, MEASURABLE, Effort, is_effort
 
 if TYPE_CHECKING:
     from placer.api.result import Result
-    from placer.cli.progress import ProgressLines
     from placer.placement.plan import Plan
     from placer.report.columns import Look
-    from placer.solve.problem.effort import Effort
 
 
 def _effort(text: str) -> Effort:

@@ -13,11 +13,11 @@ from placer.cli.inputs import given_inputs
 from placer.cli.interrupt import end
 from placer.cli.options import Whole, called, flag, option, share
 from placer.cli.output import write_made
+from placer.cli.progress import ProgressLines
 from placer.cli.searching import run_search
 
 if TYPE_CHECKING:
     from placer.api.replace import Replacement
-    from placer.cli.progress import ProgressLines
 
 
 @command(

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.base.arrays import BoolArray, FloatArray
 from placer.cost.collectives import (
+    Route,
     Seconds,
     Sizes,
     all_reduces,
@@ -24,11 +24,8 @@ from placer.cost.collectives import (
     runs_all_reduce,
 )
 from placer.cost.links import LinkLoad
+from placer.cost.rings import Rings
 from placer.cost.trees import Edges, double_tree, tree_route
-
-if TYPE_CHECKING:
-    from placer.cost.collectives import Route
-    from placer.cost.rings import Rings
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,23 +6,18 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.cost.communicators import CollectiveCost
+from placer.cost.exchange import ExchangeCost
 from placer.cost.kinds import kind_times
 from placer.cost.links import Traffic, total_traffic
-from placer.cost.network import PlacedNetwork
-
-if TYPE_CHECKING:
-    from placer.cost.communicators import CollectiveCost
-    from placer.cost.exchange import ExchangeCost
-    from placer.cost.network import Network
-    from placer.job.model import Job
-    from placer.job.parallel import Collectives
-    from placer.job.traffic import Group, RankTraffic
-
+from placer.cost.network import Network, PlacedNetwork
+from placer.job.model import Job
+from placer.job.parallel import Collectives
+from placer.job.traffic import Group, RankTraffic
 
 # What the score calls the flows of a traffic matrix.
 TRAFFIC = "traffic"

@@ -13,14 +13,11 @@ the step and each later one a chunk ahead of its use. Shapes: P stages, V chunks
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray
-
-if TYPE_CHECKING:
-    from placer.job.parallel import DataParallel
+from placer.job.parallel import DataParallel
 
 
 @dataclass(frozen=True)

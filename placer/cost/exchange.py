@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Sizes, share_sent
+from placer.cost.fabric import Fabric
 from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_counts
-
-if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
 
 # Kernels that send a token once to each member reach this share of what else goes over
 # NVLink, the mean of dispatch and combine on 8 to 36 GPUs of GB200 and 8 of B200

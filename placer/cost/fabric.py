@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.links import LinkLoad, PairLinks, weighted_counts
-
-if TYPE_CHECKING:
-    from placer.topology.machine import Domains, Machine
+from placer.topology.machine import Domains, Machine
 
 # A node whose GPUs share one NVLink switch holds eight (HGX, DGX); more are a rack.
 NODE_GPUS = 8

@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.cost.communicators import CollectiveCost
 from placer.cost.links import Traffic, total_traffic
-
-if TYPE_CHECKING:
-    from placer.cost.communicators import CollectiveCost
-    from placer.cost.network import Network
-    from placer.cost.volumes import Volumes
-    from placer.job.model import Job
+from placer.cost.network import Network
+from placer.cost.volumes import Volumes
+from placer.job.model import Job
 
 Operation = Callable[[IntArray, float], "CollectiveCost"]
 

@@ -7,16 +7,12 @@ assignment"). Shapes: R ranks, E edges, T tiers, G GPUs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.job.edges import hop_edges
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.machine import Domains
+from placer.job.model import Job
+from placer.topology.machine import Domains
 
 
 class HopCost:

@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.cost.communicators import CollectiveCost
 from placer.cost.copies import Copies
+from placer.cost.exchange import ExchangeCost
+from placer.cost.fabric import Fabric
 from placer.cost.links import LinkLoad, Traffic, weighted_counts
 from placer.cost.network import PlacedNetwork
+from placer.job.model import Job
+from placer.job.parallel import Collectives
 
 if TYPE_CHECKING:
-    from placer.cost.communicators import CollectiveCost
-    from placer.cost.exchange import ExchangeCost
-    from placer.cost.fabric import Fabric
-    from placer.job.model import Job
-    from placer.job.parallel import Collectives
-
     Priced = tuple[CollectiveCost | ExchangeCost, Copies]
 
 # Members of all groups of one call, about: more take much memory.

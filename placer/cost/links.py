@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.topology.machine import Machine
 
 if TYPE_CHECKING:
     from placer.cost.communicators import CollectiveCost
     from placer.cost.exchange import ExchangeCost
     from placer.cost.fabric import Fabric
-    from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,11 +8,12 @@ imaginable.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
+from placer.cost.collectives import Sizes
 from placer.cost.communicators import CollectiveCost, Communicators
 from placer.cost.exchange import (
     ExchangeCost,
@@ -22,11 +23,8 @@ from placer.cost.exchange import (
     send_cost,
     slowest_of_row,
 )
+from placer.cost.fabric import Fabric
 from placer.cost.rings import build_rings
-
-if TYPE_CHECKING:
-    from placer.cost.collectives import Sizes
-    from placer.cost.fabric import Fabric
 
 
 class Network(Protocol):

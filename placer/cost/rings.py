@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Route
+from placer.cost.fabric import Fabric
 from placer.cost.fair_share import Crossings, fair_pace
 from placer.cost.links import LinkLoad, weighted_counts
-
-if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
+from placer.cost.communicators import CollectiveCost
+from placer.cost.exchange import ExchangeCost
 from placer.cost.links import Traffic, total_traffic
-from placer.cost.network import PlacedNetwork
+from placer.cost.network import Network, PlacedNetwork
+from placer.job.roles import Role
 
 if TYPE_CHECKING:
-    from placer.cost.communicators import CollectiveCost
-    from placer.cost.exchange import ExchangeCost
-    from placer.cost.network import Network
     from placer.cost.step import Step, StepModel
-    from placer.job.roles import Role
 
 
 @dataclass(frozen=True, eq=False)

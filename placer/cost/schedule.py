@@ -16,15 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.pipeline_order import blocks
-
-if TYPE_CHECKING:
-    from placer.cost.pipeline_order import Block
+from placer.cost.pipeline_order import Block, blocks
 
 Time = TypeVar("Time", float, FloatArray)
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.cost.exchange import ExchangeCost
 from placer.cost.links import Traffic
+from placer.cost.network import Network
 from placer.cost.volumes import EP_OPERATIONS_PER_PASS, Volumes
+from placer.cost.work import Work
+from placer.job.model import Job
 from placer.job.recompute import experts_again, layers_again
-
-if TYPE_CHECKING:
-    from placer.cost.exchange import ExchangeCost
-    from placer.cost.network import Network
-    from placer.cost.work import Work
-    from placer.job.model import Job
 
 # A dispatch, or a combine, takes so much longer as a framework calls it than its kernel
 # does: routing maps before, copies out of the buffers after (as KERNEL_SHARE, on 8 GPUs

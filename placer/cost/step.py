@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from placer.cost.data_parallel import gathers_s, reductions_s
 from placer.cost.fabric import Fabric
 from placer.cost.gradients import SyncTime, sync_time
 from placer.cost.hop_cost import HopCost
+from placer.cost.links import Traffic
 from placer.cost.network import Network, PlacedNetwork
 from placer.cost.roles import RoleTime, role_times
 from placer.cost.schedule import Stages, pipeline_time, pipeline_times
@@ -32,13 +32,10 @@ from placer.cost.stage_times import (
 )
 from placer.cost.volumes import volumes
 from placer.cost.work import on_gpu, windows, work
+from placer.job.model import Job
 from placer.job.paces import paces
-
-if TYPE_CHECKING:
-    from placer.cost.links import Traffic
-    from placer.job.model import Job
-    from placer.job.roles import Role
-    from placer.topology.machine import Domains
+from placer.job.roles import Role
+from placer.topology.machine import Domains
 
 # Up to so many different replicas are timed one by one, and remembered.
 FEW_PATTERNS = 4

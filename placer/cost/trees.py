@@ -10,18 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.collectives import tree_buffers
+from placer.cost.collectives import Route, tree_buffers
 from placer.cost.fair_share import Crossings, fair_pace
 from placer.cost.links import LinkLoad, flow_load
-
-if TYPE_CHECKING:
-    from placer.cost.collectives import Route
-    from placer.cost.rings import Rings
+from placer.cost.rings import Rings
 
 
 @dataclass(frozen=True, eq=False)

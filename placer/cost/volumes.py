@@ -10,24 +10,20 @@ stages, V chunks a stage.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray
-from placer.job.adapters import adapters_of_layer
+from placer.job.adapters import Adapters, adapters_of_layer
+from placer.job.axes import Parallelism
+from placer.job.model import Job
 from placer.job.models import (
+    Model,
     attention_widths,
     expert_parameters,
     layer_parameters,
     padded_vocabulary,
 )
-
-if TYPE_CHECKING:
-    from placer.job.adapters import Adapters
-    from placer.job.axes import Parallelism
-    from placer.job.model import Job
-    from placer.job.models import Model
 
 # Dispatch and combine, once in each pass of an MoE layer.
 EP_OPERATIONS_PER_PASS = 2

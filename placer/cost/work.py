@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from placer.cost.data_parallel import Windows
+from placer.cost.volumes import Volumes
 from placer.job.beside import host_passes
 from placer.job.memory import PEAK_OF
+from placer.job.model import Job
 from placer.job.models import attention_widths, layer_parameters
 from placer.job.pace import waiting_share
 from placer.job.recompute import flops_again
 from placer.job.work import forward_work, micro_batch_time, sample_work
-
-if TYPE_CHECKING:
-    from placer.cost.volumes import Volumes
-    from placer.job.model import Job
-    from placer.topology.gpu_kinds import Gpu
+from placer.topology.gpu_kinds import Gpu
 
 # Of a data sheet's rate of memory, what long reads and writes reach: Calculon takes
 # 0.75 to 0.90 by their size (caa4b11f, ``systems/``).

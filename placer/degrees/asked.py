@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from math import inf
-from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem
 from placer.base.naming import named
 from placer.degrees.choice import JOINED, SIZES
 from placer.degrees.frameworks import FRAMEWORKS
+from placer.degrees.space import Space
 from placer.documents import known_hint
 from placer.job.memory import MODULES
-
-if TYPE_CHECKING:
-    from placer.degrees.space import Space
-    from placer.job.models import Model
-    from placer.topology.model import Topology
+from placer.job.models import Model
+from placer.topology.model import Topology
 
 _WHOLE = ("none", "full", "op")
 _OF_EXPERTS = ("moe", "moe_act", "shared_experts")

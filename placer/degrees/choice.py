@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
 from placer.job.memory import Memory
+from placer.job.model import Job
 from placer.job.pace import compute_at
-from placer.job.parallel import EndStages
+from placer.job.parallel import EndStages, Overlap
 from placer.job.read_axes import pipeline_groups_agree
 from placer.job.read_traffic import default_bucket
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.job.parallel import Overlap
 
 # What a choice is made of, but for what follows from the others.
 SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")

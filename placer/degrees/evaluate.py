@@ -6,33 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError, InputError
+from placer.degrees.choice import Choice
 from placer.explain.score import score_with
+from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
 from placer.solve.bounds.case import step_on_best_links
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.budget_room import ranks_within
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import QUICK, params_of
+from placer.solve.problem.effort import QUICK, Effort, params_of
 from placer.solve.problem.rules import Cap
 from placer.solve.run.budget import Budget
-from placer.solve.run.solution import is_reached
+from placer.solve.run.solution import Solution, is_reached
 from placer.solve.search import solve
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.degrees.choice import Choice
-    from placer.job.model import Job
-    from placer.solve.problem.effort import Effort
-    from placer.solve.run.solution import Solution
-    from placer.topology.machine import Machine
-    from placer.topology.model import Topology
-
+from placer.topology.machine import Machine
+from placer.topology.model import Topology
 
 # Of so few ranks the best placement is searched for, if all placements are listed only
 # where they are so few: to price one takes some milliseconds.

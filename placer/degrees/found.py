@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from placer.degrees.choice import Choice
+from placer.degrees.evaluate import Answer
 from placer.degrees.kinds import methods
 from placer.degrees.waiting import Entry, Known
-
-if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
-    from placer.degrees.evaluate import Answer
 
 
 class Row(NamedTuple):

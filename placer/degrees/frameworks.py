@@ -24,12 +24,11 @@ from dataclasses import dataclass, field, replace
 from math import lcm, prod
 from typing import TYPE_CHECKING, Literal
 
-from placer.degrees.choice import overlaps_stages
+from placer.degrees.choice import Choice, overlaps_stages
+from placer.job.model import Job
 
 if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
     from placer.degrees.space import Legal
-    from placer.job.model import Job
 
 FrameworkName = Literal["megatron", "torchtitan", "deepspeed", "jax"]
 Rule = Callable[["Legal", "Choice"], bool]

@@ -15,15 +15,14 @@ import numpy as np
 
 from placer.cost import DIFFERENCE
 from placer.cost.step import StepModel
-from placer.degrees.choice import SIZES
+from placer.degrees.choice import SIZES, Choice
 from placer.explain.difference import Saving
 from placer.explain.uncertain import drawn_models, links_are_assumed
+from placer.job.model import Job
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
     from placer.degrees.found import Row
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 _DRAWS = 32
 

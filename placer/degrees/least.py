@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from math import gcd
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,15 +29,13 @@ from placer.degrees.least_sync import LeastSync, in_parts
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
 from placer.job.beside import host_passes
 from placer.job.least_pipeline import ChunkTimes, least_pipeline, least_with_slow_rank
+from placer.job.model import Job
+from placer.job.models import Model
 from placer.job.pace import Rates, Share, held, pace, rates_at, reached, share_of
 from placer.job.paces import Paces, paces_at
 from placer.job.parallel import EndStages
 from placer.solve.bounds.network.ideal import IdealNetwork
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.job.models import Model
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 # So that what is rounded is no longer than what is worked out in another way.
 ROUNDED = 1 - 1e-12

@@ -18,21 +18,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.cost.communicators import CollectiveCost
 from placer.cost.data_parallel import gathers_s, reductions_s
 from placer.cost.volumes import volumes
 from placer.cost.work import windows, work
+from placer.degrees.choice import Choice
+from placer.job.model import Job
+from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.bounds.network.limit import Limit
-
-if TYPE_CHECKING:
-    from placer.cost.communicators import CollectiveCost
-    from placer.degrees.choice import Choice
-    from placer.job.model import Job
-    from placer.solve.bounds.network.ideal import IdealNetwork
 
 
 @dataclass

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from placer.base.units import format_bytes
 from placer.cost.footprint.stages import footprint
 from placer.degrees.choice import Choice
-
-if TYPE_CHECKING:
-    from placer.degrees.found import Row
-    from placer.degrees.search import Search
-    from placer.degrees.space import Space
-    from placer.job.model import Job
+from placer.degrees.found import Row
+from placer.degrees.search import Search
+from placer.degrees.space import Space
+from placer.job.model import Job
 
 
 class Own(NamedTuple):

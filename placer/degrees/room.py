@@ -18,13 +18,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING
 
 from placer.cost.footprint.stages import footprint
-
-if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
-    from placer.job.model import Job
+from placer.degrees.choice import Choice
+from placer.job.model import Job
 
 
 @dataclass

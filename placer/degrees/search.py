@@ -19,21 +19,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
 
 from placer.cost.footprint.stages import restart_bytes
+from placer.degrees.choice import Choice
 from placer.degrees.evaluate import Answer, Question, is_enough
 from placer.degrees.found import Found, Row, State, best_of_kind, by_gpus, by_memory
 from placer.degrees.kinds import classes, told_apart
+from placer.degrees.least import Least
 from placer.degrees.room import Room, needed
+from placer.degrees.space import Legal
 from placer.degrees.waiting import NEXT, Entry, Known, Waiting, every
 from placer.job.recompute import experts_again, flops_again, layers_again
-
-if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
-    from placer.degrees.least import Least
-    from placer.degrees.space import Legal
-    from placer.workers.engine import Run
+from placer.workers.engine import Run
 
 # Questions about placements that are asked at a time.
 AT_A_TIME = 4

@@ -7,16 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.arrays import divisors
 from placer.degrees.choice import JOINED, SIZES, Choice, recompute_name
-from placer.degrees.frameworks import FRAMEWORKS
-
-if TYPE_CHECKING:
-    from placer.degrees.frameworks import Framework, Rules
-    from placer.job.model import Job
-    from placer.job.models import Model
+from placer.degrees.frameworks import FRAMEWORKS, Framework, Rules
+from placer.job.model import Job
+from placer.job.models import Model
 
 # A larger micro-batch only fills memory: products are wide enough long before.
 MOST_SAMPLES = 16

@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.assumed import all_assumed, assumed_entry
 from placer.base.errors import EmitError
+from placer.degrees.choice import Choice
+from placer.degrees.found import Found, Row
 from placer.degrees.kinds import differing, gain, methods, rated
-from placer.draw.picture import Picture
+from placer.degrees.own import Own
+from placer.degrees.space import Space
+from placer.draw.picture import Picture, ThemeName
 from placer.emit.job_flags import job_flags
 from placer.job.fixed import fixed_share
+from placer.job.model import Job
 from placer.job.read import job_digest
 from placer.report.tune_table import tune_csv, tune_html, tune_text
 from placer.report.tune_words import degrees, verdict
 from placer.report.words import gap_text
 from placer.solve.run.solution import is_reached
-
-if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
-    from placer.degrees.found import Found, Row
-    from placer.degrees.own import Own
-    from placer.degrees.space import Space
-    from placer.draw.picture import ThemeName
-    from placer.job.model import Job
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 
 @dataclass(frozen=True, eq=False, repr=False)

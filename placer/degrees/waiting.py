@@ -8,13 +8,10 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from placer.degrees.evaluate import is_searched
-
-if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
-    from placer.degrees.evaluate import Answer, Wanted
+from placer.degrees.choice import Choice
+from placer.degrees.evaluate import Answer, Wanted, is_searched
 
 
 class Known(IntEnum):

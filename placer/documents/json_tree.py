@@ -7,8 +7,9 @@ import re
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from placer.base.errors import InputError
+
 if TYPE_CHECKING:
-    from placer.base.errors import InputError
     from placer.documents.tree import Kind, Node, TreeBuilder
 
 _TOKEN = re.compile(

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.base.arrays import IntArray
 from placer.draw import columns, palette, svg
+from placer.draw.columns import Layout
+from placer.draw.flow import Flow
+from placer.draw.grouping import Content
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
-
-    from placer.base.arrays import IntArray
-    from placer.draw.columns import Layout
-    from placer.draw.flow import Flow
-    from placer.draw.grouping import Content
 
 _MOST_SLOTS = 1024
 _LEAST_FONT, _MOST_FONT = 8.0, 18.0  # of a number in its cell

@@ -9,20 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import IntArray
+from placer.base.arrays import BoolArray, IntArray
 from placer.base.errors import InputError
 from placer.draw import palette
+from placer.draw.machine_view import MachineView
+from placer.job.axes import Parallelism
 from placer.placement.home_tier import home_level, room_wanted
-
-if TYPE_CHECKING:
-    from placer.base.arrays import BoolArray
-    from placer.draw.machine_view import MachineView
-    from placer.job.axes import Parallelism
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 # How bad it is if two have one colour: they touch, share a domain, or are one apart.
 _TOUCH, _SHARE, _NEXT = 64, 8, 1

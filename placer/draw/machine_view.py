@@ -9,16 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError
 from placer.placement.launcher_orders import natural_key
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 _LONG, _SHORT = 16, 12  # characters of a name that is shortened, and of one that is not
 _PARTS = re.compile(r"[-._/:]|[^-._/:]+")

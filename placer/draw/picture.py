@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html import escape, unescape
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -16,8 +16,6 @@ from placer.base.errors import Problem, refuse
 from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from placer.cost.step import Step
     from placer.job.model import Job
     from placer.placement.plan import Plan

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.draw.machine_view import machine_view
 from placer.draw.picture import step_of
@@ -10,9 +10,7 @@ from placer.draw.pipeline import slowest_run
 from placer.draw.placement_map import nodes_of_zoom
 from placer.draw.time_line import parts_of
 from placer.placement.inputs import inputs_of
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 Row = dict[str, Any]
 

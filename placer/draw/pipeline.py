@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as Xml
 
 from placer.base.errors import InputError
 from placer.base.units import format_seconds
+from placer.cost.step import Step
 from placer.draw import palette, svg
 from placer.draw.line_plot import nice_step
 from placer.draw.time_line import PART_COLOURS, Part, exposed_parts
 from placer.draw.timetable import Piece, slowest_pipeline, timetable, work_s
-
-if TYPE_CHECKING:
-    from placer.cost.step import Step
 
 # Of more stages the first and the last are drawn, as many of each.
 _ENDS = 8

@@ -14,14 +14,12 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.base.units import plural
 from placer.draw import gpu_cells, palette, svg, tiles
-from placer.draw.grouping import Content, default_axis, grouping, leaving
+from placer.draw.grouping import Content, Grouping, default_axis, grouping, leaving
 from placer.draw.machine_view import MachineView, machine_view
+from placer.placement.plan import Plan
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
-
-    from placer.draw.grouping import Grouping
-    from placer.placement.plan import Plan
 
 _SWATCH = 14.0
 _BAR = 224.0

@@ -11,11 +11,10 @@ import numpy as np
 
 from placer.draw import palette, svg
 from placer.draw.flow import GAP, HEADER, PADDING, Flow, draw_panels, flow
+from placer.draw.grouping import Content, Grouping
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
-
-    from placer.draw.grouping import Content, Grouping
 
 _WIDEST = 190.0
 _SPACE = 6.0

@@ -7,15 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from placer.cost.pipeline_order import blocks
-from placer.cost.schedule import PipelineWalk
-from placer.cost.step import stages_of
-
-if TYPE_CHECKING:
-    from placer.cost.schedule import Stages
-    from placer.cost.step import Step
+from placer.cost.schedule import PipelineWalk, Stages
+from placer.cost.step import Step, stages_of
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.errors import EmitError
 from placer.job.axes import AXES, Parallelism
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 
 def axes_of(plan: Plan, format: str) -> Parallelism:

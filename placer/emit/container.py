@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from placer.documents import document_of
 from placer.emit.manifest import Object, Text
+from placer.emit.nodes import NodeRanks
+from placer.placement.plan import Plan
 from placer.placement.started import started_of
 from placer.topology.kubernetes import Kubernetes, decode_kubernetes
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from placer.emit.nodes import NodeRanks
-    from placer.placement.plan import Plan
 
 # What starts a process a rank itself, with variables of its own.
 _BY_RANK = ("slurm", "openmpi", "hydra")

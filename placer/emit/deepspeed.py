@@ -14,17 +14,13 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64encode
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from placer.base.errors import EmitError
-from placer.emit.nodes import nodes_in_order, nodes_of, require
+from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
 from placer.emit.process import part_exports
 from placer.emit.shell import script
 from placer.emit.torchrun import once_a_node
-
-if TYPE_CHECKING:
-    from placer.emit.nodes import NodeRanks
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 # Linux takes 128 KiB in one argument (execve manual page), and the map is one.
 _MAX_ARGUMENT = 128 * 1024 - 100

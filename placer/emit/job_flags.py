@@ -12,17 +12,15 @@ Megatron-DeepSpeed 4efb479d,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from placer.base.errors import EmitError
 from placer.emit import megatron, torchtitan
+from placer.job.model import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from placer.job.model import Job
-
     Flags = dict[str, int | str]
 
 _FSDP = {"zero2": "optim_grads", "zero3": "optim_grads_params"}

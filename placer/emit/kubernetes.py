@@ -15,7 +15,8 @@ Source: Kubeflow Trainer 2.3 (``kubeflow-trainer-api``), "Runtime Guide".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from placer.base.errors import EmitError
 from placer.emit import torchrun
@@ -28,13 +29,8 @@ from placer.emit.manifest import (
     object_name,
     require_node_names,
 )
-from placer.emit.nodes import nodes_of, require_equal_nodes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.emit.nodes import NodeRanks
-    from placer.placement.plan import Plan
+from placer.emit.nodes import NodeRanks, nodes_of, require_equal_nodes
+from placer.placement.plan import Plan
 
 _CHANNEL = "nvlink-channel"
 

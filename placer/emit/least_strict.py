@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from placer.base.hostlist import compress
 from placer.base.units import format_seconds
 from placer.emit.domains import quoted
+from placer.emit.nodes import NodeRanks
 from placer.placement.launcher_orders import natural_key
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from placer.emit.nodes import NodeRanks
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 HOSTNAME = "kubernetes.io/hostname"
 

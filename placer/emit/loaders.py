@@ -16,17 +16,14 @@ from __future__ import annotations
 import json
 import re
 from importlib.resources import files as package_files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.errors import EmitError
 from placer.emit.axes import axes_of
-from placer.emit.nodes import nodes_of
+from placer.emit.nodes import NodeRanks, nodes_of
 from placer.emit.rank_map import rows_of
 from placer.placement.parts import part_environment
-
-if TYPE_CHECKING:
-    from placer.emit.nodes import NodeRanks
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 _MESH_AXES = ("tp", "cp", "pp", "dp")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,6 @@ import yaml
 from placer.base.errors import EmitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from placer.emit.nodes import NodeRanks
     from placer.placement.plan import Plan
 

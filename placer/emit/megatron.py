@@ -7,19 +7,15 @@ Source: Megatron-LM d98e8a64, ``megatron/training/initialize.py`` (the two order
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.errors import EmitError
 from placer.emit.axes import axes_of, with_launchers
 from placer.emit.nodes import nodes_of
-from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.read_axes import pipeline_groups_agree
-
-if TYPE_CHECKING:
-    from placer.job.axes import Parallelism
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 _USAGE = """\
 # Megatron-LM's flags for the rank numbering of the plan, as a bash array:

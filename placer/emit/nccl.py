@@ -9,18 +9,13 @@ order; inside a system the hardware decides (NCCL 5067397c, ``src/init.cc``,
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from placer.emit.axes import axes_of
-from placer.emit.domains import nvlink_tier, quoted, tiers_of
+from placer.emit.domains import TierDomains, nvlink_tier, quoted, tiers_of
 from placer.emit.nodes import nodes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from placer.emit.domains import TierDomains
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 _SHOWN = 8
 

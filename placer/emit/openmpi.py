@@ -10,15 +10,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from placer.base.errors import EmitError
-from placer.emit.nodes import nodes_of, require
+from placer.emit.nodes import NodeRanks, nodes_of, require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from placer.emit.nodes import NodeRanks
     from placer.placement.plan import Plan
 
 _ADDRESS = r"([0-9]{1,3}\.){3}[0-9]{1,3}"

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from placer.base.errors import EmitError
 from placer.documents.files import read_text
@@ -20,10 +19,8 @@ from placer.emit import deepspeed, openmpi, process, slurm, torchrun
 from placer.emit.nodes import nodes_of, require_equal_nodes
 from placer.emit.script_lines import Script
 from placer.placement.parts import part_environment
+from placer.placement.plan import Plan
 from placer.placement.started import started_of
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
 _AGENT = r"torchrun|python[\d.]*(?: +-u)? +-m +torch\.distributed\.run"
 _PORT = re.compile(r':(\$\{\w+\}|\$\w+|[1-9]\d*)"?$')

@@ -24,22 +24,27 @@ from __future__ import annotations
 
 import json
 import textwrap
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 from placer.base.errors import EmitError
 from placer.emit.container import labels_of
-from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
+from placer.emit.domains import (
+    TierDomains,
+    innermost_shared,
+    nvlink_tier,
+    quoted,
+    tiers_of,
+)
 from placer.emit.least_strict import comments
-from placer.emit.manifest import Text, documents, object_name, require_node_names
-from placer.emit.nodes import nodes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from placer.emit.domains import TierDomains
-    from placer.emit.manifest import Object
-    from placer.emit.nodes import NodeRanks
-    from placer.placement.plan import Plan
+from placer.emit.manifest import (
+    Object,
+    Text,
+    documents,
+    object_name,
+    require_node_names,
+)
+from placer.emit.nodes import NodeRanks, nodes_of
+from placer.placement.plan import Plan
 
 
 def usage(what: str, scheduler: str, nodes: Sequence[NodeRanks], to_do: str) -> str:

@@ -14,19 +14,14 @@ that programs cannot pick a GPU by it; the script picks it by the global rank.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from shlex import quote
-from typing import TYPE_CHECKING
 
-from placer.emit.nodes import nodes_of
+from placer.emit.nodes import NodeRanks, nodes_of
 from placer.emit.shell import script, words
 from placer.placement.parts import part_environment
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.emit.nodes import NodeRanks
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 NEED_COMMAND = """\
 [ "$#" -gt 0 ] || die "no command to run"

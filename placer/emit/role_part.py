@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.base.errors import InputError
 from placer.job.axes import MEGATRON_DEFAULT_ORDER
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 
 def role_part(plan: Plan, asked: str) -> Plan:

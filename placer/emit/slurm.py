@@ -20,28 +20,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from placer.base.errors import EmitError, InputError
 from placer.base.hostlist import compress
 from placer.documents.files import read_text
-from placer.emit.domains import innermost_shared, nvlink_tier, quoted, tiers_of
+from placer.emit.domains import (
+    TierDomains,
+    innermost_shared,
+    nvlink_tier,
+    quoted,
+    tiers_of,
+)
 from placer.emit.least_strict import least_segment, not_the_others
-from placer.emit.nodes import nodes_in_order, nodes_of, require
+from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
 from placer.emit.process import NEED_COMMAND, SEE_GPU, part_exports
 from placer.emit.shell import HEAD, words
 from placer.emit.torchrun import PICK_GPUS
 from placer.placement.launcher_orders import natural_key
+from placer.placement.plan import Plan
 from placer.placement.started import started_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from placer.emit.domains import TierDomains
-    from placer.emit.nodes import NodeRanks
-    from placer.placement.plan import Plan
 
 # Linux takes 128 KiB in one argument (execve manual page), and the text is one.
 _MAX_TASK_BYTES = 120_000

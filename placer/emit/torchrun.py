@@ -21,8 +21,8 @@ So a group for each node, called by its node rank, makes the plan's order.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
 from placer.emit.process import (
@@ -33,11 +33,7 @@ from placer.emit.process import (
     ranks_by_gpu,
 )
 from placer.emit.shell import script, words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 _USAGE = """\
 # torchrun with the plan's node ranks. Run the same line once on every node:

@@ -7,20 +7,16 @@ Source: torchtitan b5bcd76c, ``torchtitan/distributed/parallel_dims.py`` (the me
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from placer.base.errors import EmitError
 from placer.emit.axes import axes_of, with_launchers
 from placer.emit.nodes import nodes_of
-from placer.job.axes import MEGATRON_DEFAULT_ORDER
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from placer.job.axes import Parallelism
-    from placer.placement.plan import Plan
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
+from placer.placement.plan import Plan
 
 _USAGE = """\
 # torchtitan's flags for the rank numbering of the plan, as a bash array:

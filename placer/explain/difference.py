@@ -8,18 +8,15 @@ the model does not know of the difference.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from placer.base.arrays import IntArray
 from placer.cost import JITTER
+from placer.cost.step import StepModel
 from placer.explain.uncertain import drawn_models
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.base.arrays import IntArray
-    from placer.cost.step import StepModel
 
 # Draws for jobs of at most so many ranks, and of more: a draw scores two placements.
 _DRAWS = ((4_096, 64), (16_384, 32), (65_536, 16))

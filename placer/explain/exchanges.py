@@ -8,30 +8,25 @@ priced exactly. The work is limited, so a large job's are not all tried.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.fabric import Fabric
-from placer.job.edges import hop_edges
+from placer.job.edges import AxisEdges, hop_edges
+from placer.job.model import Job
 from placer.placement.placement import Placement
 from placer.placement.robust import crowded_domains, exceeded_budgets, misplaced_pins
 from placer.placement.seats import seats_of_placement
+from placer.solve.problem.objective import Objective
 from placer.solve.problem.rules import violated
 from placer.solve.run.solution import EXACT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.job.edges import AxisEdges
-    from placer.job.model import Job
-    from placer.solve.problem.objective import Objective
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 
 @dataclass(frozen=True, eq=False)

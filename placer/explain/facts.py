@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.cost.hop_cost import HopCost
+from placer.cost.step import Step, StepModel
 from placer.explain.score import critical_path, hottest_links, slowest_host
 from placer.explain.ways import child_name
 from placer.explain.worst_groups import worst_groups
-
-if TYPE_CHECKING:
-    from placer.cost.step import Step, StepModel
-    from placer.placement.placement import Placement
+from placer.placement.placement import Placement
 
 
 def explain(model: StepModel, placement: Placement) -> dict[str, Any]:

@@ -12,23 +12,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.gradients import sync_groups
-from placer.cost.links import total_load
+from placer.cost.links import LinkLoad, total_load
 from placer.cost.network import PlacedNetwork
 from placer.cost.rings import build_rings
+from placer.cost.step import Step, StepModel
 from placer.explain.one_group import OneGroup
 from placer.explain.ways import ways
 from placer.explain.worst_groups import OPERATIONS, SAME, PlacedGroups
 from placer.job.edges import EDGE_AXES, LIKE_AXIS
-
-if TYPE_CHECKING:
-    from placer.cost.links import LinkLoad
-    from placer.cost.step import Step, StepModel
 
 _ONE = "one operation"
 _WHERE = (

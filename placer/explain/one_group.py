@@ -8,17 +8,14 @@ of ranks belongs to the group when all of them do.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
-from placer.cost.network import hop_by_hop
-
-if TYPE_CHECKING:
-    from placer.cost.network import PlacedNetwork
+from placer.cost.network import PlacedNetwork, hop_by_hop
 
 Cost = TypeVar("Cost", CollectiveCost, ExchangeCost)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +14,9 @@ from placer.cost.fabric import Fabric
 from placer.cost.step import StepModel
 from placer.explain.exchanges import exchanges
 from placer.explain.group_cost import GroupCosts
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.problem.objective import Objective
-    from placer.topology.model import Topology
+from placer.job.model import Job
+from placer.solve.problem.objective import Objective
+from placer.topology.model import Topology
 
 MOST_MESSAGES = 8
 

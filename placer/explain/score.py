@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
+from placer.cost.fabric import Fabric
 from placer.cost.kinds import batches_of
 from placer.cost.links import Traffic, total_load
 from placer.cost.step import Step, StepModel
 from placer.explain.group_cost import GroupCosts
 from placer.explain.ways import Way, ways
-
-if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
-    from placer.job.model import Job
-    from placer.placement.placement import Placement
-    from placer.topology.machine import Domains
+from placer.job.model import Job
+from placer.placement.placement import Placement
+from placer.topology.machine import Domains
 
 HOTTEST_LINKS = 10
 # The keys of a score that are costs.

@@ -11,18 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import exp
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.assumed import HARDWARE, LINKS
 from placer.base.arrays import FloatArray
+from placer.cost.fabric import Fabric
 from placer.cost.step import StepModel
-
-if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
-    from placer.job.model import Job
-    from placer.topology.model import Topology
+from placer.job.model import Job
+from placer.topology.model import Topology
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
-    from placer.cost.links import LinkLoad
+from placer.cost.fabric import Fabric
+from placer.cost.links import LinkLoad
 
 
 @dataclass(frozen=True, eq=False)

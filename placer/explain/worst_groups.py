@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.cost.fabric import Fabric
+from placer.cost.links import Traffic
 from placer.cost.rings import build_rings
+from placer.cost.step import Step
 from placer.explain.ways import child_name, ways
-
-if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
-    from placer.cost.links import Traffic
-    from placer.cost.step import Step
 
 # What one number of `group_seconds` counts.
 OPERATIONS = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from placer.documents import Document, Value
 from placer.documents.keys import (
     DURATION,
     TEXT,
@@ -21,9 +22,6 @@ from placer.documents.records import read
 from placer.documents.scalars import raw
 from placer.job.roles import MAX_RANKS
 from placer.topology.model import MAX_GPUS_OF_NODE, SMALLEST
-
-if TYPE_CHECKING:
-    from placer.documents import Document, Value
 
 # Of those that say the same in two ways one is given.
 EITHER = (("hardware", "gpu"), ("tflops", "micro_batch_time"))

@@ -17,7 +17,7 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.api.options import seconds_of
 from placer.base.arguments import NOTHING, Kind, sequence, takes
@@ -27,9 +27,7 @@ from placer.injob.bounded import first_line, needed
 from placer.injob.probe import node_name, probe
 from placer.injob.rendezvous import tell
 from placer.injob.work import weighed
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
+from placer.job.model import Job
 
 Gather = Callable[[Any], list[Any]]
 # What the dimensions of meshes are usually called; others are as near as they are deep.

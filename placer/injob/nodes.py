@@ -11,16 +11,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError
 from placer.documents.tree import visible
 from placer.formats.machines.probe import PROBE
 from placer.injob.bounded import LateError, output_of
 from placer.injob.probe import FORMAT, VERSION
-
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 STEP_S = 60.0
 _MOST_SAID = 10_000

@@ -10,15 +10,12 @@ and value 2 x 5,120, gate, up and down 3 x 18,432, so 81,920 a layer and rank: x
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+from placer.documents import Section
 from placer.documents.keys import BOOLEAN, COUNT, integer, key
 from placer.documents.records import read
-from placer.job.models import attention_widths, total_parameters
-
-if TYPE_CHECKING:
-    from placer.documents import Section
-    from placer.job.models import Model
+from placer.job.models import Model, attention_widths, total_parameters
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,12 @@ Shapes: E edges.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
+from placer.job.model import Job
 
 EDGE_AXES = ("tp", "cp", "ep", "pp", "dp", "edp")
 # How the members of a group of the user's own talk: as those of an axis, else dp.

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import median
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError
+from placer.documents import Section
 from placer.documents.files import beside
+from placer.job.model import Job
 from placer.job.paces import rounds
+from placer.logs.steps import Steps
 from placer.logs.training import read_steps
-
-if TYPE_CHECKING:
-    from placer.documents import Section
-    from placer.job.model import Job
-    from placer.logs.steps import Steps
 
 
 def step_of(steps: Steps, job: Job) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
+from placer.documents import Section
 from placer.documents.keys import BOOLEAN, SIZE, integer, key, list_of, number, one_of
 from placer.documents.records import read
 
 if TYPE_CHECKING:
-    from placer.documents import Section
     from placer.job.model import Job
 
 RecomputeName = Literal["none", "selective", "op", "full"]

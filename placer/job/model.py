@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from placer.assumed import Assumption
 from placer.base.loading import Shown
@@ -37,12 +37,10 @@ from placer.job.parallel import (
     Overlap,
     TensorParallel,
 )
+from placer.job.roles import Role, Transfer
 from placer.job.rules import Rules
 from placer.job.started import Started
 from placer.job.traffic import Flows, Group, RankTraffic
-
-if TYPE_CHECKING:
-    from placer.job.roles import Role, Transfer
 
 WEIGHTED_AXES = (*AXES, "edp")
 

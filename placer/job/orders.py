@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
+from placer.job.model import Job
 from placer.job.read_axes import pipeline_groups_agree
-
-if TYPE_CHECKING:
-    from placer.job.axes import Parallelism
-    from placer.job.model import Job
 
 Order = tuple[str, ...]
 

@@ -20,6 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from placer.job.beside import beside_seconds, host_wait
+from placer.job.models import Model
 from placer.job.recompute import flops_again
 from placer.job.work import (
     PEAK,
@@ -31,7 +32,6 @@ from placer.job.work import (
 
 if TYPE_CHECKING:
     from placer.job.model import Compute, Job
-    from placer.job.models import Model
     from placer.job.parallel import EndStages
 
 LOGIT_BYTES = 36.0

@@ -7,17 +7,15 @@ micro-batch passes them, and the last comes back, in their own time.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray
 from placer.job.least_pipeline import ChunkTimes, least_pipeline
+from placer.job.model import Job
 from placer.job.pace import Held, Rates, Share, held_by, rates, share_of
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.job.parallel import EndStages
+from placer.job.parallel import EndStages
 
 
 class Paces(NamedTuple):

@@ -14,6 +14,7 @@ from placer.base.units import format_bandwidth
 from placer.documents import (
     Document,
     Section,
+    Value,
     content_digest,
     known_hint,
     open_document,
@@ -36,13 +37,11 @@ from placer.job.read_traffic import decode_groups, decode_stages, decode_sync
 from placer.job.read_workload import FORMAT as WORKLOAD
 from placer.job.read_workload import decode_workload
 from placer.job.started import Started, decode_started
+from placer.job.traffic import Group, RankTraffic
 from placer.job.work import micro_batch_time
 
 if TYPE_CHECKING:
     import os
-
-    from placer.documents import Value
-    from placer.job.traffic import Group, RankTraffic
 
 FORMAT = "placer/job"
 _OF_RANKS = ("groups", "traffic")  # what names ranks, so that no axes need to

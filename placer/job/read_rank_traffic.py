@@ -5,25 +5,21 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from collections.abc import Iterable
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.base.errors import MOST_PROBLEMS, InputError, Problem, refuse
 from placer.base.units import parse_bytes
+from placer.documents import Section
 from placer.documents.files import decode, decompressed, files_beside, read_bytes
 from placer.job.axes import MAX_WORLD_SIZE
 from placer.job.kineto import read_trace
 from placer.job.traced import Traced, traced
-from placer.job.traffic import Flows, RankTraffic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from placer.documents import Section
-    from placer.job.traffic import Group
+from placer.job.traffic import Flows, Group, RankTraffic
 
 Columns = tuple[IntArray, IntArray, FloatArray]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from placer.base.hostlist import HostLists
+from placer.documents import Section, Value
 from placer.job.axes import MAX_WORLD_SIZE
 from placer.job.rules import MAX_HOSTS, Pin, Rules, parse_ranks
-
-if TYPE_CHECKING:
-    from placer.documents import Section, Value
 
 
 def decode_rules(section: Section, world_size: int) -> Rules:

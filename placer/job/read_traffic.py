@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from placer.documents import open_document
+from placer.documents import Section, Value, open_document
 from placer.documents.files import beside
 from placer.documents.records import read
-from placer.job.axes import AXES, EXPERT_AXES, MAX_WORLD_SIZE
+from placer.job.axes import AXES, EXPERT_AXES, MAX_WORLD_SIZE, Parallelism
+from placer.job.models import Model
 from placer.job.parallel import DataParallel, EndStages
 from placer.job.traffic import Group
-
-if TYPE_CHECKING:
-    from placer.documents import Section, Value
-    from placer.job.axes import Parallelism
-    from placer.job.models import Model
 
 MAX_MEMBERS = 1 << 20
 

@@ -6,11 +6,12 @@ instance after the other.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.errors import InputError
-from placer.documents import known_hint, open_document
+from placer.documents import Document, Section, Value, known_hint, open_document
 from placer.documents.files import beside, is_file
 from placer.documents.presets import find_file
 from placer.documents.records import read
@@ -21,11 +22,6 @@ from placer.job.read_rules import decode_rules
 from placer.job.roles import MAX_RANKS, Role, Transfer, Workload
 from placer.job.shards import merged, pairs_of, transfer_flows
 from placer.job.started import Started
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from placer.documents import Document, Section, Value
 
 FORMAT = "placer/workload"
 # Of all transfers together, before those of the same two ranks are added up.

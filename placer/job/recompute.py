@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from placer.job.adapters import visited_adapters
 from placer.job.models import (
+    Model,
     active_parameters,
     attention_flops,
     expert_parameters,
@@ -20,7 +21,6 @@ from placer.job.models import (
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.job.models import Model
 
 
 def layers_again(job: Job) -> float:

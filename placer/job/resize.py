@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.errors import InputError, Problem
 from placer.documents import parse_document
 from placer.documents.records import entries
+from placer.job.model import Job
 from placer.job.pace import compute_at
 from placer.job.read import decode_job, job_digest
 from placer.job.read_traffic import default_bucket
 from placer.job.write import to_document
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
 
 
 def resized(job: Job, recompute: str = "", /, **sizes: int | None) -> Job:

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.job.model import Job
+from placer.job.roles import Role, Transfer
 from placer.job.traffic import RankTraffic
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.job.roles import Role, Transfer
 
 # Between racks of GB200 with a NIC of 50 GB/s a GPU one GPU sent another 719 GB at 26.7
 # GB/s, eight GPUs eight others at 22.6 each, and one a copy to eight at 98.4, with the

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+from placer.documents import Section
 from placer.documents.keys import (
     TEXT,
     Key,
@@ -18,9 +19,6 @@ from placer.documents.keys import (
     one_of,
 )
 from placer.documents.records import read
-
-if TYPE_CHECKING:
-    from placer.documents import Section
 
 LAUNCHER_RANKS = ("node-contiguous", "free")
 # Launchers that are read in scripts, by their names in `placer score --list`, and the

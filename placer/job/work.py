@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from placer.job.adapters import visited_adapters
 from placer.job.models import (
+    Model,
     active_parameters,
     attention_flops,
     attention_widths,
@@ -18,7 +19,6 @@ from placer.job.recompute import flops_again
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.job.models import Model
 
 TILE = 256, 128
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.assumed import assumed_entry
 from placer.documents.records import entries
 from placer.job.axes import AUTO_ORDER
 from placer.job.even import axis_of, is_even
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.job.traffic import Group
+from placer.job.model import Job
+from placer.job.traffic import Group
 
 
 def to_document(job: Job) -> dict[str, Any]:

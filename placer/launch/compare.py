@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from placer.launch.process import Process
 from placer.launch.ranks import HostTable, node_ranks, plan_gpus, shared
 
 if TYPE_CHECKING:
-    from placer.launch.process import Process
     from placer.placement.plan import Plan
 
 

@@ -11,16 +11,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, cycle, groupby
-from typing import TYPE_CHECKING
 
+from placer.launch.compare import Seats
+from placer.launch.process import Process
 from placer.launch.ranks import HostTable, plan_gpus
 from placer.placement.launcher_orders import slurm_key
-
-if TYPE_CHECKING:
-    from placer.launch.compare import Seats
-    from placer.launch.process import Process
-    from placer.placement.plan import Plan
-
+from placer.placement.plan import Plan
 
 _Evidence = Callable[[Sequence["Process"]], bool]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -10,12 +10,10 @@ from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError, InputError
 from placer.documents import known_hint
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
+from placer.job.model import Job
 from placer.placement.launcher_orders import slurm_key
 from placer.placement.placement import Placement
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.machine import Domains
+from placer.topology.machine import Domains
 
 BaselineName = Literal[
     "given-order", "sorted-hosts", "megatron-default", "replica-major", "random"

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.assumed import all_assumed, assumed_entry
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError, Problem, refuse
+from placer.job.model import Job
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.plan_rules import rules_section
 from placer.placement.score import Score
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 _SIZES = ("tp", "cp", "ep", "pp", "vp", "dp", "etp")
 _NOTHING: Mapping[str, Any] = {}

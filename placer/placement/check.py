@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from placer.job.model import Job
 from placer.job.orders import as_planned
+from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.plan_rules import rules_of
 from placer.placement.robust import (
@@ -26,13 +27,8 @@ from placer.placement.rules import (
     parts_without_link,
     split_groups,
 )
-from placer.placement.seats import seats_of_placement, seats_of_plan, share
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.placement import Placement
-    from placer.placement.seats import Seats
-    from placer.topology.model import Topology
+from placer.placement.seats import Seats, seats_of_placement, seats_of_plan, share
+from placer.topology.model import Topology
 
 _SIZES = ("tp", "cp", "ep", "pp", "vp", "dp", "etp")
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError, Problem, refuse
 from placer.documents import known_hint
+from placer.job.model import Job
 from placer.job.rules import Pin, Rules
+from placer.topology.model import Topology
 from placer.topology.suggest import Suggester
-
-if TYPE_CHECKING:
-    from placer.base.budget import Budget
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 
 def unknown_tiers(

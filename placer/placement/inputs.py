@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import compress, expand
@@ -13,21 +13,18 @@ from placer.base.naming import named
 from placer.documents import Document, Value, document_of, known_hint
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.even import axis_of
+from placer.job.model import Job
 from placer.job.read import decode_job
 from placer.job.rules import Rules
 from placer.job.write import to_document
 from placer.placement.host_rules import rules_left, unknown_tiers, with_rules
+from placer.placement.plan import Plan
 from placer.placement.plan_rules import RULES, rules_of
 from placer.placement.started import planned_job
 from placer.topology.allocation import allocate, host_names
 from placer.topology.compact import compact_document
+from placer.topology.model import Topology
 from placer.topology.read import decode_topology
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
-
 
 USE_SPARES = "use_spares"
 _RULES = ("require", "pin", "avoid", "at_most", "spares", USE_SPARES)

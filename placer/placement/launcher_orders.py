@@ -9,16 +9,14 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError
 from placer.documents import known_hint
-
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 _DIGITS = re.compile(r"([0-9]+)")
 _TOKEN = re.compile(r"[0-9]+|[^0-9]")

@@ -11,15 +11,12 @@ import os
 from contextlib import suppress
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError
 from placer.base.units import format_bytes
+from placer.job.model import Job
 from placer.topology.layout import BYTES_A_NODE
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 # Limit of the control group, version 2 and 1 (Linux, Documentation/admin-guide).
 _GROUP_LIMITS = (

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from math import gcd
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.job.even import axis_of, is_even
 from placer.placement.inputs import inputs_of
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 
 def domain_of_members(plan: Plan, axis: str, tier: str) -> IntArray | None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-
-if TYPE_CHECKING:
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.errors import InputError, Problem, capped
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-
+from placer.placement.plan import Plan
 
 # Which only the plan of a workload has.
 _ROLES = ("role_of_rank", "instance_of_rank")

@@ -17,6 +17,7 @@ from placer.documents.document import Document
 from placer.documents.keys import REQUIRED, keys_of
 from placer.documents.scalars import shown
 from placer.documents.tree import CONTROL, MAX_DEPTH, TOO_DEEP, visible
+from placer.documents.value import Path
 from placer.placement.plan import Plan
 from placer.placement.plan_consistency import require_consistent
 from placer.placement.plan_keys import BOUND
@@ -24,7 +25,6 @@ from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.score import Score
 
 if TYPE_CHECKING:
-    from placer.documents.value import Path
     from placer.placement.plan_like import PlanLike
 
 FORMAT = "placer/plan"

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.base.hostlist import HostLists
 from placer.documents.facts import TEXT, Facts, facts, whole
 from placer.documents.keys import Key, Kind, list_of, map_of
+from placer.documents.value import Value
 from placer.job.rules import MAX_HOSTS, Pin, Rules, parse_ranks
-
-if TYPE_CHECKING:
-    from placer.documents.value import Value
-    from placer.placement.placement import Placement
-    from placer.topology.model import Topology
+from placer.placement.placement import Placement
+from placer.topology.model import Topology
 
 
 def rules_section(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,15 +12,13 @@ from placer.base.arrays import BoolArray, IntArray, grouped
 from placer.base.errors import InfeasibleError, InputError, Problem, refuse
 from placer.base.naming import named
 from placer.job.axes import unlike_sizes
+from placer.job.model import Job
+from placer.placement.inputs import Inputs
+from placer.placement.plan import Plan
 from placer.topology.islands import inner_tiers, island_on
+from placer.topology.machine import Machine
+from placer.topology.model import Topology
 from placer.topology.suggest import Suggester
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.inputs import Inputs
-    from placer.placement.plan import Plan
-    from placer.topology.machine import Machine
-    from placer.topology.model import Topology
 
 
 def inputs_left(

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,7 @@ from placer.base.errors import InputError, Problem, refuse
 from placer.documents import Document
 from placer.documents.tree import visible
 from placer.placement.placement import Placement
-
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 
 def placement_of_hostfile(

@@ -7,20 +7,15 @@ Shapes: R ranks, N nodes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.units import format_power
-from placer.placement.seats import share
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.job.rules import Pin
-    from placer.placement.seats import Seats
-    from placer.topology.model import Topology
-
+from placer.job.model import Job
+from placer.job.rules import Pin
+from placer.placement.seats import Seats, share
+from placer.topology.model import Topology
 
 _AVOIDED = " hosts to avoid are used, "
 

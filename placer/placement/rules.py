@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.job.even import axis_of, is_even
-from placer.placement.seats import share, some_ranks
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.seats import Seats
-    from placer.topology.model import Topology
+from placer.job.model import Job
+from placer.placement.seats import Seats, share, some_ranks
+from placer.topology.model import Topology
 
 _LAUNCH_ORDER = (" consecutive ranks: ", " another order than ranks: ")
 _DENSE = {"tp": "tp", "cp": "cp", "pp": "pp", "dp": "dp"}

@@ -6,16 +6,13 @@ Shapes: R ranks, N nodes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from placer.placement.placement import Placement
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
+from placer.topology.model import Topology
 
 _SHOWN_RANKS = 4
 

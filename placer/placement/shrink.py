@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError
+from placer.job.axes import Parallelism
+from placer.job.model import Job
 from placer.job.resize import resized
-
-if TYPE_CHECKING:
-    from placer.job.axes import Parallelism
-    from placer.job.model import Job
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 # Replica after replica, so that each is a run of numbers.
 _BY_REPLICA = ("tp", "cp", "pp", "dp")

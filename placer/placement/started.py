@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from placer.base.errors import InputError
 from placer.documents import document_of
+from placer.job.model import Job
 from placer.job.orders import as_planned
-from placer.job.started import KEYS, SORTING, decode_started
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.job.started import Started
-    from placer.placement.baselines import BaselineName
-    from placer.placement.plan import Plan
+from placer.job.started import KEYS, SORTING, Started, decode_started
+from placer.placement.baselines import BaselineName
+from placer.placement.plan import Plan
 
 
 def planned_job(job: Job, plan: Plan) -> Job:

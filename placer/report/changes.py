@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.placement.launcher_orders import natural_key
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
+from placer.placement.plan import Plan
 
 _LINK = ("tier", "domain", "direction")
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from placer.base.arguments import NOTHING, instance, takes
 from placer.base.errors import InputError
 from placer.cost.step import StepModel
-from placer.explain.difference import saving
+from placer.explain.difference import Saving, saving
 from placer.explain.uncertain import links_are_assumed
 from placer.job.model import Job
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import inputs_of
 from placer.placement.launcher_orders import in_natural_order
+from placer.placement.plan import Plan
 from placer.placement.plan_like import PLAN, plan_of
 from placer.placement.started import planned_job
 from placer.report.changes import (
@@ -32,8 +33,6 @@ from placer.report.notebook import html_table
 from placer.report.restart import Restart, restart
 
 if TYPE_CHECKING:
-    from placer.explain.difference import Saving
-    from placer.placement.plan import Plan
     from placer.placement.plan_like import PlanLike
 
 # What two plans must agree on, or their steps differ in more than their placements.

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.units import format_bytes, format_seconds, plural
 from placer.placement.plan_keys import OBJECTIVES
+from placer.report.changes import CostChange, EntryChange
 from placer.report.columns import WIDTH, fitted, paragraphs, table, wrapped
+from placer.report.group_tiers import AxisChange, DomainChange
+from placer.report.moves import Fold
+from placer.report.restart import Restart
 from placer.report.words import compared, gpu_hours_a_day, hosts_text, saved_text
 
 if TYPE_CHECKING:
-    from placer.report.changes import CostChange, EntryChange
     from placer.report.diff import PlanDiff
-    from placer.report.group_tiers import AxisChange, DomainChange
-    from placer.report.moves import Fold
-    from placer.report.restart import Restart
 
 _OBJECTIVE_OF = {key: name for name, key in OBJECTIVES.items()}
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.units import format_seconds
+from placer.placement.plan import Plan
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
-from placer.report.columns import columns, seen, table, wrapped
+from placer.report.columns import Look, columns, seen, table, wrapped
 from placer.report.words import NOUN, gpu_hours_a_day, hop_cost, knows_work
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-    from placer.report.columns import Look
 
 _MARK = " *"
 _HOURS = "GPU h/day"

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import numpy as np
 
+from placer.base.arrays import IntArray
 from placer.base.errors import InputError
 from placer.documents import closest
 from placer.job.edges import all_edges
 from placer.placement.inputs import inputs_of
+from placer.placement.plan import Plan
+from placer.topology.model import Topology
 
 if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
-
     Vertex = int | tuple[str, str]
 
 

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError
-from placer.report.moves import home_tier
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-    from placer.report.moves import Matching
+from placer.placement.plan import Plan
+from placer.report.moves import Matching, home_tier
 
 
 @dataclass(frozen=True)

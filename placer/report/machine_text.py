@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.base.arrays import IntArray
 from placer.base.hostlist import compress
 from placer.base.units import (
     format_bandwidth,
@@ -18,14 +18,11 @@ from placer.base.units import (
 )
 from placer.job.adapters import trained_parameters
 from placer.job.even import told
+from placer.job.model import Job
 from placer.job.models import total_parameters
 from placer.topology.affinity import gpu_words
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.job.model import Job
-    from placer.topology.machine import Machine
-    from placer.topology.model import Tier, Topology
+from placer.topology.machine import Machine
+from placer.topology.model import Tier, Topology
 
 _AXES = ("tp", "cp", "ep", "pp", "dp")
 _SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "dp")

@@ -10,21 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError
-from placer.job.axes import unlike_sizes
+from placer.job.axes import Parallelism, unlike_sizes
 from placer.placement.launcher_orders import natural_key
+from placer.placement.plan import Plan
 from placer.placement.shrink import ranks_of_replicas
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.job.axes import Parallelism
-    from placer.placement.plan import Plan
 
 # The axes beside dp whose coordinates moves are folded by, most telling first.
 _OTHER_AXES = ("pp", "ep", "cp", "tp")

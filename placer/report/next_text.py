@@ -5,15 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING
 
 from placer.job.started import BY_HAND
+from placer.placement.plan import Plan
 from placer.placement.started import started_of
 from placer.report.verdict import is_kept
 from placer.report.words import slowest_group
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
 _INDENT, _GOES_ON = "  ", " \\"
 _KUBERNETES = "kubernetes"

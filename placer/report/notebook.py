@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
 from placer.base.units import format_seconds
+from placer.job.model import Job
 from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
 from placer.report.machine_text import facts, parts, tier_rows
 from placer.report.machine_text import title as job_title
 from placer.report.words import NOUN, amount
 from placer.topology.model import Topology
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
 
 _TABLE = "border-collapse:collapse;margin:.4em 0;font-variant-numeric:tabular-nums"
 _CELL = "padding:.15em .8em .15em 0;border:0;vertical-align:top"

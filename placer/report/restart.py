@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.base.errors import InputError
 from placer.cost.volumes import volumes
-from placer.job.axes import unlike_sizes
+from placer.job.axes import Parallelism, unlike_sizes
+from placer.job.model import Job
 from placer.placement.launcher_orders import in_natural_order
-from placer.report.moves import moved_ranks
-
-if TYPE_CHECKING:
-    from placer.job.axes import Parallelism
-    from placer.job.model import Job
-    from placer.placement.plan import Plan
-    from placer.report.moves import Matching
+from placer.placement.plan import Plan
+from placer.report.moves import Matching, moved_ranks
 
 OPTIMIZER_BYTES = 12.0
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from placer.cost import JITTER
 from placer.job.orders import how_to_number
 from placer.placement.launcher_orders import in_natural_order
 from placer.placement.parts import domain_of_members, even_tier, is_uneven, parts_of
+from placer.placement.plan import Plan
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import PLAIN, WIDTH, Look, paragraphs, wrapped
 from placer.report.gains_text import gain_lines
@@ -29,9 +30,6 @@ from placer.report.words import (
     slowest_group,
     withdrawn,
 )
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
 _FREE = "launcher: {ranks: free}"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from placer.base.errors import InfeasibleError
 from placer.base.units import format_bytes, format_seconds, plural
 from placer.cost import JITTER
 from placer.job.started import STARTERS
+from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
@@ -29,10 +31,6 @@ from placer.report.words import (
     share_text,
     unbeaten,
 )
-
-if TYPE_CHECKING:
-    from placer.base.errors import InfeasibleError
-    from placer.placement.plan import Plan
 
 
 def reason(plan: Plan, before: Mapping[str, Any]) -> str:

@@ -12,22 +12,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.arrays import IntArray
+from placer.job.model import Job
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.fills.fills import nested_fills, uneven_fills
 from placer.solve.orders import Listed, launch_bound
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
 from placer.solve.problem.starts import starts
-from placer.solve.run.solution import EXACT, checked_bound
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.solution import Solution
+from placer.solve.run.budget import Budget
+from placer.solve.run.solution import EXACT, Solution, checked_bound
 
 Advice = dict[str, Any]
 

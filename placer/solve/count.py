@@ -8,6 +8,7 @@ engine solves it in one thread, within a limit of work.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from math import inf
@@ -17,8 +18,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from placer.base.loading import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from ortools.math_opt.model_pb2 import ModelProto
     from ortools.sat.python import cp_model
 

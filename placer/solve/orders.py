@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError
+from placer.job.model import Job
 from placer.job.orders import framework_orders, in_order
 from placer.placement.placement import Placement
+from placer.placement.previous import PreviousPlan
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.even import with_parts_of
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
 from placer.solve.rearrange.settle import settled
+from placer.solve.run.budget import Budget
 from placer.solve.run.solution import (
     EXACT,
     Improvement,
@@ -26,12 +30,6 @@ from placer.solve.run.solution import (
 )
 from placer.solve.run.workers import in_order as side_by_side
 from placer.solve.search import solve
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.previous import PreviousPlan
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
 
 
 def solve_orders(

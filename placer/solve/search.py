@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from placer.solve.bounds.certificate import (
     counted_parts,
@@ -24,7 +23,9 @@ from placer.solve.construct.fills.fills import (
 )
 from placer.solve.construct.units.whole_groups import whole_groups
 from placer.solve.exact.enumeration import enumerated, few_enumerated
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
+from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.later import (
     Method,
@@ -32,12 +33,7 @@ from placer.solve.run.later import (
     is_in_parts,
     later,
 )
-
-if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.solution import Progress, Solution
-
+from placer.solve.run.solution import Progress, Solution
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 apart = later("construct.traffic.apart", has_own_traffic)

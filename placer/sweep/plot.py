@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.errors import InputError
 from placer.base.units import format_seconds
-from placer.documents import open_document
+from placer.documents import Section, open_document
 from placer.draw.line_plot import Panel, Series, line_plot
 from placer.report.sweep_table import cell, label
 from placer.sweep.grid import MAX_POINTS, NIC_RATE, OVERSUBSCRIPTION, SIZES
-
-if TYPE_CHECKING:
-    from placer.documents import Section
 
 _TIMES = ("step_time_s", "exposed_scale_out_s")
 # Above zero: a value may lie on a logarithmic axis.

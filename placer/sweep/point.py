@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from placer.api.options import ObjectiveName
 from placer.api.place import place
+from placer.api.result import Result
 from placer.base.errors import InfeasibleError, InputError, PlacerError, Problem, refuse
 from placer.cost.footprint.stages import memory_score
 from placer.cost.work import on_gpu
 from placer.degrees.choice import Choice, overlap_at
 from placer.degrees.space import broken
 from placer.documents import closest
+from placer.job.model import Job
 from placer.job.read import job_digest
 from placer.job.resize import resized
 from placer.report.score_text import misfit
@@ -26,13 +29,8 @@ from placer.sweep.grid import (
     Axis,
     Point,
 )
+from placer.topology.model import Tier, Topology
 from placer.workers.engine import Engine, Sequential, Stop
-
-if TYPE_CHECKING:
-    from placer.api.options import ObjectiveName
-    from placer.api.result import Result
-    from placer.job.model import Job
-    from placer.topology.model import Tier, Topology
 
 
 def sweep(

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from placer.api.result import Result
 from placer.assumed import all_assumed, assumed_entry
 from placer.base.csv_rows import csv_text
 from placer.base.units import format_seconds
-from placer.draw.picture import Picture
+from placer.draw.picture import Picture, ThemeName
 from placer.job.fixed import fixed_share
 from placer.report.assumed_text import assumed_lines, fixed_warning
 from placer.report.columns import paragraphs
 from placer.report.sweep_table import sweep_html, sweep_text
-
-if TYPE_CHECKING:
-    from placer.api.result import Result
-    from placer.draw.picture import ThemeName
-    from placer.sweep.point import Row, Task
+from placer.sweep.point import Row, Task
 
 
 @dataclass(frozen=True, eq=False, repr=False)

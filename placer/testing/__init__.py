@@ -8,18 +8,16 @@ machines, jobs and placements for Hypothesis, which it needs installed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.documents import document_of
 from placer.documents.keys import keys_of
 from placer.job.axes import Parallelism
+from placer.job.model import Job
 from placer.job.read import decode_job
 from placer.testing.oracle import least, placements
+from placer.topology.model import Topology
 from placer.topology.read import decode_topology
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 __all__ = ["job", "least", "placements", "racks"]
 

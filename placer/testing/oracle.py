@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.api.score import score
+from placer.job.axes import Parallelism
 from placer.job.even import is_even
+from placer.job.model import Job
 from placer.placement.placement import Placement
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from placer.job.axes import Parallelism
-    from placer.job.model import Job
-    from placer.topology.model import Topology
+from placer.topology.model import Topology
 
 DENSE = ("tp", "cp", "pp", "dp")
 EXPERT = ("ep", "etp", "pp", "edp")

@@ -6,7 +6,7 @@ Names and figures are plain: nodes ``n000``, racks ``r0``, blocks, and one clust
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -16,10 +16,8 @@ from placer.job.model import Job
 from placer.job.traffic import Group
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
+from placer.placement.plan import Plan
 from placer.topology.model import Tier, Topology
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
 TIERS = ("node", "rack", "block", "cluster")
 AXES = ("tp", "cp", "pp", "dp", "ep", "etp", "edp")

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from placer.base.hostlist import compress
+from placer.documents import Section
 from placer.documents.keys import TEXT, integer, key, list_of
 from placer.documents.records import read
-
-if TYPE_CHECKING:
-    from placer.documents import Section
 
 MAX_NUMA = 1023
 

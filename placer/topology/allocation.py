@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import HostLists, compress, expand
 from placer.documents import files
+from placer.topology.model import Topology
 from placer.topology.suggest import Suggester
-
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
 
 # Why a host of the machine must not be used that nobody excluded.
 OUTSIDE = "outside the allocation"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from placer.base.budget import Budget
 from placer.base.hostlist import matching
+from placer.documents import Section
 from placer.documents.keys import POWER, TEXT, Key, integer
 
 if TYPE_CHECKING:
-    from placer.documents import Section
     from placer.topology.gpu_kinds import Gpu
 
 

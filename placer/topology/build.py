@@ -9,16 +9,13 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.topology.islands import launcher_indices
+from placer.topology.links import Link
 from placer.topology.model import Islands, Tier, Topology
-
-if TYPE_CHECKING:
-    from placer.topology.links import Link
 
 MAX_GPUS = 1 << 24
 

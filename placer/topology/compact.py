@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from placer.topology.budgets import budgets_entry
 from placer.topology.build import Nodes
 from placer.topology.layout import Level, lay_out
 from placer.topology.links import link_entries
+from placer.topology.model import Topology
 from placer.topology.write import (
     affinity_entry,
     listed_gpus,
@@ -24,9 +25,6 @@ from placer.topology.write import (
     tier_entries,
     unusual,
 )
-
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
 
 
 def compact_document(topology: Topology) -> dict[str, Any]:

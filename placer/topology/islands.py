@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.base.arrays import FloatArray, IntArray
 from placer.topology.machine import Machine
+from placer.topology.model import Islands, Topology
 
 if TYPE_CHECKING:
-    from placer.base.arrays import FloatArray, IntArray
     from placer.topology.build import Nodes
-    from placer.topology.model import Islands, Topology
 
 
 def seen_by_island(topology: Topology) -> Machine:

@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from placer.base.hostlist import expand
-from placer.documents import closest, keys
+from placer.documents import Section, closest, keys
 from placer.documents.keys import TEXT, Key, integer, list_of, map_of, one_of
 from placer.documents.records import entries, nested, read
-
-if TYPE_CHECKING:
-    from placer.documents import Section
 
 STOPS = ("NoSchedule", "NoExecute")
 GPU = "nvidia.com/gpu"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from placer.base.units import format_seconds
+from placer.documents import Section, Value
 from placer.documents.keys import BANDWIDTH, TEXT, TIME, key, list_of, special
 from placer.documents.records import entries, read
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
-    from placer.documents import Section, Value
     from placer.topology.build import Nodes
     from placer.topology.model import Tier
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from placer.topology.gpu_kinds import Gpu
 from placer.topology.links import Link, kept_links
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from placer.topology.model import Tier
 
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from placer.assumed import Assumption
 from placer.base.arrays import IntArray
+from placer.base.budget import Budget
 from placer.base.loading import Shown, load
 from placer.documents.keys import (
     BANDWIDTH,
@@ -32,8 +34,6 @@ from placer.topology.machine import Domains, Machine
 if TYPE_CHECKING:
     import networkx as nx
 
-    from placer.assumed import Assumption
-    from placer.base.budget import Budget
     from placer.topology.build import Nodes
 
 

@@ -8,21 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from placer.base.hostlist import HostLists
+from placer.documents import Document, Section, Value
 from placer.documents.keys import TEXT, Key, integer, list_of, number, special
 from placer.topology.build import NO_NODES, Nodes
 from placer.topology.layout import MAX_NODES, lay_out, parse_levels
 from placer.topology.links import read_links
 from placer.topology.model import MAX_GPUS_OF_NODE, SMALLEST, TIER_NAME
 from placer.topology.suggest import Suggester
-
-if TYPE_CHECKING:
-    from placer.documents import Document, Section, Value
-    from placer.topology.tiers import Tiers
+from placer.topology.tiers import Tiers
 
 
 def _gpus_schema() -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from placer.assumed import Assumption, decode_assumed
 from placer.documents import Document, open_document, parse_document
@@ -18,14 +18,11 @@ from placer.topology.build import NO_NODES, build
 from placer.topology.gpu_kinds import Gpu
 from placer.topology.kubernetes import Kubernetes, decode_kubernetes
 from placer.topology.links import MAX_LINKS, Link
-from placer.topology.model import Tier
+from placer.topology.model import Tier, Topology
 from placer.topology.nodes import Entry, read_nodes
 from placer.topology.synthetic import is_synthetic, read_synthetic
 from placer.topology.tiers import MAX_TIERS, read_tiers
 from placer.topology.uplinks import assumed_uplinks, with_assumption
-
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
 
 FORMAT = "placer/topology"
 

@@ -15,20 +15,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.assumed import HARDWARE, Assumption
+from placer.base.arrays import IntArray
 from placer.base.errors import InputError
 from placer.topology.build import Nodes, build
 from placer.topology.gpu_kinds import USUAL
 from placer.topology.layout import Level, lay_out, parse_levels
 from placer.topology.model import MAX_GPUS_OF_NODE, Tier, Topology
 from placer.topology.uplinks import assumed_uplinks
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
 
 NODE_BANDWIDTH = 450e9  # B/s
 NODE_LATENCY = 1e-6  # s

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING
 
+from placer.base.arrays import IntArray
+from placer.documents import Document, Section
 from placer.documents.records import read
 from placer.topology.model import MAX_GPUS_OF_NODE, TIER_NAME, Islands, Tier
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.documents import Document, Section
 
 MAX_TIERS = 32
 MAX_RAILS = 63

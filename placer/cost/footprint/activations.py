@@ -6,19 +6,14 @@ Shapes: P pipeline ranks, V chunks a rank.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.footprint.layer import LayerActivations
 from placer.cost.footprint.parameters import held_vocabulary
-
-if TYPE_CHECKING:
-    from placer.base.arrays import FloatArray
-    from placer.job.model import Job
-    from placer.job.models import Model
-
+from placer.job.model import Job
+from placer.job.models import Model
 
 # Groups that are walked after the warm-up: they are all alike but for the last.
 _REPEATED = 3

@@ -19,11 +19,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from placer.job.memory import INPUT_BYTES
-from placer.job.models import head_width
+from placer.job.models import Model, head_width
 
 if TYPE_CHECKING:
     from placer.job.model import Job
-    from placer.job.models import Model
 
 # One number a row and head, in FP32, from which fused attention finds its scores again.
 _ROW = 4.0

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from placer.job.adapters import adapters_of_layer
+from placer.job.adapters import Adapters, adapters_of_layer
 from placer.job.models import (
+    Model,
     expert_parameters,
     latent_parameters,
     layer_parameters,
@@ -20,9 +21,7 @@ from placer.job.models import (
 )
 
 if TYPE_CHECKING:
-    from placer.job.adapters import Adapters
     from placer.job.axes import Parallelism
-    from placer.job.models import Model
 
 _VOCABULARY_MULTIPLE = 128
 

@@ -7,10 +7,11 @@ is the ``v P + s``-th of the model. Shapes: P pipeline ranks, V chunks a rank.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from placer.base.arrays import FloatArray
 from placer.cost.footprint.activations import activations
 from placer.cost.footprint.parameters import (
     Held,
@@ -19,13 +20,9 @@ from placer.cost.footprint.parameters import (
     held_of_layer,
 )
 from placer.cost.footprint.states import states
-from placer.cost.volumes import volumes
-
-if TYPE_CHECKING:
-    from placer.base.arrays import FloatArray
-    from placer.cost.volumes import Volumes
-    from placer.job.model import Job
-    from placer.job.models import Model
+from placer.cost.volumes import Volumes, volumes
+from placer.job.model import Job
+from placer.job.models import Model
 
 _GIB = 2.0**30
 # Context and kernels, 0.5 to 1.8 GiB by framework and GPU: stas00/ml-engineering

@@ -8,24 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from placer.base.units import format_beside, format_seconds, plural
-from placer.cost.links import total_load
+from placer.cost.links import LinkLoad, total_load
+from placer.cost.step import Step
 from placer.draw import palette
 from placer.draw.machine_view import short_names
 from placer.draw.time_line import PART_COLOURS
-from placer.explain.ways import ways
+from placer.explain.ways import Way, ways
+from placer.placement.plan import Plan
 from placer.report.page.headlines import homes, parts
-
-if TYPE_CHECKING:
-    from placer.cost.links import LinkLoad
-    from placer.cost.step import Step
-    from placer.explain.ways import Way
-    from placer.placement.plan import Plan
-    from placer.report.page.side import Side
+from placer.report.page.side import Side
 
 _SIDES = ("old", "new")
 _AXES = ("tp", "cp", "ep", "pp", "dp")

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.units import format_seconds, listed, plural
+from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.started import order_in_use_of
 from placer.report.diff import saving_of
 from placer.report.homes import Home, homes_of, is_optimal
+from placer.report.page.side import Side
 from placer.report.verdict import inner_domains, is_kept, name_in_use, sentences
 from placer.report.words import (
     BETTER,
@@ -24,10 +25,6 @@ from placer.report.words import (
     saved_text,
     share_text,
 )
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-    from placer.report.page.side import Side
 
 _NO_BETTER = "no placement is better"
 # Differences below this share of the cost are rounding.

@@ -10,22 +10,19 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as Xml
 
 import numpy as np
 import numpy.typing as npt
 
+from placer.base.arrays import IntArray
 from placer.draw import columns
+from placer.draw.columns import Layout
 from placer.draw.grouping import grouping, present
-from placer.draw.machine_view import Path, machine_views
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.draw.columns import Layout
-    from placer.draw.machine_view import MachineView
-    from placer.report.moves import Matching
-    from placer.report.page.side import Side
+from placer.draw.machine_view import MachineView, Path, machine_views
+from placer.report.moves import Matching
+from placer.report.page.side import Side
 
 NOWHERE = -1
 # Pixels across of one map, and of two side by side; they scale with the page.

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.units import format_seconds
 from placer.draw.pipeline import Run, band, micro_batches_text, slowest_run
 from placer.report.page.bars import permille
-
-if TYPE_CHECKING:
-    from placer.report.page.side import Side
+from placer.report.page.side import Side
 
 # Pixels of all stages of a side, unless these are many, and of one.
 _HIGH, _LEAST_ROW, _MOST_ROW = 96, 11, 14

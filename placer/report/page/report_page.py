@@ -10,15 +10,17 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from shlex import join
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from placer.base.units import plural
 from placer.draw import svg
+from placer.placement.plan import Plan
 from placer.report.assumed_text import assumed_texts
-from placer.report.moves import match, moved_ranks
+from placer.report.homes import Home
+from placer.report.moves import Matching, match, moved_ranks
 from placer.report.next_text import launch_commands
 from placer.report.page.bars import (
     colours_of_tiers,
@@ -41,18 +43,12 @@ from placer.report.page.headlines import (
     map_line,
     step_heading,
 )
-from placer.report.page.maps import encoded, maps_of, modes, partners
+from placer.report.page.maps import Maps, encoded, maps_of, modes, partners
 from placer.report.page.pipelines import pipelines
+from placer.report.page.side import Side
 from placer.report.page.times import times_data
 from placer.report.verdict import is_kept
 from placer.report.words import amount, roles_of, unbeaten
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-    from placer.report.homes import Home
-    from placer.report.moves import Matching
-    from placer.report.page.maps import Maps
-    from placer.report.page.side import Side
 
 
 @cache

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from placer.cost.step import StepModel
+from placer.cost.step import Step, StepModel
 from placer.placement.build import placement_of_plan
-
-if TYPE_CHECKING:
-    from placer.cost.step import Step
-    from placer.placement.inputs import Inputs
-    from placer.placement.placement import Placement
-    from placer.placement.plan import Plan
+from placer.placement.inputs import Inputs
+from placer.placement.placement import Placement
+from placer.placement.plan import Plan
 
 
 @dataclass(frozen=True, eq=False)

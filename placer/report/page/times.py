@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.cost.links import total_load
+from placer.cost.step import Step
+from placer.draw.machine_view import MachineView
 from placer.explain.group_cost import GroupCosts
 from placer.report.page.maps import encoded
-
-if TYPE_CHECKING:
-    from placer.cost.step import Step
-    from placer.draw.machine_view import MachineView
-    from placer.report.page.side import Side
+from placer.report.page.side import Side
 
 
 def times_data(side: Side, view: MachineView, level: int) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import chain, count
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,17 +20,14 @@ from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.units import Units
-from placer.solve.annealing.walks import PricedInFull, Walk, walk_in_pool
+from placer.solve.annealing.walks import PricedInFull, Walk, Walks, walk_in_pool
 from placer.solve.problem.colocation import join
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.later import has_own_traffic
 from placer.solve.run.workers import in_order
 from placer.solve.score.kernel import is_built
-
-if TYPE_CHECKING:
-    from placer.solve.annealing.walks import Walks
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
 
 # How hot the walks of the first round are, in turn: a sum has no plateaus.
 SCALES = {

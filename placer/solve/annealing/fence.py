@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.solve.problem.rules import Limits
 from placer.solve.score.groups import Rows
 
 if TYPE_CHECKING:
-    from placer.solve.problem.rules import Limits
     from placer.solve.score._kernel import Annealer
 
 

@@ -7,18 +7,15 @@ Shapes: U units, S slots.
 from __future__ import annotations
 
 from math import log
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.solve.annealing.units import Units
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
 from placer.solve.score.slots import exchanged
-
-if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
 
 PRICED, RANKS_PRICED = 150, 100_000  # in each race, and their ranks
 HOT, COLD = 0.03, 1e-3  # of the gap

@@ -15,13 +15,13 @@ import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray, by_appearance
 from placer.solve.annealing.fence import pins
+from placer.solve.annealing.walks import Walk
+from placer.solve.run.budget import Budget
 from placer.solve.score.slots import exchanged
 
 if TYPE_CHECKING:
     from placer.solve.annealing.runs import Runs
     from placer.solve.annealing.units import Units
-    from placer.solve.annealing.walks import Walk
-    from placer.solve.run.budget import Budget
 
 NEAR = 0.5  # of goals of units that have no pin: near who must be in one domain
 PATIENCE = 500  # moves, since one that mended

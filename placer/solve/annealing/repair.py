@@ -10,19 +10,15 @@ least, and the cheapest of that.
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
 
+from placer.base.arrays import IntArray
 from placer.solve.annealing.annealed import seeds, spaces
+from placer.solve.annealing.mend_in_full import MendsInFull
 from placer.solve.annealing.starts import best_starts
-from placer.solve.annealing.walks import PricedInFull, Walk
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.solve.annealing.mend_in_full import MendsInFull
-    from placer.solve.annealing.walks import Walks
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
+from placer.solve.annealing.walks import PricedInFull, Walk, Walks
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
 
 MOVES_A_UNIT, MOST_MOVES = 100, 25_000  # of a walk; another follows one that mends
 HEAT = 0.3  # of walks

@@ -15,19 +15,19 @@ import numpy as np
 
 from placer.base.arrays import IntArray, equal_runs, row_of_number
 from placer.cost.fabric import Fabric
+from placer.job.model import Job
 from placer.solve.annealing.mend_in_full import RunMendsInFull
 from placer.solve.annealing.sets import shards_of
 from placer.solve.annealing.units import Units, cell_of_gpu
 from placer.solve.annealing.walks import Walks
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.problem.colocation import colocation_of, join
+from placer.solve.problem.compiled import Problem
 from placer.solve.run.later import has_own_traffic
 from placer.solve.score.groups import Rows
 from placer.solve.score.slots import Sites, Slots, cell_tier
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem
     from placer.solve.score._kernel import Annealer
 
 

@@ -7,16 +7,13 @@ here is a set of replicas that wait for each other: expert groups, or units, joi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray, row_of_number
+from placer.job.axes import Parallelism
+from placer.job.model import Job
 from placer.solve.problem.colocation import join
-
-if TYPE_CHECKING:
-    from placer.job.axes import Parallelism
-    from placer.job.model import Job
 
 
 def own_labels(job: Job, ranks: IntArray) -> Iterator[IntArray]:

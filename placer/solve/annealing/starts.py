@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray, row_of_number
+from placer.solve.annealing.mend_in_full import MendsInFull
 from placer.solve.annealing.sets import shards_of
+from placer.solve.annealing.walks import Walks
+from placer.solve.run.budget import Budget
 
 if TYPE_CHECKING:
-    from placer.solve.annealing.mend_in_full import MendsInFull
     from placer.solve.annealing.units import Units
-    from placer.solve.annealing.walks import Walks
-    from placer.solve.run.budget import Budget
 
 Part = tuple[int, int, int]  # group, cell, units
 

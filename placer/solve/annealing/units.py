@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,14 +24,12 @@ from placer.solve.annealing.sets import labels_of, own_labels
 from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
 from placer.solve.annealing.walks import Walks
 from placer.solve.problem.colocation import join
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import flows_of
 from placer.solve.run.later import has_own_traffic
 from placer.solve.score.groups import Rows
 from placer.solve.score.slots import Slots, cell_tier
-
-if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,12 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.solve.annealing.fence import fence_in
 from placer.solve.annealing.sets import blocks_of
+from placer.solve.run.budget import Budget
 from placer.solve.score.evaluator import Compiled, compiled
 from placer.solve.score.groups import Rows
 
 if TYPE_CHECKING:
     from placer.solve.annealing.units import Units
-    from placer.solve.run.budget import Budget
     from placer.solve.score._kernel import Annealer
 
 HOT, RANGE = 1e-3, 300.0  # of the value; how many times cooler a walk ends

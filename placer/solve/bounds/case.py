@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.cost.step import Step, StepModel
 from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.bounds.network.limit import Limit, slow_pipelines_s
-from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.colocation import Colocation, colocation_of
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from placer.solve.tree.capacity import node_capacity
-
-if TYPE_CHECKING:
-    from placer.cost.step import Step, StepModel
-    from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.compiled import Problem
 
 
 @dataclass(frozen=True, eq=False)

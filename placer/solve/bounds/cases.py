@@ -19,28 +19,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.cost.step import Step, StepModel
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.expert_parts import StageParts
+from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.network.limit import Floor
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.uplinks import certain
-from placer.solve.problem.colocation import are_together, colocation_of, join
-from placer.solve.run.budget import ENDLESS
+from placer.solve.problem.colocation import (
+    Colocation,
+    are_together,
+    colocation_of,
+    join,
+)
+from placer.solve.problem.compiled import Problem
+from placer.solve.problem.params import Params
+from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.tree.capacity import room_in_sets
-
-if TYPE_CHECKING:
-    from placer.cost.step import Step, StepModel
-    from placer.solve.bounds.network.ideal import IdealNetwork
-    from placer.solve.bounds.network.limit import Floor
-    from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.problem.params import Params
-    from placer.solve.run.budget import Budget
 
 # What a kind of groups of the user's own takes, in s: thousands take too long.
 KIND_S = 3e-4

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,16 +21,14 @@ from placer.cost.collectives import share_sent
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
+from placer.cost.step import Step
+from placer.job.model import Job
+from placer.solve.bounds.case import Case
+from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.bounds.network.messages import exchange_latency
 from placer.solve.problem.colocation import join
+from placer.solve.problem.params import Params
 from placer.solve.programs.prices import Choices, Packing, dearest
-
-if TYPE_CHECKING:
-    from placer.cost.step import Step
-    from placer.job.model import Job
-    from placer.solve.bounds.case import Case
-    from placer.solve.bounds.network.ideal import IdealNetwork
-    from placer.solve.problem.params import Params
 
 
 class Units(NamedTuple):

@@ -24,22 +24,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray
 from placer.cost.links import weighted_counts
+from placer.job.traffic import RankTraffic
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import best_of_problem
+from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.bounds.partners import Pairs
-from placer.solve.run.budget import ENDLESS
-
-if TYPE_CHECKING:
-    from placer.job.traffic import RankTraffic
-    from placer.solve.bounds.network.ideal import IdealNetwork
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import ENDLESS, Budget
 
 ARGUMENT = (
     "of the ranks of a scale-up domain one keeps its NIC busy so long, with those "

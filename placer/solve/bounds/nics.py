@@ -21,24 +21,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb, inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.schedule import pipeline_times
+from placer.cost.step import Step
+from placer.job.model import Job
+from placer.solve.bounds.case import Case
+from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.bounds.network.limit import (
     FREE,
     Floor,
     exposed_by_members,
     gradient_groups,
 )
-
-if TYPE_CHECKING:
-    from placer.cost.step import Step
-    from placer.job.model import Job
-    from placer.solve.bounds.case import Case
-    from placer.solve.bounds.network.ideal import IdealNetwork
 
 MOST_SETS = 1000  # of equally many cuts that are timed
 

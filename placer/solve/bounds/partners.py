@@ -13,16 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.links import weighted_counts
+from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.problem.colocation import join
-
-if TYPE_CHECKING:
-    from placer.solve.bounds.network.ideal import IdealNetwork
 
 ROUNDING = 1e-9  # of a sum of seconds
 

@@ -10,25 +10,20 @@ one GPU each, one of the four half as fast. One replica has one slow stage, or m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray
+from placer.cost.step import Step
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import best_of_problem
 from placer.solve.bounds.network.ideal import fastest_stages
-from placer.solve.run.budget import ENDLESS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from placer.cost.step import Step
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import ENDLESS, Budget
 
 # Ways to place slow stages in a pipeline that are tried; fewer slow stages otherwise.
 MOST_PLACES = 256

@@ -27,22 +27,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
+from placer.job.traffic import RankTraffic
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import best_of_problem
+from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.bounds.partners import ROUNDING, Partners, most_together
 from placer.solve.count import Limits, Program, Term, solve
-from placer.solve.run.budget import ENDLESS
-
-if TYPE_CHECKING:
-    from placer.job.traffic import RankTraffic
-    from placer.solve.bounds.network.ideal import IdealNetwork
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import ENDLESS, Budget
 
 ARGUMENT = (
     "ranks that their NIC would keep too long have partners near, which take room in "

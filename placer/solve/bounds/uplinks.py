@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from placer.base.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.collectives import share_sent
 from placer.cost.gradients import sync_groups
 from placer.cost.stage_times import expert_time
+from placer.solve.bounds.case import Case
 from placer.solve.bounds.network.limit import (
     Floor,
     Limit,
@@ -36,9 +36,6 @@ from placer.solve.bounds.network.limit import (
     slow_pipelines_s,
     slow_sync,
 )
-
-if TYPE_CHECKING:
-    from placer.solve.bounds.case import Case
 
 
 def certain(case: Case) -> Floor:

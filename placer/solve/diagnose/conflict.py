@@ -13,26 +13,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from placer.base.budget import Budget
 from placer.base.errors import InfeasibleError
 from placer.base.units import format_power
 from placer.job.even import is_even, part_size, told, told_part
+from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.solve.diagnose.counts import broken_counts, is_packed_never, missing_parts
 from placer.solve.exact.seats import seat
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
 from placer.solve.rules.search import Tools, fits_under_rules
 from placer.solve.run.budget import ENDLESS
+from placer.solve.run.budget import Budget as Time
 from placer.solve.score.kernel import is_built
-
-if TYPE_CHECKING:
-    from placer.base.budget import Budget
-    from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget as Time
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 # Least and most time, in s, to find out which rules are to blame and what would help;
 # between them what the search leaves of its own.

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.units import format_power, plural
 from placer.job.even import is_even, told_part
+from placer.job.model import Job
 from placer.job.rules import ranks_text
 from placer.solve.problem.budget_room import ranks_within
-from placer.solve.problem.colocation import colocation_of, groups_of
+from placer.solve.problem.colocation import Colocation, colocation_of, groups_of
 from placer.solve.problem.launch import launch_blocks
-from placer.solve.problem.rules import Limits
+from placer.solve.problem.rules import Count, Limits
 from placer.solve.tree.capacity import node_capacity, parent_of_domain, whole_sets
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.rules import Count
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 
 def missing_parts(topology: Machine, job: Job) -> list[str]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import divisors
+from placer.base.arrays import IntArray, divisors
 from placer.base.errors import InfeasibleError
 from placer.job.even import axis_of, is_even, part_key, part_size
+from placer.job.model import Job
 from placer.solve.diagnose.counts import is_packed_never
 from placer.solve.problem.colocation import colocation_of, groups_of
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.even import (
     bundles_in,
     bundles_of,
@@ -20,12 +21,7 @@ from placer.solve.problem.even import (
     shares_of,
 )
 from placer.solve.tree.capacity import node_capacity, whole_sets
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 
 def in_parts(problem: Problem) -> Iterator[Problem]:

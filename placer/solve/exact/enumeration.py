@@ -12,21 +12,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from math import factorial, inf, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.solve.problem.colocation import Colocation, colocation_of
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
 from placer.solve.tree.capacity import node_capacity
 from placer.solve.tree.symmetry import Symmetry
-
-if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 STEPS_BETWEEN_STOPS = 1024
 # Steps of the walk for each placement that is listed.

@@ -22,18 +22,15 @@ from placer.base.loading import load
 from placer.job.even import axis_of, is_even, part_size
 from placer.solve.count import CP_SAT, cp_sat, solved
 from placer.solve.count import Limits as EngineLimits
-from placer.solve.problem.colocation import colocation_of, groups_of
+from placer.solve.problem.colocation import Colocation, colocation_of, groups_of
 from placer.solve.problem.launch import counts_by_island
-from placer.solve.run.budget import ENDLESS
+from placer.solve.problem.rules import Count, Limits
+from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.tree.capacity import ancestor_of_domain, node_capacity
+from placer.topology.machine import Machine
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
-
-    from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.rules import Count, Limits
-    from placer.solve.run.budget import Budget
-    from placer.topology.machine import Machine
 
 # Units times nodes of a program that is always solved, and of one that is solved when
 # nothing else finds a placement; the work spent on it, in CP-SAT's deterministic

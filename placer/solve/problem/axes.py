@@ -10,15 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-
-if TYPE_CHECKING:
-    from placer.job.axes import Parallelism
-    from placer.job.model import Job
+from placer.job.axes import Parallelism
+from placer.job.model import Job
 
 DENSE = ("tp", "cp", "pp", "dp")
 EXPERT = ("etp", "ep", "pp", "edp")

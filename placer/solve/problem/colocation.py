@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray, by_appearance
 from placer.base.errors import InputError, Problem
 from placer.job.even import axis_of, is_even, part_size
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.machine import Machine
+from placer.job.model import Job
+from placer.topology.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from placer.base.arrays import IntArray
+from placer.cost.hop_cost import HopCost
+from placer.cost.step import StepModel
+from placer.job.model import Job
 from placer.job.rules import Rules
-from placer.solve.problem.colocation import check_requirements, colocation_of
+from placer.solve.problem.colocation import (
+    Colocation,
+    check_requirements,
+    colocation_of,
+)
 from placer.solve.problem.launch import (
     counts_by_island,
     feasible_colocations,
     forced_block,
     islands_are_alike,
 )
-from placer.solve.problem.objective import HopCostObjective, TimeObjective, objective_of
+from placer.solve.problem.objective import (
+    HopCostObjective,
+    Objective,
+    TimeObjective,
+    objective_of,
+)
 from placer.solve.problem.params import Params
 from placer.solve.problem.rules import Limits, obeys
 from placer.solve.tree.capacity import node_capacity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from placer.base.arrays import IntArray
-    from placer.cost.hop_cost import HopCost
-    from placer.cost.step import StepModel
-    from placer.job.model import Job
-    from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.objective import Objective
-    from placer.topology.machine import Domains, Machine
+from placer.topology.machine import Domains, Machine
 
 T = TypeVar("T")
 

@@ -12,23 +12,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray, divisors
 from placer.job.even import axis_of, is_even, part_key, part_size
+from placer.job.model import Job
 from placer.placement.parts import ranks_a_domain
+from placer.placement.placement import Placement
 from placer.solve.count import Limits, Program, Term, solve
-from placer.solve.problem.colocation import groups_of, join
+from placer.solve.problem.colocation import Colocation, groups_of, join
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.packing import PACK_WORK
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.placement import Placement
-    from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.compiled import Problem
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 
 def jobs_in_parts(job: Job) -> Iterator[Job]:

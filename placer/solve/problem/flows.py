@@ -6,20 +6,17 @@ a bound. Shapes: R ranks, E edges.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
+from placer.cost.step import Step
 from placer.job.edges import EDGE_AXES, group_edges
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from placer.cost.step import Step
-    from placer.job.traffic import Group
-    from placer.solve.problem.compiled import Problem
+from placer.job.traffic import Group
+from placer.solve.problem.compiled import Problem
 
 # What a byte is worth that compute hides at present.
 HIDDEN = 0.05

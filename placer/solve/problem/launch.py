@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.job.model import Job
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.packing import pack
 from placer.solve.tree.capacity import node_capacity, whole_sets
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 
 def launch_blocks(topology: Machine, job: Job) -> list[int]:

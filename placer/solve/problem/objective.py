@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from placer.base.arrays import IntArray
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.job.model import Job
-    from placer.topology.machine import Domains
+from placer.job.model import Job
+from placer.topology.machine import Domains
 
 # For the order in which nestings are tried when the objective is time: what an edge of
 # an axis is worth, a decade an axis, as exposed cost ranks them (tensor parallel

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.solve.count import Limits, Program, Term, solve
+from placer.solve.problem.colocation import Colocation
 from placer.solve.tree.capacity import parent_of_domain
-
-if TYPE_CHECKING:
-    from placer.solve.problem.colocation import Colocation
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 PACK_WORK = 30.0  # of CP-SAT's deterministic seconds
 

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
+from placer.base.budget import Budget
 from placer.base.hostlist import compress
 from placer.job.even import axis_of, is_even, part_size
+from placer.job.model import Job
 from placer.solve.problem.colocation import groups_of
-
-if TYPE_CHECKING:
-    from placer.base.budget import Budget
-    from placer.job.model import Job
-    from placer.topology.machine import Domains, Machine
+from placer.topology.machine import Domains, Machine
 
 
 def obeys(topology: Machine, job: Job, gpu_of_rank: IntArray) -> bool:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from placer.base.arrays import IntArray
 from placer.placement.baselines import BASELINES, baseline
-
-if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
+from placer.solve.problem.compiled import Problem
 
 _BY_NAME = {
     "given-order": "hosts by name",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from placer.topology.machine import Domains
-
+from placer.topology.machine import Domains
 
 AnyMachine = TypeVar("AnyMachine", bound="Domains")
 

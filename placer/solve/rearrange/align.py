@@ -13,21 +13,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.placement.previous import Previous
+from placer.solve.problem.compiled import Problem
 from placer.solve.tree.symmetry import (
     Symmetry,
     best_pairs,
     completed,
     on_other_nodes,
 )
-
-if TYPE_CHECKING:
-    from placer.placement.previous import Previous
-    from placer.solve.problem.compiled import Problem
 
 
 def aligned(

@@ -11,17 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
+from placer.placement.previous import Previous
 from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.compiled import Problem
 from placer.solve.tree.capacity import room_in_sets
-
-if TYPE_CHECKING:
-    from placer.placement.previous import Previous
-    from placer.solve.problem.compiled import Problem
 
 
 class Affected(NamedTuple):

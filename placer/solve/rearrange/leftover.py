@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.solve.problem.compiled import Problem
 from placer.solve.run.rest import Rest
 from placer.solve.tree.symmetry import Symmetry, on_other_nodes
-
-if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
 
 Pair = tuple[int, int]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray, grouped
 from placer.solve.problem.colocation import join
+from placer.solve.rearrange.failure import Failure
 from placer.solve.tree.capacity import room_in_sets
-
-if TYPE_CHECKING:
-    from placer.solve.rearrange.failure import Failure
 
 
 def mended(failure: Failure) -> IntArray | None:

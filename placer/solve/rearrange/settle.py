@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.placement.placement import Placement
+from placer.placement.previous import Previous
 from placer.solve.construct.fills.fills import nested_fills
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import is_start
 from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.failure import Failure
 from placer.solve.rearrange.leftover import with_best_rest
 from placer.solve.rearrange.mended import mended
 from placer.solve.run.incumbent import Incumbent
+from placer.solve.run.solution import Solution
 from placer.solve.tree.symmetry import Pair, Symmetry, on_other_nodes
-
-if TYPE_CHECKING:
-    from placer.placement.previous import Previous
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.solution import Solution
 
 # Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
 TIDY_FILLS, TIDY_RANKS = 4, 131_072

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray, grouped, row_of_number
+from placer.placement.previous import Previous
 from placer.solve.annealing.annealed import is_for
 from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull, Walk
+from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.align import exchanged
+from placer.solve.run.budget import Budget
 from placer.solve.score.slots import Slots
-
-if TYPE_CHECKING:
-    from placer.placement.previous import Previous
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
 
 GRADIENTS = ("dp_cp", "edp")  # axes of groups that add them up
 NEVER = 1 << 30  # ranks that a unit counts which must not leave its cell

@@ -13,26 +13,22 @@ from functools import cached_property
 from itertools import count
 from math import inf
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError, StoppedError
 from placer.job.even import is_even
+from placer.placement.previous import PreviousPlan
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.diagnose.even import in_parts, uneven
 from placer.solve.orders import solve_orders
+from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.failure import Failure, Fewest
 from placer.solve.rearrange.mended import mended
 from placer.solve.replace.homeward import Homeward
-from placer.solve.run.budget import InTime, LeftBehind, Patience
+from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.front import Front, Point
 from placer.solve.run.solution import EXACT, Progress, Solution
-
-if TYPE_CHECKING:
-    from placer.placement.previous import PreviousPlan
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
 
 WALKS = 8  # after the first
 FEW, MORE = 4, 4  # units that pay at the first price, and how many times more each time

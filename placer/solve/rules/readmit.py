@@ -6,22 +6,17 @@ and a node to avoid is used or not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.job.model import Job
 from placer.solve.count import Limits as EngineLimits
 from placer.solve.count import Term, solve
-from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.problem.packing import Packing
+from placer.solve.problem.rules import Limits
 from placer.solve.tree.capacity import node_capacity
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.rules import Limits
 
 READMIT_WORK = 20.0  # of CP-SAT's deterministic seconds
 EFFORT = EngineLimits(READMIT_WORK)

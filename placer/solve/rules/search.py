@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from placer.job.rules import Rules
 from placer.solve.annealing.again import again
 from placer.solve.annealing.annealed import annealed
 from placer.solve.annealing.repair import repair
+from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.count import Limits as EngineLimits
 from placer.solve.exact.enumeration import LISTED_UNDER_RULES, listed_under_rules
@@ -32,9 +32,6 @@ from placer.solve.rules.readmit import READMIT_WORK, readmitted
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.solution import Progress, Solution, is_reached
-
-if TYPE_CHECKING:
-    from placer.solve.bounds import Proof
 
 # The plain search on one machine under terms; None where nothing fits.
 PlainSearch = Callable[[Problem, Budget, "Progress | None", Terms], "Solution | None"]

@@ -15,14 +15,11 @@ from dataclasses import dataclass, replace
 from math import inf
 from threading import Event, Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from placer.base.errors import StoppedError
 from placer.base.threads import start
-from placer.solve.run.solution import EXACT
-
-if TYPE_CHECKING:
-    from placer.solve.run.solution import Improvement, Progress, Solution
+from placer.solve.run.solution import EXACT, Improvement, Progress, Solution
 
 Answer = TypeVar("Answer")
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from placer.base.arrays import IntArray
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import EXACT
-
-if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
 
 
 class Point(NamedTuple):

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.placement.placement import Placement
+from placer.placement.previous import Previous
+from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import (
     EXACT,
@@ -22,10 +24,6 @@ from placer.solve.run.solution import (
     is_reached,
 )
 from placer.solve.run.ties import TieBreak
-
-if TYPE_CHECKING:
-    from placer.placement.previous import Previous
-    from placer.solve.problem.compiled import Problem
 
 Candidate = tuple[str, IntArray]
 

@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from placer.topology.machine import Domains
+from placer.topology.machine import Domains
 
 # Units of one domain that a job to come wants, and how often out of ten.
 DEMAND = ((16, 4), (8, 3), (4, 2), (1, 1))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.placement.previous import Previous
+from placer.solve.problem.compiled import Problem
 from placer.solve.run.rest import Rest
-
-if TYPE_CHECKING:
-    from placer.placement.previous import Previous
-    from placer.solve.problem.compiled import Problem
 
 Key = tuple[float, tuple[int, ...]]
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,10 +17,7 @@ from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
 from placer.cost.links import LinkLoad
-from placer.cost.network import hop_by_hop
-
-if TYPE_CHECKING:
-    from placer.cost.network import Network
+from placer.cost.network import Network, hop_by_hop
 
 
 @dataclass(frozen=True, eq=False)

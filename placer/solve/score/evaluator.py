@@ -13,16 +13,15 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.cost.fabric import Fabric
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.score.hop_cost import hop_kernel
 from placer.solve.score.kernel import is_built
-from placer.solve.score.slots import cell_tier
+from placer.solve.score.slots import Slots, cell_tier
 from placer.solve.score.step_time import step_kernel
 
 if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
     from placer.solve.score._kernel import Hops, StepTime
-    from placer.solve.score.slots import Slots
 
 
 @dataclass(eq=False)

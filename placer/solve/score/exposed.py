@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from placer.cost.custom import TRAFFIC, group_time, hidden_kinds
 from placer.cost.gradients import SyncTime, sync_time
+from placer.cost.network import Network
+from placer.cost.step import StepModel
+from placer.job.traffic import Group
 from placer.solve.score.calls import Call, CallNetwork
 from placer.solve.score.groups import Rows
-
-if TYPE_CHECKING:
-    from placer.cost.network import Network
-    from placer.cost.step import StepModel
-    from placer.job.traffic import Group
-    from placer.solve.score.operations import Operations
+from placer.solve.score.operations import Operations
 
 
 def add_exposed(model: StepModel, operations: Operations) -> None:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import row_of_number
+from placer.cost.fabric import Fabric
+from placer.cost.hop_cost import HopCost
 from placer.solve.score.groups import pairs_of_atoms
 from placer.solve.score.slots import Sites, Slots, atoms_of
 from placer.solve.score.step_time import set_machine
 
 if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
-    from placer.cost.hop_cost import HopCost
     from placer.solve.score._kernel import Hops
 
 

@@ -7,6 +7,7 @@ each time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from placer.cost.collectives import (
     NVLS_STEPS,
     RACK_SWITCH,
     Route,
+    Seconds,
     all_reduces,
     nvls_all_reduce,
     ring_pass,
@@ -28,24 +30,21 @@ from placer.cost.collectives import (
 )
 from placer.cost.custom import flows_time, group_time
 from placer.cost.exchange import KERNEL_SHARE
+from placer.cost.fabric import Fabric
 from placer.cost.network import PlacedNetwork
+from placer.cost.step import StepModel
+from placer.job.traffic import Group, RankTraffic
+from placer.solve.score.calls import Call
 from placer.solve.score.groups import (
     AtomGroups,
     Rows,
     groups_of_atoms,
     pairs_of_atoms,
 )
+from placer.solve.score.slots import Sites, Slots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from placer.cost.collectives import Seconds
-    from placer.cost.fabric import Fabric
-    from placer.cost.step import StepModel
-    from placer.job.traffic import Group, RankTraffic
     from placer.solve.score._kernel import StepTime
-    from placer.solve.score.calls import Call
-    from placer.solve.score.slots import Sites, Slots
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.cost.fabric import Fabric
+from placer.solve.problem.compiled import Problem
 from placer.solve.tree.base import base_tier
-
-if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
-    from placer.solve.problem.compiled import Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,13 @@ Shapes: D replicas, P stages; cell ``d P + p`` is stage ``p`` of replica ``d``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.cost.network import Network
 from placer.cost.pipeline_order import Block, blocks
 from placer.cost.schedule import HEAD, WALKED
 from placer.cost.stage_times import (
@@ -19,16 +21,11 @@ from placer.cost.stage_times import (
     pipeline_hops,
     tensor_time,
 )
+from placer.cost.step import StepModel
 from placer.solve.problem.colocation import join
 from placer.solve.score.calls import Call, CallNetwork
 from placer.solve.score.groups import Rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from placer.cost.network import Network
-    from placer.cost.step import StepModel
-    from placer.solve.score.operations import Added, Operations
+from placer.solve.score.operations import Added, Operations
 
 # s: no operation takes less, or it does not matter; and none hides behind more.
 LEAST, MOST = 1e-9, 64.0

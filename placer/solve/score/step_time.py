@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import row_of_number
+from placer.cost.fabric import Fabric
+from placer.cost.step import StepModel
 from placer.solve.score.exposed import add_exposed
 from placer.solve.score.operations import Operations
 from placer.solve.score.slots import Sites, Slots, atoms_of
 from placer.solve.score.stages import add_stages
 
 if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
-    from placer.cost.step import StepModel
     from placer.solve.score._kernel import Hops, StepTime
 
 # Two placements tell whether the compiled step and the scorer agree on a job.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 
 def base_tier(topology: Machine) -> int:

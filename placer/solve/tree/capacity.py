@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-
-if TYPE_CHECKING:
-    from placer.topology.machine import Domains
+from placer.topology.machine import Domains
 
 
 def node_capacity(topology: Domains, block: int) -> IntArray:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray, by_appearance
 from placer.solve.tree.capacity import parent_of_domain, whole_sets
-
-if TYPE_CHECKING:
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 # Exact choice of the children with the least left over grows with the square of their
 # number; above this many the largest are taken.

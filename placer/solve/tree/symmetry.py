@@ -14,16 +14,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.loading import load
 from placer.solve.tree.capacity import parent_of_domain
-
-if TYPE_CHECKING:
-    from placer.topology.machine import Domains
+from placer.topology.machine import Domains
 
 Pair = tuple[int, int]
 

@@ -20,18 +20,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd, lcm, prod
-from typing import TYPE_CHECKING
 
 from placer.base.arrays import IntArray
+from placer.job.model import Job
 from placer.job.read_axes import pipeline_groups_agree
 from placer.solve.bounds.hops.isoperimetric import Product
 from placer.solve.problem.axes import Axis, axis_of, box_of
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.capacity import whole_sets
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 DENSE_AXES = ("tp", "cp", "pp", "dp")
 EXPERT_AXES = ("ep", "etp", "pp", "edp")

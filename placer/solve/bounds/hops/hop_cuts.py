@@ -21,14 +21,15 @@ one, after allowing for rounding errors.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.base.errors import InfeasibleError
 from placer.job.edges import hop_edges
+from placer.job.model import Job
 from placer.solve.bounds import Proof
 from placer.solve.bounds.hops.graphs import (
     common_divisor,
@@ -39,17 +40,11 @@ from placer.solve.bounds.hops.graphs import (
 from placer.solve.bounds.hops.lines import contents_of
 from placer.solve.bounds.hops.tier_cut import AT_ROOT, TierCut, rounded_up
 from placer.solve.count import Limits
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import HopCostObjective
-from placer.solve.run.budget import ENDLESS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.problem.params import Params
-    from placer.solve.run.budget import Budget
-    from placer.topology.machine import Machine
+from placer.solve.problem.params import Params
+from placer.solve.run.budget import ENDLESS, Budget
+from placer.topology.machine import Machine
 
 ARGUMENT = (
     "least cut of every tier: edge-isoperimetric floors of rank sets, sizes by a "

@@ -25,14 +25,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    from placer.solve.problem.axes import Axis
+from placer.solve.problem.axes import Axis
 
 # Array elements that the floor of a ring may touch, slice after slice, and as a packing
 # of slices; larger ones have slices in fractions.

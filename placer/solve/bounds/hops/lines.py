@@ -31,19 +31,16 @@ dearer counts as no dearer.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from math import gcd
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.solve.bounds.hops.isoperimetric import hull_corners
+from placer.solve.problem.axes import Axis
 from placer.solve.programs.contents import Contents, Costs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from placer.solve.problem.axes import Axis
 
 
 class Support(NamedTuple):

@@ -7,14 +7,15 @@ the ends of pipelines; parts of rings and cliques that add up to whole ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil, prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.solve.bounds.hops.graphs import Graph
 from placer.solve.bounds.hops.isoperimetric import (
     Product,
     copies_floor,
@@ -23,13 +24,8 @@ from placer.solve.bounds.hops.isoperimetric import (
 )
 from placer.solve.bounds.hops.lines import Lines, contents_of
 from placer.solve.count import Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from placer.solve.bounds.hops.graphs import Graph
-    from placer.solve.problem.axes import Axis
-    from placer.solve.problem.params import Params
+from placer.solve.problem.axes import Axis
+from placer.solve.problem.params import Params
 
 # Prices on either end of a pipeline, as shares of the weight of its edges.
 END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0, -0.25, -0.5, -0.75, -1.0)

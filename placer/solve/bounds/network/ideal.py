@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from placer.cost.exchange import (
     next_in_row,
     slowest_of_row,
 )
+from placer.cost.fabric import Fabric
 from placer.cost.links import LinkLoad
 from placer.solve.bounds.network.fewest import fewest_domains
 from placer.solve.bounds.network.limit import Limit
@@ -42,10 +42,7 @@ from placer.solve.bounds.network.messages import (
 from placer.solve.problem.colocation import are_together
 from placer.solve.problem.launch import run_tiers
 from placer.solve.tree.capacity import whole_sets
-
-if TYPE_CHECKING:
-    from placer.cost.fabric import Fabric
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
 

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.gradients import sync_time
-from placer.cost.step import distinct_rows
+from placer.cost.gradients import SyncTime, sync_time
+from placer.cost.stage_times import StageTime
+from placer.cost.step import Step, StepModel, distinct_rows
+from placer.job.model import Job
 
 if TYPE_CHECKING:
-    from placer.cost.gradients import SyncTime
-    from placer.cost.stage_times import StageTime
-    from placer.cost.step import Step, StepModel
-    from placer.job.model import Job
     from placer.solve.bounds.network.ideal import IdealNetwork
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
+from placer.cost.exchange import ExchangeCost
+from placer.cost.fabric import Fabric
 from placer.cost.links import weighted_counts
 from placer.cost.network import hop_by_hop
 
 if TYPE_CHECKING:
-    from placer.cost.exchange import ExchangeCost
-    from placer.cost.fabric import Fabric
     from placer.solve.bounds.network.ideal import IdealNetwork
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,17 +13,15 @@ from placer.job.axes import REPLICA_MAJOR_ORDER
 from placer.solve.construct.fills.nesting import nestings
 from placer.solve.construct.fills.runs import run_fills
 from placer.solve.problem.colocation import Colocation, colocation_of
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.packing import pack
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Candidate, Incumbent
 from placer.solve.tree.base import base_tier
 from placer.solve.tree.fill import fill, fullest_first
-
-if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Candidate, Incumbent
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 
 def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:

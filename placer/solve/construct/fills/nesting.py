@@ -11,19 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.job.model import Job
 from placer.solve.problem.axes import Digit, box_of, digits_of
+from placer.solve.problem.colocation import Colocation
+from placer.solve.problem.compiled import Problem
 from placer.solve.tree.capacity import whole_sets
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.solve.problem.colocation import Colocation
-    from placer.solve.problem.compiled import Problem
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 # Boxes of one tier that are looked at: of more, the cheapest by their own tier.
 BOXES = 2048

@@ -9,17 +9,14 @@ domains.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.incumbent import Candidate
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import parent_of_domain
-
-if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.incumbent import Candidate
 
 
 def run_fills(problem: Problem) -> Iterator[Candidate]:

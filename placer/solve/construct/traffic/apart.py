@@ -6,22 +6,18 @@ nodes that send nothing to others are packed into scale-up domains (`closed_sets
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray, grouped
+from placer.job.model import Job
 from placer.solve.construct.traffic.closed_sets import ClosedSets
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import flows_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from placer.job.model import Job
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
 
 # Shares of a closed set that its pieces have at the least, each tried.
 LEAST = (0.5, 0.43, 0.36, 0.25)

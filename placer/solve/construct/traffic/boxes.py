@@ -9,19 +9,15 @@ sum over all ways to cut it in two (guillotine cuts; Gilmore and Gomory 1965, Op
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from math import inf, prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from placer.solve.construct.traffic.grids import axes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from placer.base.arrays import IntArray
-    from placer.solve.construct.traffic.grids import Axis
-    from placer.solve.problem.flows import Flows
+from placer.base.arrays import IntArray
+from placer.solve.construct.traffic.grids import Axis, axes_of
+from placer.solve.problem.flows import Flows
 
 # Times between none and the longest that are tried: to a part in a thousand.
 HALVINGS = 10

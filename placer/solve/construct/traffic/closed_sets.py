@@ -9,16 +9,14 @@ R ranks, D domains.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import IntArray, equal_runs, grouped
 from placer.solve.problem.colocation import join
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CUTS = 2  # times that a set is cut in two, and its pieces are
 

@@ -17,11 +17,10 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.loading import load
+from placer.solve.problem.flows import Flows
 
 if TYPE_CHECKING:
     import networkx as nx
-
-    from placer.solve.problem.flows import Flows
 
 # Loaded where a graph is looked at: it takes a seventh of what all modules take.
 NETWORKX = "networkx"

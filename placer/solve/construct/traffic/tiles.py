@@ -9,18 +9,15 @@ each begun where the graph has been eaten away most. Shapes: V vertices.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from heapq import nsmallest
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from placer.solve.problem.flows import Flows
+from placer.solve.problem.flows import Flows
 
 DIGITS = 9
 # Of what leaves: 1 asks for little in sum, a large one for little at any vertex.

@@ -6,20 +6,16 @@ out (`problem.even`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.compiled import Problem
 from placer.solve.problem.even import bundles_in, bundles_of, dealt, shares_of
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
 from placer.solve.tree.capacity import whole_sets
 from placer.solve.tree.fill import fill_domains, in_tree_order
 from placer.solve.tree.in_runs import fill_in_runs
-
-if TYPE_CHECKING:
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Incumbent
 
 
 def dealt_evenly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:

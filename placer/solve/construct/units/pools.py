@@ -9,17 +9,13 @@ from collections.abc import Sequence
 from enum import Enum
 from functools import cache
 from itertools import accumulate, pairwise, permutations, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.base.arrays import grouped
+from placer.base.arrays import IntArray, grouped
 from placer.solve.tree.capacity import ancestor_of_domain
 from placer.solve.tree.fill import in_tree_order
-
-if TYPE_CHECKING:
-    from placer.base.arrays import IntArray
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 
 class Way(Enum):

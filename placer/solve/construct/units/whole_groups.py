@@ -9,15 +9,19 @@ domains that together hold whole ones. Shapes: R ranks, D domains, S sets.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations, product
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.job.axes import Parallelism
 from placer.solve.construct.units.pools import Pools, Way
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import colocation_of, join
+from placer.solve.problem.compiled import Problem
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Candidate, Incumbent
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import (
     ancestor_of_domain,
@@ -27,15 +31,7 @@ from placer.solve.tree.capacity import (
 )
 from placer.solve.tree.fill import fill_domains, in_tree_order
 from placer.solve.tree.in_runs import fill_in_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from placer.job.axes import Parallelism
-    from placer.solve.problem.compiled import Problem
-    from placer.solve.run.budget import Budget
-    from placer.solve.run.incumbent import Candidate, Incumbent
-    from placer.topology.machine import Machine
+from placer.topology.machine import Machine
 
 MOST_TOURED = 4_096  # chains whose order is looked for
 
