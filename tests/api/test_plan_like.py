@@ -163,10 +163,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_unknown_tiers_are_refused_by_every_command(
-    command,
-    plan,
-    tmp_path,
-    monkeypatch,
+    command, plan, tmp_path, monkeypatch
 ):
     """A rule on a tier that the machine lacks ends all commands alike."""
     monkeypatch.chdir(tmp_path)

@@ -123,13 +123,7 @@ def test_hostile_host_names(tmp_path, name):
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 @pytest.mark.parametrize("place_of_flag", ["none", "before", "after"])
-def test_exit_codes(
-    monkeypatch,
-    error,
-    code,
-    start,
-    place_of_flag,
-):
+def test_exit_codes(monkeypatch, error, code, start, place_of_flag):
     """Each kind of error has its code; its traceback shows with --debug only."""
 
     def fail(*_args, **_options):
@@ -190,8 +184,7 @@ def test_usage_errors_are_as_others(words, command):
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["place", "allocate", "score launcher:slurm", "calibrate megatron-log:LOG"],
+    "words", ["place", "allocate", "score launcher:slurm", "calibrate megatron-log:LOG"]
 )
 def test_faults_of_machine_and_job_are_told_together(tmp_path, words):
     """A bad machine does not hide what is wrong with the job."""

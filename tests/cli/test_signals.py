@@ -225,11 +225,7 @@ work = threading.Thread(target=placer.place, args=(machine, job),
 
 @pytest.mark.parametrize(
     ("call", "delay_s"),
-    [
-        (FULL, 0.05),
-        pytest.param(FULL, 1.4, marks=pytest.mark.slow),
-        (IN_A_THREAD, 0.7),
-    ],
+    [(FULL, 0.05), pytest.param(FULL, 1.4, marks=pytest.mark.slow), (IN_A_THREAD, 0.7)],
 )
 def test_a_callers_own_handler(folder, call, delay_s):
     """In the library KeyboardInterrupt reaches the caller, whose handler stays."""

@@ -12,11 +12,7 @@ import pytest
 import yaml
 
 from placer.emit import emit
-from tests.clients.definitions import (
-    pod_templates,
-    require_valid,
-    trained,
-)
+from tests.clients.definitions import pod_templates, require_valid, trained
 from tests.clients.needs import module
 from tests.commands import run
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of, tiered

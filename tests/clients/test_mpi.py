@@ -31,14 +31,7 @@ from tests.clients.processes import (
     run,
     verdict,
 )
-from tests.emit.readback import (
-    CONTIGUOUS,
-    FREE,
-    INTERLEAVED,
-    counted,
-    plan_of,
-    started,
-)
+from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, counted, plan_of, started
 
 WAYS = (["--uts"], ["--map-current-user", "--keep-caps", "--uts"])
 # ssh, as the launchers call it: flags without values, the host, a shell's command.

@@ -89,10 +89,7 @@ def test_in_process_restart(tmp_path):
                 assert world == "8"
                 found[round_][int(rank)] = host
     before, after = ([rows[k] for k in range(8)] for rows in found.values())
-    assert before[::2] in (
-        ["n0", "n2", "n1", "n3"],
-        ["n1", "n3", "n0", "n2"],
-    )
+    assert before[::2] in (["n0", "n2", "n1", "n3"], ["n1", "n3", "n0", "n2"])
     assert after == ["n4" if host == "n2" else host for host in before]
 
 

@@ -234,15 +234,7 @@ def array_of(text, name):
 TIERS = ("node", "rack", "block", "cluster")
 
 
-def tiered(
-    racks,
-    blocks=None,
-    *,
-    gpus=1,
-    scale_up=1,
-    order="tp-cp-ep-dp-pp",
-    **sizes,
-):
+def tiered(racks, blocks=None, *, gpus=1, scale_up=1, order="tp-cp-ep-dp-pp", **sizes):
     """Nodes n0, n1, ... in these racks and blocks, ranks on them one after another."""
     seats = [(f"n{k}", gpu) for k in range(len(racks)) for gpu in range(gpus)]
     plan = plan_of(seats, **sizes)

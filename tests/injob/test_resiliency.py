@@ -179,9 +179,7 @@ def test_too_few_are_left():
         job.asked[0](asked)
 
 
-def test_without_an_order_it_is_the_given_one(
-    capsys,
-):
+def test_without_an_order_it_is_the_given_one(capsys):
     """No time for a placement: the nodes as they are, the last ones spare."""
     job = Job(4, nodes=3)
     job.asked = [resiliency.rank_assignment(3, time_limit=1e-9) for _ in job.hosts]

@@ -249,9 +249,7 @@ def test_names_cannot_break_out(browser, shown):
     old = replace(plan, topology=evil, domains={**plan.domains, "rack": racks})
     at_end = np.roll(np.arange(16), 2)
     new = replace(
-        old,
-        node_of_rank=old.node_of_rank[at_end],
-        gpu_of_rank=old.gpu_of_rank[at_end],
+        old, node_of_rank=old.node_of_rank[at_end], gpu_of_rank=old.gpu_of_rank[at_end]
     )
     shown(new, old, names=(HOSTILE, "{{DATA}}"))
     text = browser.run("return document.body.innerText")
