@@ -202,16 +202,15 @@ def test_faults_of_machine_and_job_are_told_together(tmp_path, words):
 
 
 def test_bad_values_of_options_are_told_together():
-    """Each option with a bad value has a line, in the order typed, and one hint."""
+    """Each option with a bad value has a line, in the order typed, and one hint.
+
+    A number that is too small or too large is told what it may be.
+    """
     words = ("place", "--gap", "x", "--pin", "y", "--gpus", "0", "--effort", "z")
     *told, hint = refusal(*words).splitlines()
     assert [line.split("'")[1] for line in told] == [*words[1::2]]
     assert all(line.startswith("error: Invalid value for ") for line in told)
     assert hint == "  hint: placer place --help"
-
-
-def test_a_range_is_told_in_words():
-    """A number that is too small or too large is told what it may be."""
     found = refusal("place", "--gpus", "0", "--workers", "5000")
     assert "expected 1 or more, got 0" in found
     assert "expected 1 to 1,024, got 5000" in found

@@ -1,7 +1,5 @@
 """Processes on this machine, as nodes told apart by PLACER_HOST, and their reports."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -11,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +33,6 @@ gpu=$LOCAL_RANK
 printf 'seat %s %s %s %s\\n' "$RANK" "$PLACER_HOST" "$gpu" "$GROUP_RANK"
 exec {" ".join(REPORT)}
 """
-
-Command = tuple[Sequence[str], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -93,6 +88,24 @@ def in_domains(folder, domains, **more):
     tell_domains(folder, domains)
     found = environment(**more)
     return found | {"PATH": f"{folder}:{found['PATH']}"}
+
+
+def ranks_in_domains(folder, worker, count, per_node, **more):
+    """Commands of the ranks of a Python program, so many a node, in two domains."""
+    (folder / "worker.py").write_text(worker)
+    shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", **more}
+    return [
+        (
+            [sys.executable, str(folder / "worker.py")],
+            in_domains(
+                *(folder, 2),
+                PLACER_HOST=f"n{rank // per_node}",
+                RANK=str(rank),
+                **shared,
+            ),
+        )
+        for rank in range(count)
+    ]
 
 
 def run(command, environ=None):

@@ -22,9 +22,10 @@ from tests.draw.pictures import of_class, parse
 
 @pytest.mark.parametrize("vision", VISION)
 def test_distinct_colours(vision):
-    """Any two of the distinct colours differ by 16, seven times what is noticeable."""
-    for one, other in combinations(palette.DISTINCT, 2):
-        assert difference(one, other, vision) >= 16, (one, other)
+    """Any two of them, or parts of a step, differ by 16, seven times the noticeable."""
+    for colours in (palette.DISTINCT, time_line.PART_COLOURS.values()):
+        for one, other in combinations(colours, 2):
+            assert difference(one, other, vision) >= 16, (one, other)
 
 
 @pytest.mark.parametrize("vision", VISION)
@@ -51,13 +52,6 @@ def test_text_on_themes(theme):
     for text in ("ink", "soft"):
         for background in ("page", "panel"):
             assert contrast(theme[text], theme[background]) >= 4.5
-
-
-@pytest.mark.parametrize("vision", VISION)
-def test_parts_of_a_step(vision):
-    """The parts of a time line differ visibly from each other."""
-    for one, other in combinations(time_line.PART_COLOURS.values(), 2):
-        assert difference(one, other, vision) >= 16, (one, other)
 
 
 COUNT = len(palette.DISTINCT)

@@ -202,8 +202,7 @@ def test_savings():
 
 
 def test_other_advice():
-    """A chosen order, with what numbers ranks so; no time left, unless launch is free.
-    """
+    """A chosen order and what numbers ranks so; no time left, but of a free launch."""
     plan = tiny_plan()
     chosen = replace(plan, job={**plan.job, "auto_order": True})
     assert list(advice_lines(chosen)) == [f"rank order tp-cp-ep-pp-dp chosen ({FLAG})"]
@@ -279,8 +278,7 @@ NEEDS = {
 def test_one_line_says_by_how_much_which_stage_and_why():
     """The largest parts come first; small ones are left out.
 
-    Nothing is said of what fits, of older scores, of jobs without a model or of machines
-    without a limit.
+    Nothing is said of what fits, nor where a model or a limit is not known.
     """
     assert misfit({"memory_bytes": NEEDS, "memory_limit_bytes": 80e9}) == (
         "does not fit: stage 3 needs 100 GB of memory, 20 GB more than a GPU has "
