@@ -160,11 +160,6 @@ def test_broken_pipe_is_quiet():
     assert command.wait() == 141
 
 
-def test_choices_are_listed_one_a_line():
-    """What an argument may be is readable where it is missing."""
-    assert "\n  folder,\n  job,\n" in run("schema", code=2).output
-
-
 @pytest.mark.parametrize(
     ("words", "command"),
     [
@@ -204,7 +199,8 @@ def test_faults_of_machine_and_job_are_told_together(tmp_path, words):
 def test_bad_values_of_options_are_told_together():
     """Each option with a bad value has a line, in the order typed, and one hint.
 
-    A number that is too small or too large is told what it may be.
+    A number that is too small or too large is told what it may be; what an argument may
+    be is listed, one a line.
     """
     words = ("place", "--gap", "x", "--pin", "y", "--gpus", "0", "--effort", "z")
     *told, hint = refusal(*words).splitlines()
@@ -214,3 +210,4 @@ def test_bad_values_of_options_are_told_together():
     found = refusal("place", "--gpus", "0", "--workers", "5000")
     assert "expected 1 or more, got 0" in found
     assert "expected 1 to 1,024, got 5000" in found
+    assert "\n  folder,\n  job,\n" in refusal("schema")

@@ -94,18 +94,9 @@ def ranks_in_domains(folder, worker, count, per_node, **more):
     """Commands of the ranks of a Python program, so many a node, in two domains."""
     (folder / "worker.py").write_text(worker)
     shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", **more}
-    return [
-        (
-            [sys.executable, str(folder / "worker.py")],
-            in_domains(
-                *(folder, 2),
-                PLACER_HOST=f"n{rank // per_node}",
-                RANK=str(rank),
-                **shared,
-            ),
-        )
-        for rank in range(count)
-    ]
+    own = [{"RANK": str(k), "PLACER_HOST": f"n{k // per_node}"} for k in range(count)]
+    command = [sys.executable, str(folder / "worker.py")]
+    return [(command, in_domains(folder, 2, **shared, **each)) for each in own]
 
 
 def run(command, environ=None):

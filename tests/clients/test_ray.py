@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 
@@ -51,8 +50,7 @@ print(json.dumps(ray.get([actor.where.remote() for actor in actors], timeout=60)
 
 def printed(folder, script, *words, **environ):
     """The lines that a script prints, which must end well."""
-    if not find_spec("ray"):
-        needs.missing("Ray is not installed (Python package ray)")
+    needs.module("ray")
     (folder / "driver.py").write_text(script)
     run = subprocess.run(
         [sys.executable, str(folder / "driver.py"), *words],

@@ -51,10 +51,11 @@ def torchrun():
     needs.torchrun()
 
 
-def prove_gloo(folder, plan, map, text):
+def prove_gloo(folder, map, commands):
     """Ranks are on their seats, collectives find them there, and placer agrees."""
+    text = local.output(local.run_all(folder / "run", commands))
     assert gathered(text) == local.seats(text) == map
-    found = local.verdict(folder, plan, text)
+    found = local.verdict(folder, map, text)
     assert (found["reported"], found["unknown_gpus"]) == (len(map), 0)
     assert found["ok"]
 
@@ -65,42 +66,35 @@ def prove_gloo(folder, plan, map, text):
 )
 def test_gloo_under_a_script(tmp_path, format, map):
     """Workers of torchrun have the plan's ranks, and collectives the plan's GPUs."""
-    plan = plan_of(map)
-    script = emit(plan, format, tmp_path / "torchrun.sh")
+    script = emit(plan_of(map), format, tmp_path / "torchrun.sh")
     python = [sys.executable] if format == "torchrun-wrapper" else []
     command = ["bash", str(script), *python, str(WORKER)]
-    commands = on_hosts(sorted(plan.nodes), command)
-    text = local.output(local.run_all(tmp_path / "run", commands))
-    prove_gloo(tmp_path, plan, map, text)
+    prove_gloo(tmp_path, map, on_hosts(sorted({host for host, _ in map}), command))
 
 
 @pytest.mark.slow
 def test_gloo_under_the_backend(tmp_path):
     """torchrun's rendezvous backend ``placer`` numbers nodes by the emitted map."""
-    plan = plan_of(CONTIGUOUS)
-    path = emit(plan, "torchrun-map", tmp_path / "nodes.json")
+    path = emit(plan_of(CONTIGUOUS), "torchrun-map", tmp_path / "nodes.json")
     command = [
         *("torchrun", "--nnodes=4", "--nproc-per-node=2", "--rdzv-backend=placer"),
         *(f"--rdzv-conf=map={path}", f"--rdzv-endpoint=127.0.0.1:{local.free_port()}"),
         str(WORKER),
     ]
-    text = local.output(local.run_all(tmp_path / "run", on_hosts(BY_NAME, command)))
-    prove_gloo(tmp_path, plan, CONTIGUOUS, text)
+    prove_gloo(tmp_path, CONTIGUOUS, on_hosts(BY_NAME, command))
 
 
 @pytest.mark.slow
 def test_gloo_by_env(tmp_path):
     """Eight processes of the env script meet by env:// with the ranks of a free map."""
-    plan = plan_of(FREE)
-    script = emit(plan, "env", tmp_path / "env.sh")
+    script = emit(plan_of(FREE), "env", tmp_path / "env.sh")
     command = ["bash", str(script), sys.executable, str(WORKER)]
     commands = [
         (argv, environ | {"PLACER_LOCAL_INDEX": index})
         for argv, environ in on_hosts(BY_NAME, command)
         for index in ("0", "1")
     ]
-    text = local.output(local.run_all(tmp_path / "run", commands))
-    prove_gloo(tmp_path, plan, FREE, text)
+    prove_gloo(tmp_path, FREE, commands)
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ import re
 import struct
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
+from types import ModuleType
 from uuid import UUID
 
 import pytest
@@ -83,8 +83,9 @@ def test_no_font(monkeypatch):
     def drawn(svg_string, **_options):
         return re.sub("<text.*?</text>", "", svg_string).encode()
 
-    resvg = SimpleNamespace(svg_to_bytes=drawn)
-    monkeypatch.setattr(module, "_resvg", lambda: resvg)
+    resvg = ModuleType("resvg_py")
+    resvg.svg_to_bytes = drawn
+    monkeypatch.setitem(sys.modules, "resvg_py", resvg)
     module._family.cache_clear()
     with pytest.raises(OutputError, match="no font was found"):
         png(placement_map(tiny_plan(), theme="light"))
