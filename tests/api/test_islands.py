@@ -12,13 +12,7 @@ MODEL = {"layers": 8, "hidden": 1024, "ffn": 512, "heads": 16, "vocab": 1000}
 EXPERTS = {"experts": 24, "top_k": 2, "expert_ffn": 128}
 
 
-def machine(
-    *hosts,
-    size=2,
-    island=None,
-    node=None,
-    **cluster,
-):
+def machine(*hosts, size=2, island=None, node=None, **cluster):
     """Hosts ``h0``, ``h1`` ... of two islands; what differs about hosts and tiers."""
     inner = {"size": size, "bandwidth": 15e10, "scale_up": True}
     tiers = [

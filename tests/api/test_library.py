@@ -83,12 +83,7 @@ def test_score_refuses_what_is_no_placement(topology, job, gpus):
 )
 @pytest.mark.filterwarnings("ignore:withdrawn:RuntimeWarning")
 def test_a_refuted_bound_is_withdrawn(
-    topology,
-    job,
-    objective,
-    rules,
-    known_first,
-    monkeypatch,
+    topology, job, objective, rules, known_first, monkeypatch
 ):
     """A bound above the value costs the proof, not the plan; a report is asked for.
 

@@ -114,12 +114,6 @@ ARGUMENTS = [
 ]
 
 
-def test_an_argument_that_there_is_not_names_the_call():
-    """As Python's own message does."""
-    with pytest.raises(TypeError, match=r"^place\(\) got an unexpected .* 'limit'"):
-        placer.place(MACHINE, JOB, limit=1)
-
-
 def test_every_public_call_is_tried():
     """The table above has all functions of the package."""
     public = {name for name in placer.__all__ if name[0].islower()}
@@ -137,7 +131,12 @@ def test_a_wrong_type_names_the_argument(name, argument, plan):
 
 
 def test_all_wrong_arguments_at_once():
-    """Every argument that is wrong is named, with what it may be and what it is."""
+    """Every argument that is wrong is named, with what it may be and what it is.
+
+    One that there is not names the call, as Python's own message does.
+    """
+    with pytest.raises(TypeError, match=r"^place\(\) got an unexpected .* 'limit'"):
+        placer.place(MACHINE, JOB, limit=1)
     with pytest.raises(placer.InputError) as caught:
         placer.place(MACHINE, JOB, hosts=[1], seed="0", stop=None)
     assert str(caught.value).splitlines() == [
@@ -163,10 +162,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_unknown_tiers_are_refused_by_every_command(
-    command,
-    plan,
-    tmp_path,
-    monkeypatch,
+    command, plan, tmp_path, monkeypatch
 ):
     """A rule on a tier that the machine lacks ends all commands alike."""
     monkeypatch.chdir(tmp_path)

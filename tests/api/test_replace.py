@@ -154,12 +154,7 @@ def test_what_cannot_be(small):
         placer.replace(plan, topology, changed(job, parallelism=axes))
     with pytest.raises(placer.InfeasibleError, match="every host has failed"):
         placer.replace(plan, topology, job, failed=topology.node_names)
-    wrong = {
-        "max_moves": -1,
-        "within": -1.0,
-        "time_limit": -1.0,
-        "seed": -1,
-    }
+    wrong = {"max_moves": -1, "within": -1.0, "time_limit": -1.0, "seed": -1}
     with pytest.raises(placer.InputError) as error:
         placer.replace(plan, topology, job, **wrong)
     assert [problem.key for problem in error.value.problems] == list(wrong)

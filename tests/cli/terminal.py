@@ -27,12 +27,7 @@ class Terminal:
     def __enter__(self):
         return self
 
-    def __exit__(
-        self,
-        _kind,
-        _error,
-        _traceback,
-    ):
+    def __exit__(self, _kind, _error, _traceback):
         for stream in self._streams:
             stream.close()
         os.close(self._own)

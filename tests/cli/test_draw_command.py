@@ -75,7 +75,7 @@ def test_bad_rows(tmp_path, text):
 @pytest.mark.parametrize(
     ("args", "what"),
     [
-        (["--zoom", "r9"], "no domain"),
+        (["--zoom", "r9"], "no domain with ranks"),
         (["--colour", "ep"], "no ep"),
         (["traffic", "--zoom", "r0"], "for the map"),
         (["map", "--hosts", "n1"], "no plan file"),

@@ -6,17 +6,11 @@ import pytest
 
 from tests.cli.small_job import JOB
 from tests.commands import data, refusal, run
+from tests.texts import file_text
 
-TOPOLOGY = """\
-format: placer/topology
-version: 1
-name: six
-tiers:
-  - {name: node, size: 2, bandwidth: 100GB/s, scale_up: true}
-  - {name: cluster, bandwidth: 10GB/s}
-nodes:
-  - {names: "n[1-6]"}
-"""
+NODE = {"name": "node", "size": 2, "bandwidth": "100GB/s", "scale_up": True}
+TIERS = [NODE, {"name": "cluster", "bandwidth": "10GB/s"}]
+TOPOLOGY = file_text("topology", name="six", tiers=TIERS, nodes=[{"names": "n[1-6]"}])
 SWITCHES = "SwitchName=s1 Nodes=n[1-6]\n"
 FOLDER = "topology: cluster.yaml\njob: job.yaml\nhosts: n[3-6]\n"
 

@@ -34,12 +34,18 @@ def test_no_such_command(names, message):
 
 @pytest.mark.parametrize("count", [4, pytest.param(99, marks=pytest.mark.slow)])
 def test_every_command_has_a_page(tmp_path, count):
-    """-o makes a page for each command; man takes them without a warning."""
+    """-o makes a page for each command; man takes them without a warning.
+
+    The first has the commands and what the exit codes mean, and is printed without -o.
+    """
     folder = tmp_path / "man1"
     run("help", "--man", "-o", folder)
     pages = {path.name for path in folder.iterdir()}
     assert {f"placer-{name}.1" for name in COMMANDS} < pages
     assert {"placer.1", "placer-topology-show.1", "placer-job-list.1"} < pages
+    page = run("help", "--man").stdout
+    assert ".SH EXIT STATUS\n.TP\n.B 0\n" in page
+    assert r"placer\-place(1)" in page
     man = needs.program("man", "man-db")
     shown = subprocess.run(
         [man, "--warnings", "-l", *(folder / name for name in sorted(pages)[:count])],
@@ -51,13 +57,6 @@ def test_every_command_has_a_page(tmp_path, count):
     assert shown.stderr == ""
     for title in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS"):
         assert shown.stdout.count(f"\n{title}\n") == min(count, len(pages))
-
-
-def test_the_first_page_has_exit_codes_and_commands():
-    """placer(1) lists the commands and what the exit codes mean."""
-    page = run("help", "--man").stdout
-    assert ".SH EXIT STATUS\n.TP\n.B 0\n" in page
-    assert r"placer\-place(1)" in page
 
 
 def names_of(command, names=()):

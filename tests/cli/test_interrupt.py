@@ -125,14 +125,7 @@ WRITING = "placer.placement.plan_file", "encode_plan"
     ],
     ids=["SIGINT", "SIGTERM", "deaf", "baselines", "writing"],
 )
-def test_one_signal_keeps_the_plan(
-    tmp_path,
-    body,
-    function,
-    number,
-    key,
-    value,
-):
+def test_one_signal_keeps_the_plan(tmp_path, body, function, number, key, value):
     """The best plan so far is checked and written; the exit code names the signal."""
     path = tmp_path / "plan.json"
     run = start(path, body, function)
@@ -145,10 +138,7 @@ def test_one_signal_keeps_the_plan(
 
 @pytest.mark.parametrize(
     ("function", "number"),
-    [
-        (("placer.job.read", "read_job"), signal.SIGINT),
-        (SOLVE, signal.SIGTERM),
-    ],
+    [(("placer.job.read", "read_job"), signal.SIGINT), (SOLVE, signal.SIGTERM)],
     ids=["reading", "search"],
 )
 def test_without_a_placement_nothing_is_written(tmp_path, function, number):

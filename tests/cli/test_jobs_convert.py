@@ -39,7 +39,10 @@ def test_convert_place_emit_gives_back_the_sizes(script, tmp_path, suffix):
 
 
 def test_the_report_has_a_line_for_each_key(script):
-    """What was read, derived, left out and ignored goes to stderr."""
+    """What was read, derived, left out and ignored goes to stderr.
+
+    With --strict what is not modelled is an error, with the place.
+    """
     found = run("jobs", "convert", script, "--tflops", "400")
     assert "\nparallelism:\n  tp: 4 " in found.stdout
     assert "# pretrain.sh:3" in found.stdout
@@ -50,10 +53,6 @@ def test_the_report_has_a_line_for_each_key(script):
     assert "ignored: --lr: pretrain.sh:5\n" in told
     assert "derived" in told.splitlines()[-1]
     assert run("jobs", "convert", script, "--tflops", "400", "-q").stderr == ""
-
-
-def test_strict_refuses_what_is_not_modelled(script):
-    """--strict makes an error of it, with the place."""
     told = refusal("jobs", "convert", script, "--tflops", "400", "--strict")
     assert "pretrain.sh:6:" in told
     assert "not modelled: recompute full" in told

@@ -1,16 +1,13 @@
 """``placer launch``: one line in an sbatch script, for one step and no other."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,17 +22,12 @@ JOB = HEAD + "parallelism: {tp: 2, dp: 2}\nweights: {tp: 10, dp: 1}\n"
 PRINT = "import os, json, sys; print(json.dumps([dict(os.environ), sys.argv[1:]]))"
 
 
-class Step(NamedTuple):
-    """What the command says, and what it becomes in the end; nothing if it refuses."""
-
-    err: str
-    command: tuple[str, ...] = ()
-    environ: Mapping[str, str] = {}
-
-
 @pytest.fixture
 def launch(folder, monkeypatch):
-    """Runs the command in a folder of plans, and starts nothing."""
+    """Runs the command in a folder of plans, and starts nothing.
+
+    What it says, and what it becomes in the end, which is nothing if it refuses.
+    """
     for name in [name for name in os.environ if name.startswith("SLURM")]:
         monkeypatch.delenv(name)
     (folder / "job.yaml").write_text(JOB)
@@ -55,7 +47,8 @@ def launch(folder, monkeypatch):
         started.clear()
         found = run("launch", *words, code=code, env=env)
         assert found.stdout == ""
-        return Step(found.stderr, *(started[0] if started else ()))
+        command, environ = started[0] if started else ((), {})
+        return SimpleNamespace(err=found.stderr, command=command, environ=environ)
 
     return launched
 

@@ -123,13 +123,7 @@ def test_hostile_host_names(tmp_path, name):
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 @pytest.mark.parametrize("place_of_flag", ["none", "before", "after"])
-def test_exit_codes(
-    monkeypatch,
-    error,
-    code,
-    start,
-    place_of_flag,
-):
+def test_exit_codes(monkeypatch, error, code, start, place_of_flag):
     """Each kind of error has its code; its traceback shows with --debug only."""
 
     def fail(*_args, **_options):
@@ -166,11 +160,6 @@ def test_broken_pipe_is_quiet():
     assert command.wait() == 141
 
 
-def test_choices_are_listed_one_a_line():
-    """What an argument may be is readable where it is missing."""
-    assert "\n  folder,\n  job,\n" in run("schema", code=2).output
-
-
 @pytest.mark.parametrize(
     ("words", "command"),
     [
@@ -190,8 +179,7 @@ def test_usage_errors_are_as_others(words, command):
 
 
 @pytest.mark.parametrize(
-    "words",
-    ["place", "allocate", "score launcher:slurm", "calibrate megatron-log:LOG"],
+    "words", ["place", "allocate", "score launcher:slurm", "calibrate megatron-log:LOG"]
 )
 def test_faults_of_machine_and_job_are_told_together(tmp_path, words):
     """A bad machine does not hide what is wrong with the job."""
@@ -209,16 +197,17 @@ def test_faults_of_machine_and_job_are_told_together(tmp_path, words):
 
 
 def test_bad_values_of_options_are_told_together():
-    """Each option with a bad value has a line, in the order typed, and one hint."""
+    """Each option with a bad value has a line, in the order typed, and one hint.
+
+    A number that is too small or too large is told what it may be; what an argument may
+    be is listed, one a line.
+    """
     words = ("place", "--gap", "x", "--pin", "y", "--gpus", "0", "--effort", "z")
     *told, hint = refusal(*words).splitlines()
     assert [line.split("'")[1] for line in told] == [*words[1::2]]
     assert all(line.startswith("error: Invalid value for ") for line in told)
     assert hint == "  hint: placer place --help"
-
-
-def test_a_range_is_told_in_words():
-    """A number that is too small or too large is told what it may be."""
     found = refusal("place", "--gpus", "0", "--workers", "5000")
     assert "expected 1 or more, got 0" in found
     assert "expected 1 to 1,024, got 5000" in found
+    assert "\n  folder,\n  job,\n" in refusal("schema")

@@ -85,13 +85,22 @@ def test_machines_and_jobs_have_the_same_verbs():
         assert (found.stdout, found.stderr) == (run(new, "list").stdout, "")
 
 
-def test_jobs_are_validated(tmp_path):
-    """All that is wrong with all of the jobs is told at once; good ones are counted."""
-    for name in ("one.yaml", "two.yaml"):
-        (tmp_path / name).write_text("format: placer/job\nversion: 1\n")
-    bad = [str(tmp_path / name) for name in ("one.yaml", "two.yaml")]
-    told = refusal("job", "validate", "quickstart", *bad)
-    assert all(path in told for path in bad)
+@pytest.mark.parametrize(
+    ("kind", "preset"), [("topology", "dgx-h100-4x8"), ("job", "quickstart")]
+)
+def test_files_are_validated(tmp_path, kind, preset):
+    """All that is wrong with all of them is told at once; without one it is misused."""
+    bad = [tmp_path / name for name in ("one.yaml", "two.yaml")]
+    for path in bad:
+        path.write_text(f"format: placer/{kind}\nversion: 1\n")
+    told = refusal(kind, "validate", preset, *bad)
+    assert all(f"{path}:1:1" in told for path in bad)
+    for command in ("show", "validate"):
+        assert kind.upper() in refusal(kind, command)
+
+
+def test_jobs_are_counted():
+    """A job that is valid is told with its ranks."""
     good = ("job", "validate", "quickstart")
     assert run(*good).stdout == "quickstart: valid, 16 ranks\n"
     (row,) = data(*good)

@@ -112,10 +112,8 @@ def fits(terminal):
     ("size", "later"),
     [
         ((200, 60), (60, 3)),
-        ((80, 24), (25, 24)),
         ((60, 8), (120, 40)),
         ((41, 12), (1, 1)),
-        ((30, 24), (40, 12)),
     ],
 )
 def test_it_fits_whatever_the_size_becomes(monkeypatch, size, later):

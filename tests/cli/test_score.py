@@ -18,12 +18,8 @@ def score(job, *args):
     return run("score", "-t", MACHINE, "-j", job, *args)
 
 
-def scored(job, *args):
-    return data("score", "-t", MACHINE, "-j", job, *args)
-
-
 def hop_cost(job, *args):
-    return float(scored(job, *args)["hop_cost"])
+    return data("score", "-t", MACHINE, "-j", job, *args)["hop_cost"]
 
 
 # Four tp pairs inside nodes at distance 1, and two dp rings of four over two racks of

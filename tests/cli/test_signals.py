@@ -9,9 +9,9 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -70,16 +70,6 @@ def folder(tmp_path_factory):
     return path
 
 
-@dataclass(frozen=True)
-class Run:
-    """A command that got a signal, or had ended before."""
-
-    exit_code: int
-    err: str
-    outputs: dict[str, str]
-    was_alive: bool
-
-
 def listens(pid):
     """Whether the process has a handler of SIGTERM, which Python itself has not."""
     try:
@@ -91,8 +81,12 @@ def listens(pid):
     return caught is None or bool(int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
-def listening(folder, mine, words):
-    """The command, as soon as it listens to signals; it writes into ``mine``."""
+def ended(folder, words, number=0, delay_s=0.0):
+    """The command, to which this signal is sent so long after it begins to listen.
+
+    It may have ended before; the seconds are those from then on.
+    """
+    mine = folder / f"{random.getrandbits(60):x}"
     mine.mkdir()
     args = [word.replace("OUT", str(mine / "out")) for word in words]
     with (mine / "err").open("wb") as err:
@@ -105,27 +99,14 @@ def listening(folder, mine, words):
         )
     while process.poll() is None and not listens(process.pid):
         time.sleep(0.001)
-    return process
-
-
-def run_time(folder, words):
-    """Seconds the command takes from when it listens."""
-    process = listening(folder, folder / f"{random.getrandbits(60):x}", words)
     begin = time.monotonic()
-    process.wait(60)
-    return time.monotonic() - begin
-
-
-def signalled(folder, words, number, delay_s):
-    """The command, which gets the signal so long after it has begun to listen."""
-    mine = folder / f"{random.getrandbits(60):x}"
-    process = listening(folder, mine, words)
     time.sleep(delay_s)
     was_alive = process.poll() is None
     process.send_signal(number)
-    code = process.wait(60)
+    code, seconds = process.wait(60), time.monotonic() - begin
     texts = {path.name: path.read_text() for path in mine.iterdir()}
-    return Run(code, texts.pop("err"), texts, was_alive)
+    found = {"exit_code": code, "err": texts.pop("err"), "outputs": texts}
+    return SimpleNamespace(**found, was_alive=was_alive, seconds=seconds)
 
 
 def wrong(folder, name, number, run):
@@ -160,7 +141,11 @@ def is_whole(folder, name, text):
     return plan["world_size"] > 0
 
 
-def assert_signals_are_answered(folder, count, seed):
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+@pytest.mark.parametrize(("count", "seed"), [(5, 11), (2 * len(COMMANDS), 12)])
+def test_any_command_at_any_moment(folder, count, seed):
+    """Whatever is interrupted: a whole file or none, a message, and 130 or 143."""
     rng = random.Random(seed)
     names = [*islice(cycle(rng.sample([*COMMANDS], len(COMMANDS))), count)]
     known = sorted({*names})
@@ -168,26 +153,18 @@ def assert_signals_are_answered(folder, count, seed):
 
     def one(case):
         name, number, delay_s = case
-        run = signalled(folder, COMMANDS[name], number, delay_s)
+        run = ended(folder, COMMANDS[name], number, delay_s)
         found = wrong(folder, name, number, run)
         return [f"{case}: {what}: {run.err}" for what in found]
 
     with ThreadPoolExecutor(3) as pool:
         # How long a command takes hangs on the machine; its last steps matter most.
-        took = [*pool.map(lambda name: run_time(folder, COMMANDS[name]), known)]
+        took = [*pool.map(lambda name: ended(folder, COMMANDS[name]).seconds, known)]
         time_of = dict(zip(known, took, strict=True))
         cases = [
             (n, rng.choice(numbers), 1.1 * rng.random() * time_of[n]) for n in names
         ]
         assert [what for found in pool.map(one, cases) for what in found] == []
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-@pytest.mark.parametrize(("count", "seed"), [(5, 11), (2 * len(COMMANDS), 12)])
-def test_any_command_at_any_moment(folder, count, seed):
-    """Whatever is interrupted: a whole file or none, a message, and 130 or 143."""
-    assert_signals_are_answered(folder, count, seed)
 
 
 LIBRARY = """\
@@ -225,11 +202,7 @@ work = threading.Thread(target=placer.place, args=(machine, job),
 
 @pytest.mark.parametrize(
     ("call", "delay_s"),
-    [
-        (FULL, 0.05),
-        pytest.param(FULL, 1.4, marks=pytest.mark.slow),
-        (IN_A_THREAD, 0.7),
-    ],
+    [(FULL, 0.05), pytest.param(FULL, 1.4, marks=pytest.mark.slow), (IN_A_THREAD, 0.7)],
 )
 def test_a_callers_own_handler(folder, call, delay_s):
     """In the library KeyboardInterrupt reaches the caller, whose handler stays."""

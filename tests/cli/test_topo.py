@@ -8,7 +8,7 @@ import pytest
 from placer.documents.presets import preset_names
 from placer.report.machine_text import draw
 from placer.topology.read import parse_topology, read_topology
-from tests.commands import data, refusal, run
+from tests.commands import data, run
 from tests.readers.cases import FABRIC, MATRIX
 from tests.texts import table
 
@@ -77,17 +77,6 @@ def test_an_old_name_of_a_preset_is_read_with_a_note():
     )
     again = ["place", "-q", "-t", "dgx-h100-32", "-j", "quickstart"]
     assert run(*again).stderr == ""
-
-
-def test_problems_of_all_files_come_together(tmp_path):
-    """Without a file the command is misused."""
-    for command in ("show", "validate"):
-        assert "TOPOLOGY" in refusal("topo", command)
-    paths = [tmp_path / name for name in ("a.yaml", "b.yaml")]
-    for path in paths:
-        path.write_text("format: placer/topology\nversion: 1\n")
-    told = refusal("topo", "validate", *paths)
-    assert all(f"{path}:1:1" in told for path in paths)
 
 
 @pytest.mark.parametrize(*table("report/machine.yaml", "regular_machine_is_one_line"))

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tests.clients.needs import module
+from tests.texts import LOADER
 
 # What the definition of a ComputeDomain says of its spec: NVIDIA DRA driver for GPUs
 # 5a0112cb, crds/resource.nvidia.com_computedomains.yaml, v1beta1.
@@ -40,8 +41,7 @@ def require_valid(manifest):
     """Nothing, when an API server takes the object and keeps all of its fields."""
     kind = manifest["kind"]
     if kind in SERVED:
-        schema = schema_of(kind)
-        module("jsonschema").validate(manifest, schema)
+        module("jsonschema").validate(manifest, schema_of(kind))
     elif kind == "ComputeDomain":
         assert manifest["apiVersion"] == "resource.nvidia.com/v1beta1"
         module("jsonschema").validate(manifest["spec"], closed(COMPUTE_DOMAIN))
@@ -60,20 +60,15 @@ def require_valid(manifest):
         require_valid({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
 
+@cache
 def schema_of(kind):
-    """The schema of a kind, of the definitions among the captured files."""
+    """The served schema of a kind, of the definitions among the captured files."""
     folder = os.environ.get("PLACER_SAMPLES")
     if not folder:
         pytest.skip("PLACER_SAMPLES does not name a folder")
     name, version = SERVED[kind]
-    return served_schema(Path(folder) / "kubernetes" / name, version)
-
-
-@cache
-def served_schema(path, version):
-    """The schema of a served version in a CustomResourceDefinition."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    definition = yaml.load(path.read_text(), Loader=loader)
+    text = (Path(folder) / "kubernetes" / name).read_text()
+    definition = yaml.load(text, Loader=LOADER)
     (schema,) = (
         row["schema"]["openAPIV3Schema"]
         for row in definition["spec"]["versions"]

@@ -10,8 +10,6 @@ each time that it has met the others. It meets them again once somebody waits or
 order writes it to ``FOLDER/order.ROUND``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Processes on this machine, as nodes told apart by PLACER_HOST, and their reports."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -11,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +33,6 @@ gpu=$LOCAL_RANK
 printf 'seat %s %s %s %s\\n' "$RANK" "$PLACER_HOST" "$gpu" "$GROUP_RANK"
 exec {" ".join(REPORT)}
 """
-
-Command = tuple[Sequence[str], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -93,6 +88,15 @@ def in_domains(folder, domains, **more):
     tell_domains(folder, domains)
     found = environment(**more)
     return found | {"PATH": f"{folder}:{found['PATH']}"}
+
+
+def ranks_in_domains(folder, worker, count, per_node, **more):
+    """Commands of the ranks of a Python program, so many a node, in two domains."""
+    (folder / "worker.py").write_text(worker)
+    shared = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", **more}
+    own = [{"RANK": str(k), "PLACER_HOST": f"n{k // per_node}"} for k in range(count)]
+    command = [sys.executable, str(folder / "worker.py")]
+    return [(command, in_domains(folder, 2, **shared, **each)) for each in own]
 
 
 def run(command, environ=None):

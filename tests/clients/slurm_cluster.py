@@ -5,8 +5,6 @@ are children of the test run and die with it; ports and files are private, so th
 several clusters can run at once.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import pwd
@@ -169,7 +167,12 @@ def cluster(nodes=NODES, topology=TOPOLOGY, gpus=GPUS):
 
     Without a ``topology.conf`` the nodes are all alike.
     """
-    _require_programs()
+    for name in ("munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc"):
+        needs.program(name, PACKAGES)
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        needs.missing(f"Slurm needs a name for user {os.getuid()}")
     for attempts_left in (2, 1, 0):
         started = _Started(nodes, topology, gpus)
         try:
@@ -191,15 +194,6 @@ def version():
     command = (needs.program("slurmctld", PACKAGES), "-V")
     text = subprocess.run(command, capture_output=True, text=True).stdout
     return tuple(map(int, re.findall("[0-9]+", text)[:2]))
-
-
-def _require_programs():
-    for name in ("munged", "slurmctld", "slurmd", "srun", "sbatch", "salloc"):
-        needs.program(name, PACKAGES)
-    try:
-        pwd.getpwuid(os.getuid())
-    except KeyError:
-        needs.missing(f"Slurm needs a name for user {os.getuid()}")
 
 
 class _Started:

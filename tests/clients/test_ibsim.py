@@ -23,40 +23,27 @@ def library():
     return missing("libumad2sim.so is not installed (package libumad2sim0)")
 
 
-@pytest.fixture
-def discover(tmp_path):
+def discovered(folder, net, adapter):
     """What ibnetdiscover prints of a net, seen from one of its adapters."""
-    ibsim = program("ibsim", "ibsim-utils")
+    ibsim, port = program("ibsim", "ibsim-utils"), free_port()
     tool = program("ibnetdiscover", "infiniband-diags")
-    umad = library()
-    servers = []
-
-    def answer(net, adapter):
-        port = free_port()
-        path = tmp_path / "net"
-        path.write_text(net)
-        names = {"IBSIM_SERVER_PORT": str(port), "IBSIM_SOCKNAME": f"placer{port}"}
-        surroundings = os.environ | names
-        # It takes commands from standard input, and spins when that ends.
-        with (tmp_path / "log").open("w") as log:
-            servers.append(
-                subprocess.Popen(
-                    [ibsim, "-s", path],
-                    stdin=subprocess.PIPE,
-                    stdout=log,
-                    stderr=log,
-                    env=surroundings,
-                )
-            )
-        client = {"LD_PRELOAD": str(umad), "SIM_HOST": adapter}
-        return first_answer(tool, surroundings | client)
-
+    client = {"LD_PRELOAD": str(library()), "SIM_HOST": adapter}
+    names = {"IBSIM_SERVER_PORT": str(port), "IBSIM_SOCKNAME": f"placer{port}"}
+    (folder / "net").write_text(net)
+    # It takes commands from standard input, and spins when that ends.
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(
+            [ibsim, "-s", folder / "net"],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=os.environ | names,
+        )
     try:
-        yield answer
+        return first_answer(tool, os.environ | names | client)
     finally:
-        for server in servers:
-            server.kill()
-            server.communicate()
+        server.kill()
+        server.communicate()
 
 
 def first_answer(tool, environment):
@@ -76,10 +63,10 @@ def ends(fabric):
 
 
 @pytest.mark.slow
-def test_captured_fabric(discover, tmp_path, samples):
+def test_captured_fabric(tmp_path, samples):
     """A fabric of 582 adapters, simulated and printed anew, is the same machine."""
     dump = (samples / "topograph" / "ibnetdiscover-dgx-h100.out").read_text()
-    text = discover(dump, "H-e09d730300156ff6")
+    text = discovered(tmp_path, dump, "H-e09d730300156ff6")
     ours, real = read_fabric(dump, "captured"), read_fabric(text, "real")
     assert real.descriptions == ours.descriptions
     assert len(real.descriptions) == 622

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from importlib.util import find_spec
 from random import Random
 
 import pytest
@@ -14,14 +13,9 @@ from tests.clients import processes as local
 from tests.emit.readback import FREE, plan_of
 
 
-@pytest.fixture(autouse=True)
-def jax():
-    if not find_spec("jax"):
-        needs.missing("JAX is not installed (Python package jax)")
-
-
 def command(folder, plan, sizes):
     """The worker, with the plan's files in a folder."""
+    needs.module("jax")
     plan.job["parallelism"] = dict(sizes)
     write_plan(plan, folder / "by-plan.json")
     files = emit(plan, "jax", folder / "jax")

@@ -12,11 +12,7 @@ import pytest
 import yaml
 
 from placer.emit import emit
-from tests.clients.definitions import (
-    pod_templates,
-    require_valid,
-    trained,
-)
+from tests.clients.definitions import pod_templates, require_valid, trained
 from tests.clients.needs import module
 from tests.commands import run
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of, tiered
@@ -231,13 +227,9 @@ def test_a_server_takes_them(format, seats):
     for one in found:
         require_valid(one)
     if format == TRAINER:
-        require_valid(job_of(*trained(*found[1:])["spec"]["replicatedJobs"]))
-
-
-def job_of(replicated):
-    """The Job that a server makes of one of a JobSet."""
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {}}
-    return job | {"spec": replicated["template"]["spec"]}
+        (replicated,) = trained(*found[1:])["spec"]["replicatedJobs"]
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {}}
+        require_valid(job | {"spec": replicated["template"]["spec"]})
 
 
 @pytest.mark.parametrize("format", [*FORMATS, TRAINER])

@@ -1,22 +1,21 @@
 """Meshes of real PyTorch and JAX whose groups lie in NVLink domains."""
 
 import json
-import sys
 
 import pytest
 
 from tests.clients import processes as local
 from tests.clients.needs import module
-from tests.clients.processes import in_domains
+from tests.clients.processes import ranks_in_domains
 
 # The members of every group are at their coordinates, as collectives see them too.
 TORCH = """\
-import json, sys
+import json
 import torch
 import torch.distributed as dist
 import placer
 
-shape, names = json.loads(sys.argv[1]), json.loads(sys.argv[2])
+shape, names = (2, 4), ("dp", "tp")
 dist.init_process_group("gloo")
 mesh = placer.torch_mesh("cpu", shape, names)
 own = mesh.get_coordinate()
@@ -31,13 +30,13 @@ print("mesh", json.dumps(mesh.mesh.flatten().tolist()))
 dist.destroy_process_group()
 """
 JAX = """\
-import json, os, sys
+import json, os
 import jax
 import placer
 from placer.injob.meshes import partition_index
 
 jax.distributed.initialize(
-    os.environ["MEET"], 4, int(sys.argv[1]), partition_index=partition_index()
+    os.environ["MEET"], 4, int(os.environ["RANK"]), partition_index=partition_index()
 )
 mesh = placer.jax_mesh((2, 4), ("data", "model"))
 assert mesh.shape == {"data": 2, "model": 4}
@@ -63,23 +62,8 @@ def meshes(ended):
 def test_torch(tmp_path):
     """Four nodes of two processes: every process gets one mesh, its groups in order."""
     module("torch")
-    (tmp_path / "worker.py").write_text(TORCH)
     port = str(local.free_port())
-    commands = [
-        (
-            [sys.executable, str(tmp_path / "worker.py"), "[2, 4]", '["dp", "tp"]'],
-            in_domains(
-                tmp_path,
-                2,
-                PLACER_HOST=f"n{rank // 2}",
-                RANK=str(rank),
-                WORLD_SIZE="8",
-                MASTER_ADDR="127.0.0.1",
-                MASTER_PORT=port,
-            ),
-        )
-        for rank in range(8)
-    ]
+    commands = ranks_in_domains(tmp_path, TORCH, 8, 2, MASTER_PORT=port)
     first, *others = meshes(local.run_all(tmp_path / "run", commands))
     assert others == [first] * 7
     assert first in ([0, 1, 4, 5, 2, 3, 6, 7], [2, 3, 6, 7, 0, 1, 4, 5])
@@ -89,23 +73,12 @@ def test_torch(tmp_path):
 def test_jax(tmp_path):
     """Four processes of two devices; the mesh sums along groups of one domain."""
     module("jax")
-    (tmp_path / "worker.py").write_text(JAX)
-    meet = f"127.0.0.1:{local.free_port()}"
-    flags = "--xla_force_host_platform_device_count=2"
-    commands = [
-        (
-            [sys.executable, str(tmp_path / "worker.py"), str(rank)],
-            in_domains(
-                tmp_path,
-                2,
-                PLACER_HOST=f"n{rank}",
-                MEET=meet,
-                JAX_PLATFORMS="cpu",
-                XLA_FLAGS=flags,
-            ),
-        )
-        for rank in range(4)
-    ]
+    more = {
+        "MEET": f"127.0.0.1:{local.free_port()}",
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=2",
+    }
+    commands = ranks_in_domains(tmp_path, JAX, 4, 1, **more)
     first, *others = meshes(local.run_all(tmp_path / "run", commands))
     assert others == [first] * 3
     assert first in ([0, 0, 2, 2, 1, 1, 3, 3], [1, 1, 3, 3, 0, 0, 2, 2])

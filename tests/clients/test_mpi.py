@@ -6,8 +6,6 @@ UTS namespace of its own, which root may make, and other users inside a user nam
 hwloc shows every host eight cores, so that a rankfile can name them anywhere.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re
@@ -31,14 +29,7 @@ from tests.clients.processes import (
     run,
     verdict,
 )
-from tests.emit.readback import (
-    CONTIGUOUS,
-    FREE,
-    INTERLEAVED,
-    counted,
-    plan_of,
-    started,
-)
+from tests.emit.readback import CONTIGUOUS, FREE, INTERLEAVED, counted, plan_of, started
 
 WAYS = (["--uts"], ["--map-current-user", "--keep-caps", "--uts"])
 # ssh, as the launchers call it: flags without values, the host, a shell's command.
@@ -139,13 +130,6 @@ def mpi(request):
     return open_mpi(request.param)
 
 
-def write_hosts(folder, hosts):
-    """A host file, line k for rank k."""
-    path = folder / "hosts.txt"
-    path.write_text("".join(f"{host}\n" for host in hosts))
-    return path
-
-
 def start(mpi, folder, *arguments):
     """What eight started processes print."""
     done = mpi.run(*mpi.agent(ssh_stand_in(folder)), "-n", "8", *arguments)
@@ -177,7 +161,7 @@ def test_ranks_are_where_the_plan_has_them(mpi, tmp_path, format, seats):
 )
 def test_wrong_launches_are_caught(mpi, tmp_path, seats, options, habit):
     """Verify names the wrong ranks and the habit that did it."""
-    file = write_hosts(tmp_path, [host for host, _ in seats])
+    file = emit(plan_of(seats), "openmpi-seq", tmp_path / "hosts.txt")
     output = start(mpi, tmp_path, "--hostfile", file, *options, *REPORT)
     found = verdict(tmp_path, seats, output)
     ran = dict(enumerate(host for host, _ in reported_seats(output)))

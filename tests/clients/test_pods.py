@@ -29,11 +29,6 @@ def jobset():
     return yaml.safe_load(text)
 
 
-def pod_of(jobset):
-    (workers,) = jobset["spec"]["replicatedJobs"]
-    return workers["template"]["spec"]["template"]["spec"]
-
-
 def test_it_is_what_a_server_takes(jobset):
     """A JobSet with only fields of its kind, and a Job in it with those of its own."""
     require_valid(jobset)
@@ -46,7 +41,8 @@ def test_pods_take_ranks_by_nvlink_domain(jobset, tmp_path):
     They stay there when a worker has failed and all meet again.
     """
     needs.torchrun()
-    pod = pod_of(jobset)
+    (workers,) = jobset["spec"]["replicatedJobs"]
+    pod = workers["template"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     (variable,) = container["env"]
     (volume,) = (one for one in pod["volumes"] if "downwardAPI" in one)

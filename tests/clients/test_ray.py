@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 
 import pytest
 
@@ -16,20 +15,20 @@ from tests.emit.readback import plan_of
 # rank on GPU 0 of n1.
 WORKER = """\
 import json, sys
-sys.path.insert(0, sys.argv[1])
+sys.path.insert(0, FOLDER)
 import placer_ray, ray
 from ray.cluster_utils import Cluster
 
 cluster = Cluster()
 cluster.add_node(num_cpus=0, num_gpus=0, include_dashboard=False)
 ray.init(address=cluster.address, logging_level="error", log_to_driver=False)
-for host, gpus in json.loads(sys.argv[2]).items():
+for host, gpus in json.loads(sys.argv[1]).items():
     cluster.add_node(num_cpus=1, num_gpus=gpus, labels={"placer-host": host})
 
 @ray.remote(num_cpus=0)
 class Trainer:
     def where(self):
-        sys.path.insert(0, sys.argv[1])
+        sys.path.insert(0, FOLDER)
         import placer_ray
         context = ray.get_runtime_context()
         host = context.get_node_labels()["placer-host"]
@@ -49,25 +48,30 @@ print(json.dumps(ray.get([actor.where.remote() for actor in actors], timeout=60)
 """
 
 
+def printed(folder, script, *words, **environ):
+    """The lines that a script prints, which must end well."""
+    needs.module("ray")
+    (folder / "driver.py").write_text(script)
+    run = subprocess.run(
+        [sys.executable, str(folder / "driver.py"), *words],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
 @pytest.mark.slow
 def test_actors_find_their_ranks(tmp_path):
     """Every actor reports the plan's rank for its node and GPU, and rank 0's host."""
     seats = [("n3", 1), ("n1", 1), ("n3", 0)]
-    if not find_spec("ray"):
-        needs.missing("Ray is not installed (Python package ray)")
     folder = emit(plan_of(seats), "ray", tmp_path / "ray")
     gpus = dict.fromkeys(["n0", *sorted({host for host, _ in seats})], 2)
-    script = tmp_path / "worker.py"
-    script.write_text(WORKER.replace("sys.argv[1]", repr(str(folder))))
-    run = subprocess.run(
-        [sys.executable, str(script), "-", json.dumps(gpus)],
-        env=os.environ | {"MASTER_PORT": "1234"},
-        capture_output=True,
-        text=True,
-        timeout=180,
-    )
-    assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout.splitlines()[-1])
+    script = WORKER.replace("FOLDER", repr(str(folder)))
+    environ = os.environ | {"MASTER_PORT": "1234"}
+    found = json.loads(printed(tmp_path, script, json.dumps(gpus), **environ)[-1])
     (lone,) = (row for row in found if row[0] is None)
     assert lone[1:3] == ["n1", 0]
     assert "no rank on this actor's GPU" in lone[3]
@@ -119,18 +123,9 @@ except placer.InputError as error:
 @pytest.mark.slow
 def test_nodes_are_asked(tmp_path):
     """Ray's nodes in an order that keeps NVLink domains together, and bundles in it."""
-    if not find_spec("ray"):
-        needs.missing("Ray is not installed (Python package ray)")
-    (tmp_path / "driver.py").write_text(PROBED)
-    run = subprocess.run(
-        [sys.executable, str(tmp_path / "driver.py"), "--tensor-parallel-size=4"],
-        env=processes.in_domains(tmp_path, 2),
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
-    assert run.returncode == 0, run.stderr
-    unconnected, _, found, too_few = run.stdout.splitlines()
+    environ = processes.in_domains(tmp_path, 2)
+    lines = printed(tmp_path, PROBED, "--tensor-parallel-size=4", **environ)
+    unconnected, _, found, too_few = lines
     assert "Ray is not connected" in unconnected
     order, bundles = json.loads(found)
     assert order == bundles

@@ -4,14 +4,13 @@ Its wheels from 0.5 on need glibc 2.39, so it is no requirement of the tests: th
 where it can be imported (PYTHONPATH may name it), seen with 0.6.0 and 0.7.
 """
 
-import sys
 from importlib.util import find_spec
 
 import pytest
 
 from placer.placement.copies import Copies, cliques
 from tests.clients import processes as local
-from tests.clients.processes import in_domains
+from tests.clients.processes import ranks_in_domains
 
 WORKER = """\
 import os, sys, time
@@ -61,24 +60,8 @@ def package():
 @pytest.mark.slow
 def test_in_process_restart(tmp_path):
     """Ranks follow NVLink domains; a spare takes a lost node's ranks, others stay."""
-    (tmp_path / "worker.py").write_text(WORKER)
-    meet, store = str(local.free_port()), str(local.free_port())
-    commands = [
-        (
-            [sys.executable, str(tmp_path / "worker.py")],
-            in_domains(
-                tmp_path,
-                2,
-                PLACER_HOST=f"n{rank // 2}",
-                RANK=str(rank),
-                WORLD_SIZE="10",
-                MASTER_ADDR="127.0.0.1",
-                MASTER_PORT=meet,
-                STORE=store,
-            ),
-        )
-        for rank in range(10)
-    ]
+    ports = {name: str(local.free_port()) for name in ("MASTER_PORT", "STORE")}
+    commands = ranks_in_domains(tmp_path, WORKER, 10, 2, **ports)
     ended = local.run_all(tmp_path / "run", commands)
     assert [one.status for one in ended if one.status] == [9, 9], ended
     found = {"0": {}, "1": {}}
@@ -89,10 +72,7 @@ def test_in_process_restart(tmp_path):
                 assert world == "8"
                 found[round_][int(rank)] = host
     before, after = ([rows[k] for k in range(8)] for rows in found.values())
-    assert before[::2] in (
-        ["n0", "n2", "n1", "n3"],
-        ["n1", "n3", "n0", "n2"],
-    )
+    assert before[::2] in (["n0", "n2", "n1", "n3"], ["n1", "n3", "n0", "n2"])
     assert after == ["n4" if host == "n2" else host for host in before]
 
 

@@ -7,19 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_completion import HERE
 from tests.clients import needs
 from tests.commands import run as typed
 
-MACHINE = """\
-format: placer/topology
-version: 1
-name: two
-tiers:
-  - {name: node, size: 4, bandwidth: 100GB/s, scale_up: true}
-  - {name: cluster, bandwidth: 10GB/s}
-nodes:
-  - {names: "n[1-3]"}
-"""
 # Each runs the script that is printed, then asks for answers to a line.
 BEFORE = {"zsh": "compdef() { :; }\n"}
 ASK = {
@@ -58,7 +49,7 @@ def test_in_the_shell(shell, line, last, answers, tmp_path):
     For bash the last word begins behind ":" and "=", and so does its answer.
     """
     program = needs.program(shell, shell)
-    (tmp_path / "two.yaml").write_text(MACHINE)
+    (tmp_path / "two.yaml").write_text(HERE["two.yaml"])
     script = typed("completion", shell).stdout
     code = BEFORE.get(shell, "") + script + ASK[shell]
     name = [] if shell == "fish" else [shell]

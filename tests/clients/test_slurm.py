@@ -4,7 +4,6 @@ Nodes are known by ``SLURMD_NODENAME``: they share a machine. Names are of mixed
 and node order is never that of names.
 """
 
-import json
 import os
 import shlex
 import sys
@@ -241,14 +240,7 @@ def racks(slurm, tmp_path):
 def hosts_of_plan(folder):
     """The host of every rank of the plan that a launch left."""
     (path,) = folder.glob("placer-*.json")
-    plan = json.loads(path.read_text())
-    hosts = [plan["nodes"][node] for node in plan["node_of_rank"]]
-    racks = [int(host[1:]) % 4 for host in hosts]
-    # Each replica, two stages of eight ranks, has a rack of its own.
-    for replica in range(4):
-        own = {rack for k, rack in enumerate(racks) if k // 8 % 4 == replica}
-        assert len(own) == 1
-    return hosts
+    return [*read_plan(path).host_of_rank]
 
 
 @pytest.mark.slow
@@ -258,6 +250,10 @@ def test_srun_gives_each_rank_the_host_of_the_plan(racks, tmp_path):
     found = tasks(racks.allocate(script, cwd=tmp_path))
     hosts = hosts_of_plan(tmp_path)
     assert [task["SLURMD_NODENAME"] for task in found] == hosts
+    racks = [int(host[1:]) % 4 for host in hosts]
+    # Each replica, two stages of eight ranks, has a rack of its own.
+    for replica in range(4):
+        assert len({rack for k, rack in enumerate(racks) if k // 8 % 4 == replica}) == 1
     said = (tmp_path / "err").read_text()
     assert "assumed: usual weights for tp 4 cp 2 pp 2" in said
     assert "4 racks" in said
@@ -273,10 +269,7 @@ def test_torchrun_is_started_on_each_node(racks, tmp_path):
     }
     script = f"{LAUNCH} torchrun --no-python {racks.probe} {DEGREES}"
     output = racks.allocate(script, "-N4", "-n16", cwd=tmp_path)
-    (path,) = tmp_path.glob("placer-*.json")
-    plan = json.loads(path.read_text())
-    hosts = [plan["nodes"][node] for node in plan["node_of_rank"]]
-    assert [host for host, _ in seats_by_rank(output)] == hosts
+    assert [host for host, _ in seats_by_rank(output)] == hosts_of_plan(tmp_path)
 
 
 @pytest.mark.slow

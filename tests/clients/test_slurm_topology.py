@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import threading
-from collections.abc import Callable
 from itertools import count
 from random import Random
 
@@ -130,8 +129,6 @@ MOST_IN_ONE_RANGE = 65536
 # What Slurm misreads: names are lost, or hold a "-" in front or another digit.
 TAKEN = ("n[1-2", "-[1-2]")
 NEWER_TAKES = ("n[1-3]x", "n[1-2]*2", "n[1[2]]")
-
-Show = Callable[[str, str], subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,12 @@ import sys
 
 import pytest
 
+import placer
 from placer.emit import emit
-from placer.placement.plan_file import read_plan, write_plan
+from placer.placement.plan_file import write_plan
+from tests.api.test_predict import machine, ring
 from tests.clients import needs
 from tests.clients import processes as local
-from tests.commands import run as typed
 from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 
 
@@ -39,27 +40,10 @@ def gathered(text):
 
 
 WORKER = local.ROOT / "tests/clients/gloo_worker.py"
-# As in FREE, ranks anywhere; here nodes have consecutive ranks on GPUs in any order.
-PERMUTED = [(host, gpu ^ (host in ("n1", "n2"))) for host, gpu in CONTIGUOUS]
+# Nodes of three, one and two consecutive ranks, on GPUs in any order.
+UNEQUAL = [("n9", 2), ("n9", 0), ("n9", 1), ("n10", 0), ("n2", 1), ("n2", 0)]
 # Commands are started by name, as a parallel shell would.
 BY_NAME = ("n1", "n2", "n3", "n4")
-MACHINE = """\
-format: placer/topology
-version: 1
-name: three
-tiers:
-  - {name: node, size: 2, bandwidth: 450GB/s, latency: 1us, scale_up: true}
-  - {name: cluster, bandwidth: 50GB/s, latency: 4us}
-nodes:
-  - {names: "n9,n10,n2"}
-"""
-JOB = """\
-format: placer/job
-version: 1
-name: small
-parallelism: {tp: 2, dp: 3}
-weights: {tp: 100, dp: 1}
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -67,82 +51,57 @@ def torchrun():
     needs.torchrun()
 
 
-def prove_gloo(folder, plan, map, text):
+def prove_gloo(folder, map, commands):
     """Ranks are on their seats, collectives find them there, and placer agrees."""
-    assert gathered(text) == map
-    check_seats(folder, plan, map, text)
-
-
-def check_seats(folder, plan, map, text):
-    """Ranks are on their seats, by what they tell and by placer."""
-    assert local.seats(text) == map
-    found = local.verdict(folder, plan, text)
+    text = local.output(local.run_all(folder / "run", commands))
+    assert gathered(text) == local.seats(text) == map
+    found = local.verdict(folder, map, text)
     assert (found["reported"], found["unknown_gpus"]) == (len(map), 0)
     assert found["ok"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("format", "map"), [("torchrun", PERMUTED), ("torchrun-wrapper", FREE)]
+    ("format", "map"), [("torchrun", UNEQUAL), ("torchrun-wrapper", FREE)]
 )
 def test_gloo_under_a_script(tmp_path, format, map):
-    """Eight torchrun workers have the plan's ranks, and collectives the plan's GPUs."""
-    plan = plan_of(map)
-    script = emit(plan, format, tmp_path / "torchrun.sh")
+    """Workers of torchrun have the plan's ranks, and collectives the plan's GPUs."""
+    script = emit(plan_of(map), format, tmp_path / "torchrun.sh")
     python = [sys.executable] if format == "torchrun-wrapper" else []
-    commands = on_hosts(BY_NAME, ["bash", str(script), *python, str(WORKER)])
-    text = local.output(local.run_all(tmp_path / "run", commands))
-    prove_gloo(tmp_path, plan, map, text)
+    command = ["bash", str(script), *python, str(WORKER)]
+    prove_gloo(tmp_path, map, on_hosts(sorted({host for host, _ in map}), command))
 
 
 @pytest.mark.slow
 def test_gloo_under_the_backend(tmp_path):
     """torchrun's rendezvous backend ``placer`` numbers nodes by the emitted map."""
-    plan = plan_of(CONTIGUOUS)
-    path = emit(plan, "torchrun-map", tmp_path / "nodes.json")
+    path = emit(plan_of(CONTIGUOUS), "torchrun-map", tmp_path / "nodes.json")
     command = [
         *("torchrun", "--nnodes=4", "--nproc-per-node=2", "--rdzv-backend=placer"),
         *(f"--rdzv-conf=map={path}", f"--rdzv-endpoint=127.0.0.1:{local.free_port()}"),
         str(WORKER),
     ]
-    text = local.output(local.run_all(tmp_path / "run", on_hosts(BY_NAME, command)))
-    prove_gloo(tmp_path, plan, CONTIGUOUS, text)
+    prove_gloo(tmp_path, CONTIGUOUS, on_hosts(BY_NAME, command))
 
 
 @pytest.mark.slow
 def test_gloo_by_env(tmp_path):
     """Eight processes of the env script meet by env:// with the ranks of a free map."""
-    plan = plan_of(FREE)
-    script = emit(plan, "env", tmp_path / "env.sh")
+    script = emit(plan_of(FREE), "env", tmp_path / "env.sh")
     command = ["bash", str(script), sys.executable, str(WORKER)]
     commands = [
         (argv, environ | {"PLACER_LOCAL_INDEX": index})
         for argv, environ in on_hosts(BY_NAME, command)
         for index in ("0", "1")
     ]
-    text = local.output(local.run_all(tmp_path / "run", commands))
-    prove_gloo(tmp_path, plan, FREE, text)
-
-
-@pytest.mark.slow
-def test_unequal_nodes(tmp_path):
-    """Nodes of three, one and two ranks on permuted GPUs have them under torchrun."""
-    map = [("n9", 2), ("n9", 0), ("n9", 1), ("n10", 0), ("n2", 1), ("n2", 0)]
-    plan = plan_of(map)
-    script = emit(plan, "torchrun", tmp_path / "torchrun.sh")
-    commands = on_hosts(plan.nodes, ["bash", str(script), *probe(tmp_path)])
-    text = local.output(local.run_all(tmp_path / "run", commands))
-    check_seats(tmp_path, plan, map, text)
+    prove_gloo(tmp_path, FREE, commands)
 
 
 @pytest.mark.slow
 def test_c10d_sorts_addresses_as_text(tmp_path):
     """The c10d backend numbers nodes as predict says; verify names its habit."""
-    (tmp_path / "t.yaml").write_text(MACHINE)
-    (tmp_path / "j.yaml").write_text(JOB)
-    files = ("-t", tmp_path / "t.yaml", "-j", tmp_path / "j.yaml")
-    plan = ("-o", tmp_path / "p.json")
-    typed("predict", "-q", *files, "--launcher", "torchrun-c10d", *plan)
+    topology = machine([("r", "n9,n10,n2")], gpus=2)
+    predicted = placer.predict(topology, ring(6), "torchrun-c10d")
     command = ["torchrun", "--nnodes=3", "--nproc-per-node=2", "--rdzv-backend=c10d"]
     command.append(f"--rdzv-endpoint=127.0.0.1:{local.free_port()}")
     commands = [
@@ -154,7 +113,6 @@ def test_c10d_sorts_addresses_as_text(tmp_path):
         )
     ]
     text = local.output(local.run_all(tmp_path / "run", commands))
-    predicted = read_plan(tmp_path / "p.json")
     assert list(predicted.host_of_rank) == [host for host, _ in local.seats(text)]
     found = local.verdict(tmp_path, predicted, text)
     assert (found["ok"], found["reported"]) == (True, 6)

@@ -19,22 +19,12 @@ os.write(1, (" ".join(["seat", *seat, os.environ["WORLD_SIZE"]]) + "\\n").encode
 """
 
 
-def check_training(log, plan):
-    """Every rank was on the node and the GPU that the plan has for it."""
-    lines = [line.split()[1:] for line in log.read_text().splitlines()]
-    found = {int(rank): seat for rank, *seat in lines}
-    made = read_plan(plan)
-    first, size = made.host_of_rank[0], str(made.world_size)
-    seats = zip(made.host_of_rank, made.gpu_of_rank.tolist(), strict=True)
-    assert found == {
-        rank: [host, str(gpu), first, size] for rank, (host, gpu) in enumerate(seats)
-    }
-    assert len(lines) == made.world_size
-
-
 @pytest.mark.slow
 def test_tutorial(tmp_path):
-    """Every command ends and prints as shown, and training ran by the plan."""
+    """Every command ends and prints as shown.
+
+    In training every rank is on the node and the GPU that the plan has for it.
+    """
     folder = tmp_path / "reader"
     folder.mkdir()
     (folder / "pretrain_gpt.py").write_text(PRETRAIN)
@@ -48,4 +38,11 @@ def test_tutorial(tmp_path):
             if fence.language == "console":
                 for command in commands(fence.body):
                     run(command, folder, environ, fence.place)
-    check_training(folder / "train.log", folder / "plan.json")
+    plan = read_plan(folder / "plan.json")
+    first, size = plan.host_of_rank[0], str(plan.world_size)
+    seats = zip(plan.host_of_rank, plan.gpu_of_rank.tolist(), strict=True)
+    lines = (folder / "train.log").read_text().splitlines()
+    assert sorted(lines) == sorted(
+        f"seat {rank} {host} {gpu} {first} {size}"
+        for rank, (host, gpu) in enumerate(seats)
+    )

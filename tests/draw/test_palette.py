@@ -3,7 +3,7 @@
 Neighbours on a map differ, so that a group on two racks is seen as one.
 """
 
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -22,9 +22,10 @@ from tests.draw.pictures import of_class, parse
 
 @pytest.mark.parametrize("vision", VISION)
 def test_distinct_colours(vision):
-    """Any two of the distinct colours differ by 16, seven times what is noticeable."""
-    for one, other in combinations(palette.DISTINCT, 2):
-        assert difference(one, other, vision) >= 16, (one, other)
+    """Any two of them, or parts of a step, differ by 16, seven times the noticeable."""
+    for colours in (palette.DISTINCT, time_line.PART_COLOURS.values()):
+        for one, other in combinations(colours, 2):
+            assert difference(one, other, vision) >= 16, (one, other)
 
 
 @pytest.mark.parametrize("vision", VISION)
@@ -37,27 +38,18 @@ def test_neighbours_on_the_scale(vision, count):
         assert lab(one, vision)[0] < lab(other, vision)[0]
 
 
-def test_text_on_colours():
-    """Text on a coloured cell has the contrast that WCAG asks of small text."""
+def test_text_can_be_read():
+    """Text on a coloured cell has the contrast that WCAG asks of small text.
+
+    So has all text of both themes on both of their backgrounds.
+    """
     shades = [palette.along(step / 100) for step in range(101)]
     own = time_line.PART_COLOURS.values()
     for colour in (*palette.DISTINCT, *shades, *own):
         assert contrast(palette.ink_on(colour), colour) >= 4.5
-
-
-@pytest.mark.parametrize("theme", [palette.LIGHT, palette.DARK], ids=["light", "dark"])
-def test_text_on_themes(theme):
-    """All text of both themes has that contrast on both of their backgrounds."""
-    for text in ("ink", "soft"):
-        for background in ("page", "panel"):
-            assert contrast(theme[text], theme[background]) >= 4.5
-
-
-@pytest.mark.parametrize("vision", VISION)
-def test_parts_of_a_step(vision):
-    """The parts of a time line differ visibly from each other."""
-    for one, other in combinations(time_line.PART_COLOURS.values(), 2):
-        assert difference(one, other, vision) >= 16, (one, other)
+    for theme in (palette.LIGHT, palette.DARK):
+        for text, back in product(("ink", "soft"), ("page", "panel")):
+            assert contrast(theme[text], theme[back]) >= 4.5
 
 
 COUNT = len(palette.DISTINCT)

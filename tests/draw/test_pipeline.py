@@ -152,12 +152,7 @@ def test_every_piece_once(case):
             assert one.end_s <= other.start_s + 1e-9
 
 
-def _needed(
-    place,
-    piece,
-    num_stages,
-    chunks,
-):
+def _needed(place, piece, num_stages, chunks):
     """The piece whose result this one works on, by the order of the layers."""
     depth = piece.chunk * num_stages + piece.stage + (-1 if piece.is_forward else 1)
     if not 0 <= depth < num_stages * chunks:

@@ -127,14 +127,10 @@ def test_ambiguous_zoom():
     assert "b0/r" in str(error.value)
     cells = of_class(parse(placement_map(alike, zoom="b1/r")), "cell")
     assert len(cells) == 8
-    with pytest.raises(InputError, match="no domain with ranks"):
-        placement_map(plan, zoom="r9")
 
 
-def test_axes_the_job_lacks():
-    """A colour without members, and a plan without axes, are refused."""
-    with pytest.raises(InputError, match="has no ep"):
-        placement_map(tiny_plan(), "ep")
+def test_a_plan_without_axes():
+    """It has no colours, and is refused."""
     plan = tiny_plan()
     bare = replace(plan, job={k: v for k, v in plan.job.items() if k != "parallelism"})
     with pytest.raises(InputError, match="sizes of its axes"):

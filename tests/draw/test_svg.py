@@ -5,6 +5,7 @@ import re
 import struct
 import sys
 from dataclasses import replace
+from types import ModuleType
 from uuid import UUID
 
 import pytest
@@ -76,17 +77,15 @@ def test_png(theme):
     assert png(picture) == data
 
 
-class Fontless:
-    """A resvg on a machine without fonts: texts leave no mark."""
-
-    @staticmethod
-    def svg_to_bytes(svg_string, **_options):
-        return re.sub("<text.*?</text>", "", svg_string).encode()
-
-
 def test_no_font(monkeypatch):
     """Without any font there is an error rather than a picture without text."""
-    monkeypatch.setattr(module, "_resvg", Fontless)
+
+    def drawn(svg_string, **_options):
+        return re.sub("<text.*?</text>", "", svg_string).encode()
+
+    resvg = ModuleType("resvg_py")
+    resvg.svg_to_bytes = drawn
+    monkeypatch.setitem(sys.modules, "resvg_py", resvg)
     module._family.cache_clear()
     with pytest.raises(OutputError, match="no font was found"):
         png(placement_map(tiny_plan(), theme="light"))
@@ -173,8 +172,6 @@ HOSTILE = "</text><script>alert('x')</script>&\"\x00\x1b[31m]]>"
 
 def test_hostile_names():
     """Whatever a name holds, the picture is well-formed and the name only text."""
-    from placer.draw.placement_map import placement_map
-
     plan = tiny_plan(
         score={**SCORE, "exposed_s": {HOSTILE: 0.2}, "traffic_bytes": {HOSTILE: {}}}
     )

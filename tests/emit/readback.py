@@ -12,7 +12,8 @@ import re
 import subprocess
 from base64 import urlsafe_b64decode
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -127,25 +128,6 @@ def read_rankfile(text):
     return counted(hosts)
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a script made of its command: arguments and environment, or an error."""
-
-    status: int
-    arguments: list[str]
-    environment: dict[str, str]
-    error: str
-    output: str = ""
-
-    @classmethod
-    def of(cls, status, output, error):
-        """A run that ended with what a stub shows."""
-        fields = output.split("\0")
-        count = int(fields[0] or 0)
-        pairs = (field.split("=", 1) for field in fields[1 + count : -1])
-        return cls(status, fields[1 : 1 + count], dict(pairs), error)
-
-
 def write_script(folder, text):
     """The script in a file, next to a ``torchrun`` that shows how it was called."""
     script = folder / "script.sh"
@@ -157,10 +139,10 @@ def write_script(folder, text):
     return script
 
 
-def run_script(script, *arguments, raw=False, **environment):
+def run_script(script, *arguments, **environment):
     """Run a script with nothing in its environment but what is given.
 
-    With ``raw`` its output is not read as that of one stub.
+    What it made of its command, by the first stub: arguments and environment.
     """
     path = f"{script.parent}:{os.defpath}"
     done = subprocess.run(
@@ -170,9 +152,11 @@ def run_script(script, *arguments, raw=False, **environment):
         capture_output=True,
         text=True,
     )
-    if raw:
-        return Run(done.returncode, [], {}, done.stderr, done.stdout)
-    return Run.of(done.returncode, done.stdout, done.stderr)
+    count, *fields = done.stdout.split("\0")
+    words = fields[: int(count or 0)]
+    pairs = (field.split("=", 1) for field in fields[len(words) :] if "=" in field)
+    shown = {"arguments": words, "environment": dict(pairs)}
+    return SimpleNamespace(status=done.returncode, error=done.stderr, **shown)
 
 
 def read_node_map(text):
@@ -234,15 +218,7 @@ def array_of(text, name):
 TIERS = ("node", "rack", "block", "cluster")
 
 
-def tiered(
-    racks,
-    blocks=None,
-    *,
-    gpus=1,
-    scale_up=1,
-    order="tp-cp-ep-dp-pp",
-    **sizes,
-):
+def tiered(racks, blocks=None, *, gpus=1, scale_up=1, order="tp-cp-ep-dp-pp", **sizes):
     """Nodes n0, n1, ... in these racks and blocks, ranks on them one after another."""
     seats = [(f"n{k}", gpu) for k in range(len(racks)) for gpu in range(gpus)]
     plan = plan_of(seats, **sizes)

@@ -61,7 +61,7 @@ PLACING = (*READERS, *REAL)
 # What launchers cannot say: ranks of a node that are not consecutive, and GPUs of a
 # node in another order than 0, 1, 2 ...
 CONSECUTIVE = {
-    *("torchrun", "torchrun-map", "sbatch-torchrun", "deepspeed", "deepspeed-node"),
+    *("torchrun", "torchrun-map", "sbatch-torchrun", "deepspeed", "deepspeed-node")
 }
 GPUS_IN_ORDER = {
     *("slurm-hostfile", "openmpi-seq", "openmpi-rankfile"),

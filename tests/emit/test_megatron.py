@@ -19,8 +19,6 @@ from placer.job.read_axes import pipeline_groups_agree
 from tests.emit.readback import CONTIGUOUS, FREE, array_of, plan_of
 from tests.texts import table
 
-Groups = set[tuple[int, ...]]
-
 FLAGS = {
     "--tensor-model-parallel-size": "tp",
     "--pipeline-model-parallel-size": "pp",

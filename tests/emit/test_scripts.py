@@ -42,9 +42,9 @@ def test_host_without_address_is_named(tmp_path):
     program(tmp_path, "srun", 'shift 2; exec "$@"')
     task = {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "2"}
     job = {"SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n3", **task}
-    run = run_script(script, "train.py", raw=True, **job)
+    run = run_script(script, "train.py", **job)
     assert run.status == 1
     told = "placer: n3 finds no address of n3, the host of rank 0: set PLACER_"
     assert told in run.error
-    run = run_script(script, "train.py", raw=True, PLACER_MASTER_ADDR="head", **job)
+    run = run_script(script, "train.py", PLACER_MASTER_ADDR="head", **job)
     assert run.status == 0, run.error

@@ -22,11 +22,7 @@ _GPU = """\
 
 
 def smi_xml(
-    *cliques,
-    uuid=_FIFTH,
-    name="NVIDIA GB200",
-    state="Completed",
-    attached=None,
+    *cliques, uuid=_FIFTH, name="NVIDIA GB200", state="Completed", attached=None
 ):
     """What ``nvidia-smi -q -x`` prints of GPUs of these cliques, shortened."""
     gpus = "".join(

@@ -31,14 +31,7 @@ def silent(probes):
     return backwards(probes)
 
 
-def met(
-    size,
-    gone=(),
-    ranks_of=backwards,
-    *,
-    shows=False,
-    store=None,
-):
+def met(size, gone=(), ranks_of=backwards, *, shows=False, store=None):
     """What each node that is left learns, and what was told.
 
     Those that are gone never come; heartbeats show it, or not.

@@ -10,13 +10,13 @@ from tests.injob.at_once import Words, at_once, on_hosts
 from tests.texts import table
 
 
-def orders(hosts, shape, names, limit=60):
+def orders(hosts, shape, names, limit=60, *members):
     """The mesh that each process gets."""
     words = Words(len(hosts))
     return at_once(
         hosts,
         lambda own: mesh_in_order(
-            lambda said: words.gather(own, said), own, shape, names, limit
+            lambda said: words.gather(own, said), own, shape, names, limit, *members
         ),
     )
 
@@ -51,14 +51,7 @@ def test_without_an_order_it_is_the_given_one(monkeypatch, capsys):
 def test_a_node_without_devices_in_the_mesh(monkeypatch):
     """Devices of some nodes alone: processes of the others get the same answer."""
     on_hosts(monkeypatch, meshes, 1)
-    hosts = ["n0", "n1", "n2"]
-    words = Words(len(hosts))
-    found = at_once(
-        hosts,
-        lambda own: mesh_in_order(
-            lambda said: words.gather(own, said), own, (2,), ("dp",), 60, (0, 1)
-        ),
-    )
+    found = orders(["n0", "n1", "n2"], (2,), ("dp",), 60, (0, 1))
     assert found[0] == found[1] == found[2]
     assert sorted(found[0]) == [0, 1]
 

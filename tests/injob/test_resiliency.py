@@ -1,13 +1,11 @@
 """In-process restarts of nvidia-resiliency-ext, with a double of what it asks for."""
 
-from __future__ import annotations
-
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from random import Random
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -29,13 +27,6 @@ class State:
     active_rank: int | None = None
     active_world_size: int | None = None
     mode: Mode = Mode.INITIALIZED
-
-
-@dataclass
-class Context:
-    state: State
-    store: Store
-    terminated_ranks: set[int] = field(default_factory=set)
 
 
 class RankAssignment:
@@ -66,6 +57,11 @@ def package(monkeypatch):
     on_hosts(monkeypatch, resiliency, 2)
 
 
+def asked_for(state, store, gone=()):
+    """The context in which ranks are asked for."""
+    return SimpleNamespace(state=state, store=store, terminated_ranks={*gone})
+
+
 class Job:
     """Processes of two a host that start, lose some of them and start again."""
 
@@ -78,14 +74,18 @@ class Job:
         self.states = [State(k, len(self.hosts)) for k in range(len(self.hosts))]
 
     def round(self, gone=None):
-        """Active ranks by host, after the processes of these ranks have gone."""
+        """Active ranks by host, after the processes of these ranks have gone.
+
+        Each is there once, and the living are numbered anew.
+        """
         lost = gone or set()
 
         def one(rank):
             if rank in lost:
                 return None
-            asked = Context(self.states[rank], self.store, {*lost})
-            return self.asked[rank](asked).state
+            return self.asked[rank](
+                asked_for(self.states[rank], self.store, lost)
+            ).state
 
         found = at_once(self.hosts, one)
         kept = [k for k, state in enumerate(found) if isinstance(state, State)]
@@ -95,10 +95,6 @@ class Job:
         self.asked = [self.asked[k] for k in kept]
         self.states = [found[k] for k in kept]
         self.store = Store()  # of the next round, as its prefix makes it
-        return self.checked()
-
-    def checked(self):
-        """Active ranks by host; each there once, and the living numbered anew."""
         states = self.states
         assert [state.rank for state in states] == [*range(len(states))]
         assert {state.world_size for state in states} == {len(states)}
@@ -136,7 +132,7 @@ def test_nodes_of_unequal_numbers_of_processes():
     states = [State(k, 3) for k in range(3)]
 
     def one(rank):
-        return job.asked[rank](Context(states[rank], job.store, set()))
+        return job.asked[rank](asked_for(states[rank], job.store))
 
     for error in at_once(hosts, one):
         assert "nodes run 1 and 2 processes" in str(error)
@@ -174,14 +170,11 @@ def test_too_few_are_left():
     """Fewer nodes than must take part is an error in words."""
     job = Job(3, multiple_of=2)
     job.round()
-    asked = Context(job.states[0], Store(), {2, 4})
     with pytest.raises(InputError, match="1 nodes are left, not the 2 needed"):
-        job.asked[0](asked)
+        job.asked[0](asked_for(job.states[0], Store(), {2, 4}))
 
 
-def test_without_an_order_it_is_the_given_one(
-    capsys,
-):
+def test_without_an_order_it_is_the_given_one(capsys):
     """No time for a placement: the nodes as they are, the last ones spare."""
     job = Job(4, nodes=3)
     job.asked = [resiliency.rank_assignment(3, time_limit=1e-9) for _ in job.hosts]

@@ -123,10 +123,7 @@ def main():
     for name, text in drawn_docs():
         (DOCS / "pictures" / name).write_text(text)
     KEPT.mkdir(exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory() as name,
-        chromium() as browser,
-    ):
+    with tempfile.TemporaryDirectory() as name, chromium() as browser:
         for shot, png in shots(browser, Path(name)):
             (KEPT / f"{shot}.png").write_bytes(png)
         _write_report(browser, Path(name))

@@ -33,7 +33,6 @@ def shown(browser, tmp_path):
         path = tmp_path / "report.html"
         path.write_text(report_html(*plans, **options))
         browser.read(path)
-        return path
 
     return show
 
@@ -249,9 +248,7 @@ def test_names_cannot_break_out(browser, shown):
     old = replace(plan, topology=evil, domains={**plan.domains, "rack": racks})
     at_end = np.roll(np.arange(16), 2)
     new = replace(
-        old,
-        node_of_rank=old.node_of_rank[at_end],
-        gpu_of_rank=old.gpu_of_rank[at_end],
+        old, node_of_rank=old.node_of_rank[at_end], gpu_of_rank=old.gpu_of_rank[at_end]
     )
     shown(new, old, names=(HOSTILE, "{{DATA}}"))
     text = browser.run("return document.body.innerText")
@@ -289,12 +286,10 @@ def spoken(plan):
     return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
 
 
-def test_an_order_that_is_kept(browser, tmp_path):
+def test_an_order_that_is_kept(browser, shown):
     """The page says so as the terminal does, has it once, and folds its map."""
     plan = place("dgx-h100-4x8", "quickstart").plan
-    path = tmp_path / "kept.html"
-    path.write_text(report_html(plan))
-    browser.read(path)
+    shown(plan)
     assert words(browser) == spoken(plan)
     assert browser.run("return maps.length") == 1
     assert "before" not in browser.run("return document.body.innerText").lower()
@@ -306,22 +301,18 @@ def test_an_order_that_is_kept(browser, tmp_path):
     browser.wait_for("setTimeout(arguments[0], 300)")
     assert browser.run(painted)
     assert browser.log() == []
-    path.write_text(report_html(plan, "megatron-default"))
-    browser.read(path)
+    shown(plan, "megatron-default")
     assert browser.run('return $("fold")') is None
 
 
-def test_a_plan_to_move_to(browser, tmp_path):
+def test_a_plan_to_move_to(browser, shown):
     """The page begins as the terminal, and tells what the decision rests on."""
     machine = "rack:4 node:18 gpu:4"
     plan = place(machine, "llama3.1-405b-256", exclude="r1-n05,r2-n11").plan
-    path = tmp_path / "move.html"
-    path.write_text(report_html(plan))
-    browser.read(path)
+    shown(plan)
     assert words(browser) == spoken(plan)
     text = browser.run("return document.body.innerText")
     assert "1 of 32 tp groups comes back into one rack" in text
     assert "assumed: uplinks not oversubscribed; at 2:1 this plan saves" in text
-    path.write_text(report_html(plan, "megatron-default"))
-    browser.read(path)
+    shown(plan, "megatron-default")
     assert words(browser).startswith("Saves 6.6 s a step (")

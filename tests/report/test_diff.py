@@ -31,20 +31,6 @@ from tests.page.plans import bare
 from tests.texts import data
 
 LEVELS = ("node", "rack", "block", "cluster")
-AMOUNTS = st.floats(0, 10)
-
-
-@st.composite
-def scores(draw):
-    by_tier = st.dictionaries(st.sampled_from(LEVELS), st.integers(0, 9))
-    by_axis = st.dictionaries(st.sampled_from(["tp", "pp", "mine"]), by_tier)
-    score = {
-        "step_time_s": draw(AMOUNTS),
-        "exposed_s": draw(st.dictionaries(st.sampled_from(["tp", "dp"]), AMOUNTS)),
-        "crossings": draw(by_axis),
-        "traffic_bytes": draw(by_axis),
-    }
-    return score | draw(st.just({}) | st.fixed_dictionaries({"hop_cost": AMOUNTS}))
 
 
 @st.composite
@@ -52,16 +38,8 @@ def two_plans(draw):
     """Two plans of one job on one machine."""
     job = draw(jobs())
     topology = draw(machines(job.world_size))
-    first, second = (
-        build_plan(
-            topology,
-            job,
-            draw(placements(topology, job.world_size)),
-            score=draw(scores()),
-        )
-        for _ in range(2)
-    )
-    return first, second
+    seated = placements(topology, job.world_size)
+    return tuple(build_plan(topology, job, draw(seated)) for _ in range(2))
 
 
 def seats(plan):
@@ -89,7 +67,10 @@ def rack_or_above(plan, ranks):
 
 @given(two_plans())
 def test_moved_ranks(plans):
-    """Ranks moved are those whose host and GPU a loop finds changed."""
+    """Ranks moved are those whose host and GPU a loop finds changed.
+
+    They are folded by axis and rack, with their nodes and ranks counted.
+    """
     old, new = plans
     found = diff(old, new)
     before, after = seats(old), seats(new)
@@ -104,14 +85,7 @@ def test_moved_ranks(plans):
     assert set(found.nodes_lost) == set(old.nodes) - set(new.nodes)
     assert diff(old, old).is_empty
     assert diff(old, old).to_dict()["same"] is True
-
-
-@given(two_plans())
-def test_folds(plans):
-    """Moves are folded by axis and rack, with their nodes and ranks counted."""
-    old, new = plans
     axes = old.axes
-    found = diff(old, new)
     for axis, folds in found.folds.items():
         nodes = {}
         ranks = Counter()

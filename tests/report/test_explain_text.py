@@ -142,13 +142,7 @@ def test_everything_is_said(seed, monkeypatch):
 KNOWN = content("report/explain.yaml")
 
 
-def of_group(
-    kinds=(),
-    *,
-    proved=False,
-    period="step",
-    **changed,
-):
+def of_group(kinds=(), *, proved=False, period="step", **changed):
     """What is said of a group of two GPUs of one node, changed so."""
     explained = {
         "objective": "time",

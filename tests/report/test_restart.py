@@ -57,16 +57,11 @@ def test_adapters_have_the_optimizer():
     )
 
 
-def test_without_a_model():
-    """A job without a model has no known state."""
+def test_jobs_whose_state_is_not_known():
+    """Without a model there is none; a job of other axes is refused with both sizes."""
     plan = plan_of_nodes(SAME)
     assert bytes_to_receive(plan, plan, tiny()[1]) is None
-
-
-def test_another_job_is_refused():
-    """A job of other axes than the plans is refused with both sizes."""
     job = replace(job_with("zero1"), parallelism=Parallelism(tp=4, dp=4, etp=2))
-    plan = plan_of_nodes(SAME)
     with pytest.raises(InputError, match="tp 4 against 2, pp 1 against 2"):
         bytes_to_receive(plan, plan, job)
 

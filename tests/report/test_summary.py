@@ -201,16 +201,12 @@ def test_savings():
     assert "would lower the hop cost by 1,280" in found
 
 
-def test_the_chosen_order():
-    """A plan that chose its order says which, and what numbers ranks so."""
+def test_other_advice():
+    """A chosen order and what numbers ranks so; no time left, but of a free launch."""
     plan = tiny_plan()
     chosen = replace(plan, job={**plan.job, "auto_order": True})
     assert list(advice_lines(chosen)) == [f"rank order tp-cp-ep-pp-dp chosen ({FLAG})"]
     assert list(advice_lines(plan)) == []
-
-
-def test_out_of_time():
-    """A plan that a limit left without advice says so, unless its launch is free."""
     plan = tiny_plan(solver={"deterministic": False})
     (line,) = advice_lines(plan)
     assert line.endswith("not computed, no time was left")
@@ -280,15 +276,14 @@ NEEDS = {
 
 
 def test_one_line_says_by_how_much_which_stage_and_why():
-    """The largest parts come first; small ones are left out."""
+    """The largest parts come first; small ones are left out.
+
+    Nothing is said of what fits, nor where a model or a limit is not known.
+    """
     assert misfit({"memory_bytes": NEEDS, "memory_limit_bytes": 80e9}) == (
         "does not fit: stage 3 needs 100 GB of memory, 20 GB more than a GPU has "
         "(activations 55 GB, parameters 20 GB, gradients 20 GB)"
     )
-
-
-def test_nothing_is_said_of_what_fits_or_is_not_known():
-    """Not of older scores, jobs without a model or machines without a limit either."""
     assert misfit({"memory_bytes": NEEDS, "memory_limit_bytes": 100e9}) == ""
     assert misfit({"memory_bytes": NEEDS}) == ""
     assert misfit({"memory_limit_bytes": 80e9}) == misfit({}) == ""

@@ -26,13 +26,7 @@ def plan(own, other, bound=OPTIMAL, **more):
     )
 
 
-def said_of(
-    made,
-    sure=0.1,
-    why="",
-    moved=8,
-    found=None,
-):
+def said_of(made, sure=0.1, why="", moved=8, found=None):
     """The verdict, where the difference is known to a share of it.
 
     ``found`` is the best that was found, where the plan is not that.
