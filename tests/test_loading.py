@@ -1,14 +1,9 @@
 """A signal during a library call breaks off no import, so the next call works."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from placer.base.loading import load
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.commands import ROOT, python
 
 # A bound counts parts of rings, so that a solver is asked.
 RINGS = """\
@@ -83,11 +78,5 @@ def test_ctrl_c_while_compiled_modules_load(tmp_path, module, call):
     """Ctrl-C is a `KeyboardInterrupt`, and the call works when it is made again."""
     (tmp_path / "rings.yaml").write_text(RINGS)
     script = SCRIPT.format(root=str(ROOT), module=module, call=call)
-    run = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = python("-c", script, cwd=tmp_path)
     assert run.stdout == "1 1\n", run.stderr
