@@ -147,11 +147,9 @@ def main():
 @pytest.mark.parametrize("mutants", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_mutated_documents(mutants, tmp_path):
     """Whatever a file holds, commands end with 0 to 4 in 2 s and 500 MB each."""
-    words, path = (
-        ("-m", "tests.test_fuzz_documents", mutants),
-        {"PYTHONPATH": str(ROOT)},
-    )
-    done = python(*words, cwd=tmp_path, env=os.environ | path)
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    words = ("-m", "tests.test_fuzz_documents", mutants)
+    done = python(*words, cwd=tmp_path, env=environ)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found["bad"] == []

@@ -112,20 +112,17 @@ def test_three_points_are_least_relative_squares():
         assert prediction.left_out_interval_s is None  # two points, two constants
 
 
-def test_the_fixed_time_is_never_negative():
-    """A line that meets zero late goes through it instead, said aloud."""
+def test_no_time_is_negative():
+    """A line that meets zero late goes through it instead, said aloud.
+
+    More micro-batches in less time has no micro-batch time above 0, and is refused.
+    """
     made = synthetic([(4, 8), (4, 16)], 5e-3, 0.0)
     first, second = made.points
     late = (first, replace(second, runs_s=(second.step_s * 1.5,)))
     found = calibrate(replace(made, points=late))
     assert found.fixed_s == 0
     assert "negative" in found.warnings[0]
-
-
-def test_steps_that_fall_with_micro_batches_are_refused():
-    """More micro-batches in less time has no micro-batch time above 0."""
-    made = synthetic([(4, 8), (4, 16)], 5e-3, 0.0)
-    first, second = made.points
     points = (replace(first, runs_s=(2.0,)), replace(second, runs_s=(1.0,)))
     with pytest.raises(InputError, match="no micro-batch time above 0"):
         calibrate(replace(made, points=points))

@@ -52,7 +52,7 @@ def test_selective_is_what_the_framework_means_by_it(framework, mode):
 
 
 def test_what_is_wrong_is_said():
-    """Memory that is none, a framework that does not exist, GPUs not there."""
+    """Memory that is none, a framework, GPUs and hosts that are not there."""
     work = job(Random(0))
     with pytest.raises(InputError, match="memory") as failure:
         placer.tune(machine(), work, framework="megatro", gpus=[64], memory=0.0)
@@ -67,6 +67,11 @@ def test_what_is_wrong_is_said():
         placer.tune("dgx-h100-4x8", "rl-weights-qwen3")
     with pytest.raises(InputError, match=r"no model.*\n.*name of a preset"):
         placer.tune("dgx-h100-4x8", "dlrm-tables")
+    with pytest.raises(InputError, match="gpus: expected at least 1, got 0"):
+        placer.tune("dgx-h100-4x8", "quickstart", gpus=0)
+    pinned = replace(work, rules=Rules(pin=(Pin((0,), ("nowhere",)),)))
+    with pytest.raises(InputError, match="nowhere"):
+        placer.tune(machine(), pinned, gpus=[16])
     with pytest.raises(InfeasibleError, match="heads that tp does not divide"):
         placer.tune(machine(), work, tp=[16], gpus=[16])
     least = r"the least need is 3\.081 GB\n  hint: that is tp 8, pp 2"
@@ -174,13 +179,6 @@ def test_budgets_hold():
     assert found.rows[0]["gpus"] == 8
 
 
-def test_pins_to_hosts_that_are_not_there_are_named():
-    """As `place` says it, and not as time that was too short."""
-    pinned = replace(job(Random(0)), rules=Rules(pin=(Pin((0,), ("nowhere",)),)))
-    with pytest.raises(InputError, match="nowhere"):
-        placer.tune(machine(), pinned, gpus=[16])
-
-
 def test_a_model_alone_needs_a_batch_and_no_way_to_cut_it(tmp_path):
     """What `tune` chooses is not asked for; the samples of a step are."""
     config = {"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024}
@@ -236,12 +234,6 @@ def test_memory_that_nobody_says_is_assumed_aloud():
     assert entry in plan_of(found, 0).assumed
     said = placer.tune(machine(memory=0.0), job(Random(3)), memory=80e9, **asked)
     assert "gpu.memory" not in {e["key"] for e in said.to_dict()["assumed"]}
-
-
-def test_no_gpus_at_all():
-    """A number below one is none, however many GPUs there are."""
-    with pytest.raises(InputError, match="gpus: expected at least 1, got 0"):
-        placer.tune("dgx-h100-4x8", "quickstart", gpus=0)
 
 
 SCRIPT = (

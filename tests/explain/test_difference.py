@@ -48,18 +48,15 @@ def held(seeds):
         found = saving(model, before, after, thin=thin)
         if found.high_s - found.low_s < 1e-9 * found.before_s:
             continue  # nothing but rounding is between them
-        shares = np.random.default_rng([seed, 7]).random(_size(model))
+        tiers = model.topology.tiers
+        kinds = {tier.bandwidth for tier in tiers if not tier.scale_up}
+        drawn = 2 * (1 + len(kinds)) + 3
+        shares = np.random.default_rng([seed, 7]).random(drawn)
         truth = model_at(model, shares, thin=thin)
         saved = truth.step(before).step_time_s - truth.step(after).step_time_s
         inside += found.low_s <= saved <= found.high_s
         told += 1
     return inside, told
-
-
-def _size(model):
-    """How many inputs are drawn."""
-    kinds = {tier.bandwidth for tier in model.topology.tiers if not tier.scale_up}
-    return 2 * (1 + len(kinds)) + 3
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
