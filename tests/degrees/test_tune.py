@@ -268,13 +268,6 @@ def _search(work, run, stop):
     return Search(legal, Least(machine(), work, legal.model), 80e9, run, stop)
 
 
-def _own(work):
-    """A legal choice that is the last in line."""
-    legal = _legal(work)
-    least = Least(machine(), work, legal.model)
-    return legal.variants(max(legal.shapes(), key=least.work_s))[-1]
-
-
 def test_a_search_that_is_cut_short_has_an_answer():
     """Links far worse than the cheap bounds keep all choices from their turn."""
     asked = []
@@ -298,7 +291,9 @@ def test_own_degrees_whose_placement_was_broken_off_are_the_answer():
         return [(0, Answer(100.0, 101.0))] if questions[0].hurry else []
 
     work = job(Random(3))
-    own = _own(work)
+    legal = _legal(work)
+    least = Least(machine(), work, legal.model)
+    own = legal.variants(max(legal.shapes(), key=least.work_s))[-1]  # the last in line
     found = _search(work, run, lambda: bool(asked)).best(1, own=own)
     assert [question.choice for question in asked] == [own, own]
     assert [row.choice for row in found.rows] == [own]
