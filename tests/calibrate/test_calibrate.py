@@ -141,12 +141,12 @@ def test_times_follow_the_work_to_another_shape():
     assert other.sha256 != found.job.sha256
 
 
-def scattered(*runs_of_each):
-    """Five configurations, each run multiplied by these errors."""
+def scattered():
+    """Five configurations, each run multiplied by an error."""
     made = synthetic(SIZES, 5e-3, 0.05)
     points = tuple(
         replace(point, runs_s=tuple(point.step_s * (1 + error) for error in errors))
-        for point, errors in zip(made.points, runs_of_each, strict=True)
+        for point, errors in zip(made.points, SCATTER, strict=True)
     )
     return replace(made, points=points)
 
@@ -162,7 +162,7 @@ SCATTER = (
 
 def test_scatter_of_runs_gives_intervals():
     """Constants and predictions have intervals that hold what was put in."""
-    found = calibrate(scattered(*SCATTER))
+    found = calibrate(scattered())
     for interval, truth in (
         (found.micro_batch_interval_s, 5e-3),
         (found.fixed_interval_s, 0.05),
@@ -181,7 +181,7 @@ def test_scatter_of_runs_gives_intervals():
 @pytest.mark.slow
 def test_intervals_go_with_the_job_and_its_data():
     """The score of the job says what calibrate found; data has null for the unknown."""
-    found = calibrate(scattered(*SCATTER))
+    found = calibrate(scattered())
     timed = found.applied_to(found.job)
     topology = read_topology(MACHINE)
     said = score(topology, timed, baseline("given-order", topology, timed))

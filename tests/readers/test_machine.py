@@ -76,15 +76,11 @@ def test_sources_that_are_refused(tmp_path, source, text, hardware, message, hin
     assert hint.replace("PATH", path) in problem.hint
 
 
-def test_problems_of_all_sources_at_once(tmp_path):
-    """Two bad files are both reported."""
+def test_remarks_and_problems_of_sources(tmp_path):
+    """Two bad files are both reported; without a callback every note is a warning."""
     texts = "SwitchName=a Foo=1\n", cases.AWS.replace("]", "", 1)
     found = problems_of(machine_of, tmp_path, *texts)
     assert len({problem.source for problem in found}) == 2
-
-
-def test_warnings_in_the_library(tmp_path):
-    """Without a callback every note is a warning."""
     path = written(tmp_path, cases.BLOCKS.replace("BlockSizes=2,4\n", ""))
     with pytest.warns(UserWarning, match="no BlockSizes"):
         placer.read_topology(path, hardware=cases.GB200)

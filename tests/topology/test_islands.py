@@ -24,12 +24,10 @@ JOB = data("topology/islands-job.yaml")
 
 
 def machine(text):
-    """The machine in a text."""
     return parse_topology(text, "m.yaml")
 
 
 def job_of(text):
-    """The job in a text."""
     return decode_job(parse_document(text, "j.yaml"))
 
 
