@@ -42,7 +42,12 @@ print(caught, len(sent))
 
 
 def test_a_module_loads_once_and_to_its_end(tmp_path, monkeypatch):
-    """Ctrl-C reaches the caller at once; the module is not run a second time."""
+    """Ctrl-C reaches the caller at once; the module is not run a second time.
+
+    The error of an import reaches the caller too.
+    """
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        load("no_such_module")
     (tmp_path / "slow_to_load.py").write_text(
         "import os, signal, time\n"
         "assert 'SLOW' not in os.environ\n"
@@ -56,12 +61,6 @@ def test_a_module_loads_once_and_to_its_end(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         load("slow_to_load")
     assert load("slow_to_load").done
-
-
-def test_what_cannot_be_imported():
-    """The error of an import reaches the caller."""
-    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
-        load("no_such_module")
 
 
 @pytest.mark.parametrize(

@@ -46,17 +46,13 @@ def test_an_unknown_name_is_an_input_error(name):
     assert ('did you mean "moe-large"' in str(caught.value)) == ("moe-larg" in name)
 
 
-@pytest.mark.parametrize(
-    "source", ["-", "x.yaml", "x.yml", "x.json", "folder/x", "./dense-small"]
-)
-@pytest.mark.usefixtures("checkout")
-def test_what_looks_like_a_file_is_a_file(source):
-    """Suffixes and path separators mean files, present or not."""
-    assert presets.find_file("jobs", source) == source
+def test_what_is_a_file(checkout, monkeypatch):
+    """Suffixes and path separators mean files, present or not.
 
-
-def test_an_existing_file_wins_over_a_preset(checkout, monkeypatch):
-    """A file of the working folder is taken before the preset of that name."""
+    A file of the working folder is taken before the preset of that name.
+    """
+    for source in ("-", "x.yaml", "x.yml", "x.json", "folder/x", "./dense-small"):
+        assert presets.find_file("jobs", source) == source
     assert presets.find_file("jobs", "dense-small").endswith("jobs/dense-small.yaml")
     monkeypatch.chdir(checkout)
     (checkout / "dense-small").touch()

@@ -56,29 +56,26 @@ def placed(machine, job, limit):
 
 
 def test_pins_that_host_order_keeps():
-    """A placement that needs no search is found in any time, under other rules too."""
+    """A placement that needs no search is found in any time, under other rules too.
+
+    Where time ends before one without hosts to avoid is found, a usual order is taken.
+    """
     job = replace(JOB, rules=Rules(pin=pins(150), **BESIDE))
     found = placed(MACHINE, job, 0.5)
     assert found.plan.bound["value"] > 0
     assert found.plan.rules["avoided_nodes"] == []
+    job = replace(JOB, rules=Rules(pin=pins(150), **BESIDE | {"avoid": NODES[:160]}))
+    assert placed(MACHINE, job, 0.0).plan.rules["avoided_nodes"]
 
 
 def test_pins_that_cannot_be_kept():
-    """Pins that no launch meets end in the error for that, not in a long search."""
+    """Pins that no launch meets end in the error for that, not in a long search.
+
+    Where time ended the search and nothing is proved, the error says so.
+    """
     job = replace(JOB, rules=Rules(pin=split(30), **BESIDE))
     with pytest.raises(InfeasibleError, match=r"kept|keep"):
         placed(MACHINE, job, 0.5)
-
-
-def test_a_placement_on_hosts_to_avoid_is_better_than_none():
-    """Where time ends before one without them is found, a usual order is taken."""
-    job = replace(JOB, rules=Rules(pin=pins(150), **BESIDE | {"avoid": NODES[:160]}))
-    found = placed(MACHINE, job, 0.0)
-    assert found.plan.rules["avoided_nodes"]
-
-
-def test_more_time_is_a_way_out():
-    """Where time ended the search and nothing is proved, the error says so."""
     tied = replace(JOB, require={"pp": "rack"}, rules=Rules(pin=split(30), **BESIDE))
     with pytest.raises(InfeasibleError) as raised:
         placed(MACHINE, tied, 0.0)
