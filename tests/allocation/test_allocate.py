@@ -144,9 +144,8 @@ def test_of_steps_that_nobody_can_tell_apart_the_one_on_fewest_leaves():
     found = placer.allocate(machine, job, free=hosts)
     assert len(found.jobs[0].nodes_by_domain) == 3
     assert found.lower_bound < found.cost <= found.lower_bound * (1 + JITTER)
-    coming = placer.allocate(
-        machine, job, free=hosts, demand={"6": 1}, tolerance=JITTER
-    )
+    more = {"demand": {"6": 1}, "tolerance": JITTER}
+    coming = placer.allocate(machine, job, free=hosts, **more)
     assert coming.left["largest_free"] == {"rack": 6}
     assert coming.cost < found.cost
 
@@ -196,11 +195,8 @@ def test_the_least_strict_request_guarantees_the_step():
     rng = random.Random(0)
     for _ in range(2):
         names = rng.sample("ABC", 2)
-        hosts = [
-            host
-            for rack in names
-            for host in rng.sample([h for h in FIVE.node_names if h[0] == rack], 16)
-        ]
+        held = ([h for h in FIVE.node_names if h[0] == rack] for rack in names)
+        hosts = [host for own in held for host in rng.sample(own, 16)]
         given = placer.place(FIVE, job, hosts=hosts, effort="quick")
         assert given.bound["value"] <= request["value"] * (1 + 1e-9)
 

@@ -53,10 +53,9 @@ def test_hardware_by_place_in_the_tree(tmp_path):
     text = (
         "SwitchName=core Switches=s[1-2]\nSwitchName=s1 Switches=l[1-2]\n"
         "SwitchName=s2 Switches=l[3-4]\n"
-        + "".join(
-            f"SwitchName=l{i} Nodes=n[{2 * i}-{2 * i + 1}]\n" for i in range(1, 5)
-        )
     )
+    for i in range(1, 5):
+        text += f"SwitchName=l{i} Nodes=n[{2 * i}-{2 * i + 1}]\n"
     machine, _ = machine_of(tmp_path, text, hardware="meta-llama3-24k")
     kind = placer.read_topology("meta-llama3-24k")
     figures = [(t.bandwidth, t.latency, t.oversubscription) for t in machine.tiers]
@@ -88,10 +87,8 @@ def test_remarks_and_problems_of_sources(tmp_path):
 
 def test_convert_and_use(tmp_path):
     """The command joins sources, writes one file, and place takes either."""
-    tree, blocks = (
-        written(tmp_path, cases.TREE, "tree.conf"),
-        written(tmp_path, cases.BLOCKS, "blocks.conf"),
-    )
+    tree = written(tmp_path, cases.TREE, "tree.conf")
+    blocks = written(tmp_path, cases.BLOCKS, "blocks.conf")
     out = str(tmp_path / "machine.json")
     sources = [f"slurm:{tree}", blocks, "--hardware", cases.GB200]
     result = run("topo", "convert", *sources, "-o", out, "--name", "mine")
