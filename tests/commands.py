@@ -1,10 +1,15 @@
 """The command as it is typed, and what it says."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 from click.testing import CliRunner
 
 from placer.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def run(*words, code=0, **more):
@@ -29,3 +34,9 @@ def refusal(*words, code=2, **more):
     assert found.stderr.strip()
     assert "Traceback" not in found.stderr
     return found.stderr
+
+
+def python(*words, **more):
+    """Python with these words in a process of its own, in the checkout unless said."""
+    given = {"cwd": ROOT, "capture_output": True, "text": True} | more
+    return subprocess.run([sys.executable, *map(str, words)], **given)

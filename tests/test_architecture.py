@@ -1,18 +1,15 @@
 """Promises about the code itself that the linters do not check."""
 
 import os
-import subprocess
-import sys
 import tomllib
 from importlib import import_module
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
 from placer.solve import search
+from tests.commands import ROOT, python
 
-ROOT = Path(__file__).resolve().parents[1]
 MODULES = sorted((ROOT / "placer").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 HEAVY = {"matplotlib", "networkx", "numpy", "ortools", "pandas"}
@@ -26,19 +23,13 @@ def num_lines(path):
     return len(path.read_text().splitlines())
 
 
-def python(*args):
-    """What Python prints in the checkout."""
-    words = [sys.executable, *args]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-    return done.stdout
-
-
 def loaded_by(script):
     """The modules that a script imports; what it prints is left out."""
     quiet = (
         "import contextlib, io, sys\nwith contextlib.redirect_stdout(io.StringIO()):\n"
     )
-    return {*python("-c", f"{quiet}    {script}\nprint(*sys.modules)").split()}
+    done = python("-c", f"{quiet}    {script}\nprint(*sys.modules)", check=True)
+    return {*done.stdout.split()}
 
 
 def test_modules_are_short():
@@ -126,4 +117,4 @@ def test_the_reference_scorer_stands_alone():
 def test_the_command_starts_from_a_checkout(start):
     """``python cli.py`` and ``python -m placer`` run it, in the project's version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] in python(*start, "--version")
+    assert project["version"] in python(*start, "--version").stdout

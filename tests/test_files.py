@@ -131,24 +131,21 @@ def test_a_failure_keeps_the_old_file(tmp_path, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
 
 
-def test_writing_through_a_link_is_kept_a_link(tmp_path):
-    """A symbolic link keeps pointing at the file, which gets the text."""
-    target = tmp_path / "target.txt"
-    target.write_text("old")
-    link = tmp_path / "link.txt"
-    link.symlink_to(target)
-    files.write_text(str(link), "new")
-    assert link.is_symlink()
-    assert target.read_text() == "new"
+def test_links_are_kept(tmp_path, monkeypatch):
+    """All names of a file get the text, and the old one again when it does not fit.
 
-
-def test_a_hard_link_is_kept(tmp_path, monkeypatch):
-    """All names of a file get the text, and the old one again when it does not fit."""
+    A symbolic link keeps pointing at the file.
+    """
     path, other = tmp_path / "out.txt", tmp_path / "other.txt"
     path.write_text("old, and longer")
     other.hardlink_to(path)
+    link = tmp_path / "link.txt"
+    link.symlink_to(path)
+    for name in (path, link):
+        files.write_text(str(name), f"new by {name}")
+        assert path.read_text() == other.read_text() == f"new by {name}"
+        assert link.is_symlink()
     files.write_text(str(path), "new")
-    assert other.read_text() == "new"
     monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(OutputError, match="No space left"):
         files.write_text(str(path), "newest")

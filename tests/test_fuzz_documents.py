@@ -9,7 +9,6 @@ import os
 import random
 import re
 import resource
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -20,9 +19,9 @@ import yaml
 from click.testing import CliRunner
 
 from placer.cli.main import main as program
+from tests.commands import ROOT, python
 from tests.mutants import mutated
 
-ROOT = Path(__file__).resolve().parents[1]
 MOST_SECONDS, MOST_BYTES = 2.0, 500e6
 JOB = """\
 format: placer/job
@@ -115,8 +114,7 @@ def seeds():
     Path("good.yaml").write_text(MACHINE)
     place = ["place", "-q", "-t", "good.yaml", "-j", "quickstart", "-o", "plan.json"]
     # On its own: a search that its time limit cannot end takes the process with it.
-    placer = [sys.executable, "-m", "placer"]
-    subprocess.run([*placer, *place, "--time-limit", "1"], check=True)
+    python("-m", "placer", *place, "--time-limit", "1", cwd=Path.cwd(), check=True)
     texts = {name: text for name, (_, text) in SERIES.items()}
     for name in ("topology.json", "job.json"):
         texts[name] = json.dumps(yaml.safe_load(texts[name]), indent=1)
@@ -149,13 +147,9 @@ def main():
 @pytest.mark.parametrize("mutants", [100, pytest.param(1500, marks=pytest.mark.slow)])
 def test_mutated_documents(mutants, tmp_path):
     """Whatever a file holds, commands end with 0 to 4 in 2 s and 500 MB each."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.test_fuzz_documents", str(mutants)],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    environ = os.environ | {"PYTHONPATH": str(ROOT)}
+    words = ("-m", "tests.test_fuzz_documents", mutants)
+    done = python(*words, cwd=tmp_path, env=environ)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found["bad"] == []

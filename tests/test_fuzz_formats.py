@@ -2,10 +2,7 @@
 
 import json
 import random
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +16,7 @@ from placer.formats.machines.registry import FORMATS, read
 from placer.formats.machines.sources import read_all
 from placer.logs.nccl_tests import read as read_tables
 from placer.logs.training import LOGS
+from tests.commands import python
 from tests.marks import slow
 from tests.mutants import TOKENS, mutated, mutated_values
 from tests.readers import cases
@@ -206,13 +204,8 @@ def test_memory_and_time():
         chance = random.Random(name)
         mutants = (mutated(text, chance) for _ in range(200))
         texts += [(name, mutant) for mutant in sorted(mutants, key=len)[-3:]]
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(len(texts))],
-        cwd=Path(__file__).parents[1],
-        input="".join(json.dumps(text) + "\n" for text in texts),
-        capture_output=True,
-        text=True,
-    )
+    lines = "".join(json.dumps(text) + "\n" for text in texts)
+    done = python("-c", LIMITED, len(texts), input=lines)
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) * 1024 < 256e6
 

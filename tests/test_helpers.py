@@ -47,17 +47,15 @@ def _slowly(seconds):
     return os.getpid()
 
 
-def test_what_the_work_raises():
-    """It is raised here, and the process goes on."""
+def test_what_the_work_raises_and_whom_nobody_waits_for():
+    """It is raised here, and the process goes on.
+
+    A process that is not waited for is ended; so is one that cannot answer.
+    """
     with Helpers() as helpers:
         with pytest.raises(ValueError, match="factorial"):
             helpers.ask(never, factorial, -1)
         assert helpers.ask(never, factorial, 3) == 6
-
-
-def test_nobody_waits_when_it_is_over():
-    """A process that is not waited for is ended; so is one that cannot answer."""
-    with Helpers() as helpers:
         begin = time.monotonic()
         with pytest.raises(NoHelpError):
             helpers.ask(lambda: True, time.sleep, 60)

@@ -1,14 +1,9 @@
 """A signal during a library call breaks off no import, so the next call works."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from placer.base.loading import load
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.commands import ROOT, python
 
 # A bound counts parts of rings, so that a solver is asked.
 RINGS = """\
@@ -47,7 +42,12 @@ print(caught, len(sent))
 
 
 def test_a_module_loads_once_and_to_its_end(tmp_path, monkeypatch):
-    """Ctrl-C reaches the caller at once; the module is not run a second time."""
+    """Ctrl-C reaches the caller at once; the module is not run a second time.
+
+    The error of an import reaches the caller too.
+    """
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        load("no_such_module")
     (tmp_path / "slow_to_load.py").write_text(
         "import os, signal, time\n"
         "assert 'SLOW' not in os.environ\n"
@@ -61,12 +61,6 @@ def test_a_module_loads_once_and_to_its_end(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         load("slow_to_load")
     assert load("slow_to_load").done
-
-
-def test_what_cannot_be_imported():
-    """The error of an import reaches the caller."""
-    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
-        load("no_such_module")
 
 
 @pytest.mark.parametrize(
@@ -83,11 +77,5 @@ def test_ctrl_c_while_compiled_modules_load(tmp_path, module, call):
     """Ctrl-C is a `KeyboardInterrupt`, and the call works when it is made again."""
     (tmp_path / "rings.yaml").write_text(RINGS)
     script = SCRIPT.format(root=str(ROOT), module=module, call=call)
-    run = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = python("-c", script, cwd=tmp_path)
     assert run.stdout == "1 1\n", run.stderr

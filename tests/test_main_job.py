@@ -46,13 +46,9 @@ def test_every_job_preset_places(case):
     assert 0 < result.bound["lower_bound"] <= result.bound["value"]
 
 
-def test_every_job_preset_names_a_topology():
-    """No job preset is left without a machine."""
+def test_every_job_preset_names_a_topology_and_each_of_these_is_named():
+    """No job is left without a machine, and no machine without a job."""
     assert set(runs_on()) == set(preset_names("jobs"))
-
-
-def test_every_machine_has_a_job():
-    """No topology preset is left without a job that is placed on it."""
     named = {name for machines in runs_on().values() for name in machines}
     assert named == set(preset_names("topologies"))
 

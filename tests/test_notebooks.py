@@ -18,22 +18,15 @@ def test_a_notebook_runs(path, tmp_path):
     notebook = nbformat.read(path, 4)
     resources = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
-    shown = [data for cell in notebook.cells for data in data_of(cell)]
-    assert any("text/html" in data for data in shown)
-
-
-def data_of(cell):
-    return [one["data"] for one in cell.get("outputs", ()) if "data" in one]
+    outputs = [one for cell in notebook.cells for one in cell.get("outputs", ())]
+    assert any("text/html" in one.get("data", ()) for one in outputs)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_is_kept_without_outputs(path):
     """Outputs would grow old, and make every change of a picture a change of it."""
-    code = [
-        cell
-        for cell in json.loads(path.read_text())["cells"]
-        if cell["cell_type"] == "code"
-    ]
+    cells = json.loads(path.read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert code
     assert all(not cell["outputs"] for cell in code)
     assert all(cell["execution_count"] is None for cell in code)

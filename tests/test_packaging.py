@@ -10,7 +10,7 @@ import pytest
 
 from placer.documents.presets import preset_names
 from tests.clients.needs import module
-from tests.doc_blocks import ROOT
+from tests.commands import ROOT, python
 
 ENGINES = ("docker", "podman")
 
@@ -19,8 +19,7 @@ ENGINES = ("docker", "podman")
 def wheel(tmp_path_factory):
     module("build")
     folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder)]
-    subprocess.run([*command, str(ROOT)], check=True, capture_output=True)
+    python("-m", "build", "--wheel", "--outdir", folder, ROOT, check=True)
     (built,) = folder.glob("*.whl")
     return built
 
@@ -35,8 +34,8 @@ def test_the_wheel_stands_alone(wheel, tmp_path):
         assert f"placer/_presets/topologies/{name}.yaml" in names
     assert not [name for name in names if name.startswith(("tests/", "docs/"))]
     target = tmp_path / "installed"
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps"]
-    subprocess.run([*install, "--target", str(target), str(wheel)], check=True)
+    install = ("-m", "pip", "install", "-q", "--no-deps", "--target")
+    python(*install, target, wheel, check=True)
     # -P: the folder it runs in, and so the sources, are out of sight; and those that
     # an editable installation finds before any folder.
     script = (
@@ -47,12 +46,7 @@ def test_the_wheel_stands_alone(wheel, tmp_path):
         "from placer.__main__ import run; run()"
     )
     place = ["place", "-t", "nvl72", "-j", "quickstart", "-q", "-o", "plan.json"]
-    ran = subprocess.run(
-        [sys.executable, "-P", "-c", script, str(target), *place],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    ran = python("-P", "-c", script, target, *place, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "plan.json").is_file()
 

@@ -41,30 +41,22 @@ def test_an_unknown_name_is_an_input_error(name):
     """Anything but a preset's name is refused with the way to list them."""
     with pytest.raises(InputError, match="placer job list") as caught:
         presets.preset_path("jobs", name)
+    with pytest.raises(InputError, match="no job preset"):
+        presets.find_file("jobs", "a\0b")  # which no system takes
     assert ('did you mean "moe-large"' in str(caught.value)) == ("moe-larg" in name)
 
 
-@pytest.mark.parametrize(
-    "source", ["-", "x.yaml", "x.yml", "x.json", "folder/x", "./dense-small"]
-)
-@pytest.mark.usefixtures("checkout")
-def test_what_looks_like_a_file_is_a_file(source):
-    """Suffixes and path separators mean files, present or not."""
-    assert presets.find_file("jobs", source) == source
+def test_what_is_a_file(checkout, monkeypatch):
+    """Suffixes and path separators mean files, present or not.
 
-
-def test_an_existing_file_wins_over_a_preset(checkout, monkeypatch):
-    """A file of the working folder is taken before the preset of that name."""
+    A file of the working folder is taken before the preset of that name.
+    """
+    for source in ("-", "x.yaml", "x.yml", "x.json", "folder/x", "./dense-small"):
+        assert presets.find_file("jobs", source) == source
     assert presets.find_file("jobs", "dense-small").endswith("jobs/dense-small.yaml")
     monkeypatch.chdir(checkout)
     (checkout / "dense-small").touch()
     assert presets.find_file("jobs", "dense-small") == "dense-small"
-
-
-def test_a_name_that_no_system_takes_is_an_unknown_preset():
-    """A NUL in the name is an input error."""
-    with pytest.raises(InputError, match="no job preset"):
-        presets.find_file("jobs", "a\0b")
 
 
 @pytest.mark.parametrize("kind", ["topologies", "jobs"])

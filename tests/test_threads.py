@@ -1,11 +1,9 @@
 """Threads that are left behind come to their end before the process does."""
 
-import subprocess
-import sys
+from tests.commands import python
 
 SCRIPT = """
-import sys, threading, time
-sys.path.insert(0, {root!r})
+import threading, time
 from placer.base.threads import start
 start(lambda: (time.sleep(0.3), print("done", flush=True)), "left-behind")
 """
@@ -22,22 +20,15 @@ except KeyboardInterrupt as error:
 
 def at_the_end_of(script):
     """What a process of its own says, all but a traceback."""
-    root = __file__.rsplit("/tests/", 1)[0]
-    run = subprocess.run(
-        [sys.executable, "-c", script.format(root=root)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    run = python("-c", script, check=True)
     assert run.stderr == ""
     return run.stdout
 
 
 def test_the_end_of_the_process_waits_a_little():
-    """What a thread that nobody waits for is at, it ends."""
+    """What a thread that nobody waits for is at, it ends.
+
+    One that a signal kept from beginning is not waited for, others still are.
+    """
     assert at_the_end_of(SCRIPT) == "done\n"
-
-
-def test_a_signal_before_a_thread_begins_spares_those_that_run():
-    """The thread that never began is not waited for, the other still is."""
     assert at_the_end_of(SCRIPT + CUT) == "done\n"

@@ -10,6 +10,7 @@ from placer.base.units import (
     format_seconds,
     parse_bandwidth,
     parse_bytes,
+    parse_count,
     parse_number,
     parse_time,
 )
@@ -32,6 +33,8 @@ from placer.base.units import (
         (parse_bytes, "1_000", 1000.0),
         (parse_bytes, ".5kB", 500.0),
         (parse_number, "2.5", 2.5),
+        (parse_count, "84M", 84e6),
+        (parse_count, "1.5B", 1.5e9),
     ],
 )
 def test_units_are_exact(parse, text, value):

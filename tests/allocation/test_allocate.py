@@ -39,6 +39,9 @@ def where(found):
 
 def test_every_plan_passes_its_check_and_names_its_own_hosts():
     found = placer.allocate(FIVE, [replica("one"), replica("two", pp=4)])
+    plan = found.jobs[0].plan
+    with pytest.raises(InputError, match="both have"):
+        placer.allocate(FIVE, replica("new"), keep=[plan, plan])
     for job in found.jobs:
         placer.check(job.plan)
         assert set(job.plan.nodes) == set(expand(job.hosts))
@@ -141,15 +144,16 @@ def test_of_steps_that_nobody_can_tell_apart_the_one_on_fewest_leaves():
     found = placer.allocate(machine, job, free=hosts)
     assert len(found.jobs[0].nodes_by_domain) == 3
     assert found.lower_bound < found.cost <= found.lower_bound * (1 + JITTER)
-    coming = placer.allocate(
-        machine, job, free=hosts, demand={"6": 1}, tolerance=JITTER
-    )
+    more = {"demand": {"6": 1}, "tolerance": JITTER}
+    coming = placer.allocate(machine, job, free=hosts, **more)
     assert coming.left["largest_free"] == {"rack": 6}
     assert coming.cost < found.cost
 
 
 def test_a_grade_says_what_all_nodes_would_save():
-    """Of the best free ones, in the words of the tier."""
+    """Of the best free ones, in the words of the tier; granted ones count as free."""
+    found = placer.allocate(FIVE, replica(), free="D[01-10]", grade="A[01-16]")
+    assert where(found) == {"one": {"A": 16}}
     grade = {"objective": "time", "value": 1.0, "tier": "rack", "stranded_nodes": 0.0}
     grade["best_free"] = {"value": 1.0, "domains": {"A": (4, 18), "B": (4, 18)}}
     grade["best"] = {"value": 0.9, "domains": {"A": (18, 18)}}
@@ -157,11 +161,6 @@ def test_a_grade_says_what_all_nodes_would_save():
         "no free nodes are better: 1 s a step; "
         "were all nodes free, 1 full rack would save 10 % more"
     )
-
-
-def test_granted_nodes_count_as_free():
-    found = placer.allocate(FIVE, replica(), free="D[01-10]", grade="A[01-16]")
-    assert where(found) == {"one": {"A": 16}}
 
 
 @pytest.mark.parametrize(*table("allocation/tables.yaml", "wrong_arguments_are_named"))
@@ -175,12 +174,6 @@ def test_jobs_without_room_are_told_what_would_help(jobs, more, message):
     """Who has none, how many nodes are missing, or how jobs would fit."""
     with pytest.raises(InfeasibleError, match=message):
         placer.allocate(FIVE, [replica(**keys) for keys in jobs], **more)
-
-
-def test_two_running_jobs_on_one_node_are_refused():
-    plan = placer.allocate(FIVE, replica()).jobs[0].plan
-    with pytest.raises(InputError, match="both have"):
-        placer.allocate(FIVE, replica("new"), keep=[plan, plan])
 
 
 def test_the_same_question_has_the_same_answer():
@@ -202,11 +195,8 @@ def test_the_least_strict_request_guarantees_the_step():
     rng = random.Random(0)
     for _ in range(2):
         names = rng.sample("ABC", 2)
-        hosts = [
-            host
-            for rack in names
-            for host in rng.sample([h for h in FIVE.node_names if h[0] == rack], 16)
-        ]
+        held = ([h for h in FIVE.node_names if h[0] == rack] for rack in names)
+        hosts = [host for own in held for host in rng.sample(own, 16)]
         given = placer.place(FIVE, job, hosts=hosts, effort="quick")
         assert given.bound["value"] <= request["value"] * (1 + 1e-9)
 
@@ -271,10 +261,6 @@ def test_the_answer_says_why_the_search_ended():
 # Budgets beside the tree hold for all jobs together, those that stay included.
 
 
-def limited(machine, *budgets):
-    return replace(machine, budgets=budgets)
-
-
 def of(hosts, **limits):
     """A limit on what some hosts run."""
     return Budget(",".join(hosts), frozenset(hosts), **limits)
@@ -294,22 +280,21 @@ def held(plans, budget):
 def test_jobs_share_what_each_alone_would_keep():
     """Either job fits into a, both together are too much for its feed."""
     feed = of(["a01", "a02", "a03", "a04"], gpus=4)
-    machine = limited(racks({"a": 4, "b": 4}, gpus=1), feed)
+    machine = replace(racks({"a": 4, "b": 4}, gpus=1), budgets=(feed,))
     jobs = [ring("one", 2), ring("two", 2), ring("three", 2)]
     found = placer.allocate(machine, jobs)
     assert held([job.plan for job in found.jobs], feed) <= 4
     assert found.status == "optimal"
     with pytest.raises(InfeasibleError, match="2 GPUs of a budget are left"):
         placer.allocate(
-            limited(machine, of([*feed.names, "b01", "b02"], gpus=2)),
-            [ring("one", 2), ring("two", 2), ring("three", 2)],
+            replace(machine, budgets=(of([*feed.names, "b01", "b02"], gpus=2),)), jobs
         )
 
 
 def test_what_stays_uses_its_part():
     """All that is allowed is in use, by a job that stays or that may move."""
     feed = of(["a01", "a02", "a03", "a04"], gpus=3)
-    machine = limited(racks({"a": 5, "b": 1, "c": 3}, gpus=1), feed)
+    machine = replace(racks({"a": 5, "b": 1, "c": 3}, gpus=1), budgets=(feed,))
     old = placer.allocate(machine, ring("old", 3), free="a[01-03]").jobs[0].plan
     with pytest.raises(InfeasibleError, match="0 GPUs on a01,a02,a03,a04"):
         placer.allocate(machine, ring("new", 2), keep=[old], busy="c[01-03]")
@@ -321,7 +306,8 @@ def test_what_stays_uses_its_part():
 
 def test_a_plan_away_from_a_budget_passes_its_check():
     """The budget binds among all free nodes, and not on those that were chosen."""
-    machine = limited(racks({"a": 4, "b": 4}, gpus=1), of(["a01", "a02"], gpus=1))
+    machine, feed = racks({"a": 4, "b": 4}, gpus=1), of(["a01", "a02"], gpus=1)
+    machine = replace(machine, budgets=(feed,))
     job = ring("one", 4)
     (found,) = placer.allocate(machine, job).jobs
     assert found.nodes_by_domain == {"b": 4}

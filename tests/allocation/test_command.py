@@ -83,13 +83,6 @@ def test_the_folder_has_a_plan_and_requests_for_every_job(job, tmp_path):
         assert "--nodelist=" in (folder / f"{name}.slurm.sbatch").read_text()
 
 
-def test_a_name_is_no_path(job, tmp_path):
-    path = Path(job("plain", 4))
-    path.write_text(path.read_text().replace("plain", '"../../evil"'))
-    allocate("-j", str(path), "-o", str(tmp_path / "out"))
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "plain.yaml"]
-
-
 def test_options_reach_the_search(job, tmp_path):
     folder = tmp_path / "out"
     allocate("-j", job("old", 4), "-o", str(folder))
@@ -112,23 +105,23 @@ def test_no_room_is_exit_code_3(job):
     assert "they need 64 GPUs, 48 are free" in result.output
 
 
-def test_a_grade_is_the_first_line(job):
+def test_a_grade_is_the_first_line_and_place_says_what_free_hosts_would_save(job):
     names = placer.read_topology(MACHINE).node_names
     granted = ",".join([*names[:2], *names[4:6]])
     result = allocate("-j", job("one", 4), "--grade", granted)
     assert result.stdout.startswith("Granted: no free nodes are better: 1,744")
-
-
-def test_place_says_in_a_line_what_free_hosts_would_save(job):
-    names = placer.read_topology(MACHINE).node_names
     arguments = ["-t", MACHINE, "-j", job("one", 4), "--hosts", ",".join(names[:4])]
     alone, beside = (run("place", *arguments, *f) for f in ((), ("--free", names[5])))
     assert "This allocation" not in alone.stdout
     assert "This allocation: no free nodes are better: 1,744" in beside.stdout
 
 
-def test_jobs_whose_names_make_the_same_file_get_one_each(job, tmp_path):
+def test_a_name_is_no_path_and_jobs_of_one_file_name_get_one_each(job, tmp_path):
     """``a b`` and ``a_b`` are two jobs; neither overwrites the other."""
+    path = Path(job("plain", 4))
+    path.write_text(path.read_text().replace("plain", '"../../evil"'))
+    allocate("-j", str(path), "-o", str(tmp_path / "out"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "plain.yaml"]
     jobs = ["-j", job("a b", 4), "-j", job("a_b", 3)]
     allocate(*jobs, "-o", str(tmp_path / "plans"))
     plans = sorted((tmp_path / "plans").glob("*.json"))
@@ -154,17 +147,15 @@ def test_kubernetes_objects_of_jobs_have_names_of_their_own(job, tmp_path):
     assert numbered(("a-b", "a-b."), label_name) == ["a-b", "a-b.-2"]
 
 
-def test_a_plan_of_another_machine_is_named(job, tmp_path):
-    """Of several plans to keep, which one does not fit is said."""
+def test_jobs_that_stay_are_named(job, tmp_path):
+    """Of several plans to keep, which one does not fit is said.
+
+    The running job and the new one are called alike; rows tell them apart.
+    """
     allocate("-j", job("one", 4), "-o", str(tmp_path))
     kept = ["--keep", str(tmp_path / "one.json"), "-j", job("two", 2)]
     told = refusal("allocate", "-t", "rack:2 node:2 gpu:4", *kept)
     assert told.startswith("error: plan of one: ")
-
-
-def test_a_job_that_stays_has_a_name_of_its_own(job, tmp_path):
-    """The running job and the new one are called alike; rows tell them apart."""
-    allocate("-j", job("one", 4), "-o", str(tmp_path))
     kept = ["--keep", str(tmp_path / "one.json"), "-j", job("one", 2)]
     found = json.loads(allocate(*kept, "--format", "json").stdout)
     assert [row["name"] for row in found["jobs"]] == ["one"]

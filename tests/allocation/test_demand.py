@@ -9,6 +9,7 @@ import placer
 from placer import testing
 from placer.allocation.question import demand_of
 from placer.base.errors import InputError
+from tests.problems import problems_of
 
 
 def ring(ranks):
@@ -39,20 +40,17 @@ def test_the_rest_is_the_best_of_all_for_the_demand(demand, free):
 
 
 def test_a_demand_is_read_from_a_queue(tmp_path):
-    """An item a line, comments and equal items; a mapping and a text say the same."""
+    """An item a line, comments and equal items; a mapping and a text say the same.
+
+    All bad lines are told, with their places.
+    """
     queue = tmp_path / "queue.txt"
     queue.write_text("4\n 16 # big\n\n4\n2 = 0.5\n")
     assert demand_of(f"@{queue}") == ((16, 2), (4, 4), (2, 1))
     assert demand_of("4=2,16,2=.5") == demand_of({"4": 2, "16": 1, "2": 0.5})
-
-
-def test_what_is_wrong_with_a_demand_is_said(tmp_path):
-    """All bad lines, with their places."""
-    queue = tmp_path / "queue.txt"
     queue.write_text("4\nx\n  0\n")
-    with pytest.raises(InputError) as caught:
-        demand_of(f"@{queue}")
-    assert [(p.line, p.column) for p in caught.value.problems] == [(2, 1), (3, 3)]
+    problems = problems_of(demand_of, f"@{queue}")
+    assert [(p.line, p.column) for p in problems] == [(2, 1), (3, 3)]
     for bad in ("", "4,,1", "4=0", "-1", "4=x"):
         with pytest.raises(InputError, match="demand"):
             demand_of(bad)

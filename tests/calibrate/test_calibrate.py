@@ -112,20 +112,17 @@ def test_three_points_are_least_relative_squares():
         assert prediction.left_out_interval_s is None  # two points, two constants
 
 
-def test_the_fixed_time_is_never_negative():
-    """A line that meets zero late goes through it instead, said aloud."""
+def test_no_time_is_negative():
+    """A line that meets zero late goes through it instead, said aloud.
+
+    More micro-batches in less time has no micro-batch time above 0, and is refused.
+    """
     made = synthetic([(4, 8), (4, 16)], 5e-3, 0.0)
     first, second = made.points
     late = (first, replace(second, runs_s=(second.step_s * 1.5,)))
     found = calibrate(replace(made, points=late))
     assert found.fixed_s == 0
     assert "negative" in found.warnings[0]
-
-
-def test_steps_that_fall_with_micro_batches_are_refused():
-    """More micro-batches in less time has no micro-batch time above 0."""
-    made = synthetic([(4, 8), (4, 16)], 5e-3, 0.0)
-    first, second = made.points
     points = (replace(first, runs_s=(2.0,)), replace(second, runs_s=(1.0,)))
     with pytest.raises(InputError, match="no micro-batch time above 0"):
         calibrate(replace(made, points=points))
@@ -144,12 +141,12 @@ def test_times_follow_the_work_to_another_shape():
     assert other.sha256 != found.job.sha256
 
 
-def scattered(*runs_of_each):
-    """Five configurations, each run multiplied by these errors."""
+def scattered():
+    """Five configurations, each run multiplied by an error."""
     made = synthetic(SIZES, 5e-3, 0.05)
     points = tuple(
         replace(point, runs_s=tuple(point.step_s * (1 + error) for error in errors))
-        for point, errors in zip(made.points, runs_of_each, strict=True)
+        for point, errors in zip(made.points, SCATTER, strict=True)
     )
     return replace(made, points=points)
 
@@ -165,7 +162,7 @@ SCATTER = (
 
 def test_scatter_of_runs_gives_intervals():
     """Constants and predictions have intervals that hold what was put in."""
-    found = calibrate(scattered(*SCATTER))
+    found = calibrate(scattered())
     for interval, truth in (
         (found.micro_batch_interval_s, 5e-3),
         (found.fixed_interval_s, 0.05),
@@ -184,7 +181,7 @@ def test_scatter_of_runs_gives_intervals():
 @pytest.mark.slow
 def test_intervals_go_with_the_job_and_its_data():
     """The score of the job says what calibrate found; data has null for the unknown."""
-    found = calibrate(scattered(*SCATTER))
+    found = calibrate(scattered())
     timed = found.applied_to(found.job)
     topology = read_topology(MACHINE)
     said = score(topology, timed, baseline("given-order", topology, timed))

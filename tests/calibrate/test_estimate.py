@@ -96,8 +96,7 @@ def test_left_out_is_what_the_others_say():
     found = most_likely(lines(rows), MEASURED, 0.05, beliefs)
     for index in range(3):
         others = [i for i in range(3) if i != index]
-        again = most_likely(
-            lines([rows[i] for i in others]), MEASURED[others], 0.05, beliefs
-        )
+        kept = lines([rows[i] for i in others])
+        again = most_likely(kept, MEASURED[others], 0.05, beliefs)
         step = lines(rows)(again.values)[index]
         assert found.left_out[index] == pytest.approx(step, rel=1e-5)

@@ -66,14 +66,9 @@ def test_scatter_is_told():
 
 def test_latency_is_a_slope_over_numbers_of_nodes():
     """What starts the kernel is in every time; 7 us a hop are what is added."""
-    _, tiers = fitted(
-        *(
-            table(
-                "all_gather", n, EIGHT * NIC, 0.9, 30e-6 + 7 * n * 1e-6 + 7 * n * 1e-6
-            )
-            for n in (2, 4, 8)
-        )
-    )
+    times = {n: 30e-6 + 14 * n * 1e-6 for n in (2, 4, 8)}
+    line = EIGHT * NIC
+    _, tiers = fitted(*(table("all_gather", n, line, 0.9, s) for n, s in times.items()))
     # Each host more adds seven hops of 1 us inside it, and one between hosts.
     assert tiers["rack"].latency == pytest.approx(7e-6)
 

@@ -37,7 +37,13 @@ def folder(tmp_path):
 
 
 def test_a_log_gives_compute_times(folder):
-    """5 micro-batch times and the bubble's are 1 s, less what is exposed or fixed."""
+    """5 micro-batch times and the bubble's are 1 s, less what is exposed or fixed.
+
+    The machine and the job are asked for, by their options.
+    """
+    told = refusal("calibrate", folder / "run.out")
+    assert "-t" in told
+    assert "-j" in told
     words = ("calibrate", folder / "run.out", "-j", folder / "job.yaml", *MACHINE)
     assert "median of 5 steps" in run(*words).output
     found = data(*words, "-q")["compute"]["micro_batch_time_s"]
@@ -61,13 +67,6 @@ def test_the_job_may_be_a_script(folder):
     (folder / "run.out").write_text(log(64))
     result = run("calibrate", folder / "run.out", "-j", script, *MACHINE)
     assert result.stdout.startswith("compute: {micro_batch_time:")
-
-
-def test_logs_need_what_ran(folder):
-    """The machine and the job, by their options."""
-    told = refusal("calibrate", folder / "run.out")
-    assert "-t" in told
-    assert "-j" in told
 
 
 def test_a_point_may_be_a_log(folder):

@@ -63,21 +63,16 @@ def test_problems(old, new, key, message):
     )
     assert place in FULL
     problems = problems_of(decoded, FULL.replace(place, new, 1))
-    assert any(p.key.startswith(key) and message in p.message for p in problems), (
-        problems
-    )
+    found = [p for p in problems if p.key.startswith(key) and message in p.message]
+    assert found, problems
     assert all(problem.line and problem.source == "m.yaml" for problem in problems)
 
 
-@pytest.mark.parametrize(
-    "points", ["points: []", "points:\n  - {dp: 2, step_time: 1s, fit: false}"]
-)
+@pytest.mark.parametrize("points", ["[]", "[{dp: 2, step_time: 1s, fit: false}]"])
 def test_something_to_fit_is_needed(points):
     """No point, or none that the fit may use, is a problem."""
-    text = FULL[: FULL.index("points:")] + points
-    assert "no point to fit" in [
-        problem.message for problem in problems_of(decoded, text)
-    ]
+    problems = problems_of(decoded, f"{FULL[: FULL.index('points:')]}points: {points}")
+    assert "no point to fit" in [problem.message for problem in problems]
 
 
 def test_runs_and_their_spread():

@@ -46,12 +46,6 @@ def machine(tiers, hosts, down=()):
     return parse_topology(text, "case.json")
 
 
-def domains_of(sizes):
-    """One tier of domains, each with the GPUs of its nodes, named in order."""
-    nodes = [(domain, count) for domain, gpus in sizes.items() for count in gpus]
-    return [Host(f"n{n}", count, (own,)) for n, (own, count) in enumerate(nodes, 1)]
-
-
 def varied(hosts, seed):
     """The same hosts renamed and in another order; seed 0 leaves them as they are."""
     if seed == 0:

@@ -97,11 +97,11 @@ def placed(setting, room):
     found = solve(topology, job, time_limit=LIMIT)
     assert violations(found.placement, topology, job) == []
     minipod = topology.domain_of_gpu[1][found.placement.gpu_of_rank]
-    spans = {
-        axis: max(len(np.unique(minipod[row])) for row in axes.ranks_of_group[axis])
+    pp, dp = (
+        max(len(np.unique(minipod[row])) for row in axes.ranks_of_group[axis])
         for axis in ("pp", "dp")
-    }
-    return Spread(len(np.unique(minipod)), **spans)
+    )
+    return Spread(len(np.unique(minipod)), pp, dp)
 
 
 def milp(setting, room):

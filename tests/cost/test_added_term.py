@@ -4,12 +4,12 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import ROOT, python
+
 NEEDED = ("placer", "topologies", "jobs", "models")
 # The checkout's own package must not stand before the copy.
 RUN = """
@@ -55,12 +55,7 @@ def test_a_term_takes_a_key_and_a_line(tmp_path):
     jobs = [tmp_path / "without.yaml", tmp_path / "with.yaml"]
     for path, more in zip(jobs, ("", ", data_wait: 2ms"), strict=True):
         path.write_text(JOB.format(more=more))
-    run = subprocess.run(
-        [sys.executable, "-c", RUN, str(copy), *map(str, jobs)],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
+    run = python("-c", RUN, copy, *jobs, cwd=tmp_path)
     assert run.returncode == 0, run.stderr
     file, found, said = json.loads(run.stdout)
     assert Path(file).is_relative_to(copy)

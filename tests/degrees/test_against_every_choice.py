@@ -109,10 +109,8 @@ def fitting(work, most, asked):
                 continue
             changed = choice.applied(in_it)
             alike = choice._replace(recompute=f"{flops_again(changed)}")
-            if (
-                alike not in found
-                and ByHand(work, choice, framework).most() <= asked["memory"]
-            ):
+            needed = ByHand(work, choice, framework).most
+            if alike not in found and needed() <= asked["memory"]:
                 found[alike] = changed
             if len(found) > MOST:
                 return found
@@ -136,10 +134,7 @@ def steps(case):
             continue
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [0, 2, *slow([1, *range(3, 18)])],
-)
+@pytest.mark.parametrize("seed", [0, 2, *slow([1, *range(3, 18)])])
 def test_the_best_of_placing_every_choice(seed):
     """The step is the best, no bound is above it, and every row fits.
 

@@ -52,7 +52,7 @@ def test_selective_is_what_the_framework_means_by_it(framework, mode):
 
 
 def test_what_is_wrong_is_said():
-    """Memory that is none, a framework that does not exist, GPUs not there."""
+    """Memory that is none, a framework, GPUs and hosts that are not there."""
     work = job(Random(0))
     with pytest.raises(InputError, match="memory") as failure:
         placer.tune(machine(), work, framework="megatro", gpus=[64], memory=0.0)
@@ -67,6 +67,11 @@ def test_what_is_wrong_is_said():
         placer.tune("dgx-h100-4x8", "rl-weights-qwen3")
     with pytest.raises(InputError, match=r"no model.*\n.*name of a preset"):
         placer.tune("dgx-h100-4x8", "dlrm-tables")
+    with pytest.raises(InputError, match="gpus: expected at least 1, got 0"):
+        placer.tune("dgx-h100-4x8", "quickstart", gpus=0)
+    pinned = replace(work, rules=Rules(pin=(Pin((0,), ("nowhere",)),)))
+    with pytest.raises(InputError, match="nowhere"):
+        placer.tune(machine(), pinned, gpus=[16])
     with pytest.raises(InfeasibleError, match="heads that tp does not divide"):
         placer.tune(machine(), work, tp=[16], gpus=[16])
     least = r"the least need is 3\.081 GB\n  hint: that is tp 8, pp 2"
@@ -76,10 +81,9 @@ def test_what_is_wrong_is_said():
 
 def test_what_is_left_out_does_not_depend_on_how_many_rows_are_shown():
     """Rows that are looked at for the table alone were beaten before."""
+    asked = {"gpus": [8], "memory": 5e9, "pp": [1, 2]}
     few, many = (
-        placer.tune(
-            machine(), job(Random(3)), gpus=[8], memory=5e9, top=top, pp=[1, 2]
-        ).to_dict()
+        placer.tune(machine(), job(Random(3)), top=top, **asked).to_dict()
         for top in (1, 6)
     )
     assert len(many["rows"]) > len(few["rows"])
@@ -174,13 +178,6 @@ def test_budgets_hold():
     assert found.rows[0]["gpus"] == 8
 
 
-def test_pins_to_hosts_that_are_not_there_are_named():
-    """As `place` says it, and not as time that was too short."""
-    pinned = replace(job(Random(0)), rules=Rules(pin=(Pin((0,), ("nowhere",)),)))
-    with pytest.raises(InputError, match="nowhere"):
-        placer.tune(machine(), pinned, gpus=[16])
-
-
 def test_a_model_alone_needs_a_batch_and_no_way_to_cut_it(tmp_path):
     """What `tune` chooses is not asked for; the samples of a step are."""
     config = {"model_type": "llama", "hidden_size": 512, "intermediate_size": 1024}
@@ -238,12 +235,6 @@ def test_memory_that_nobody_says_is_assumed_aloud():
     assert "gpu.memory" not in {e["key"] for e in said.to_dict()["assumed"]}
 
 
-def test_no_gpus_at_all():
-    """A number below one is none, however many GPUs there are."""
-    with pytest.raises(InputError, match="gpus: expected at least 1, got 0"):
-        placer.tune("dgx-h100-4x8", "quickstart", gpus=0)
-
-
 SCRIPT = (
     "torchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
     "--seq-length 1024 --max-position-embeddings 1024 --vocab-size 32000 "
@@ -276,13 +267,6 @@ def _search(work, run, stop):
     return Search(legal, Least(machine(), work, legal.model), 80e9, run, stop)
 
 
-def _own(work):
-    """A legal choice that is the last in line."""
-    legal = _legal(work)
-    least = Least(machine(), work, legal.model)
-    return legal.variants(max(legal.shapes(), key=least.work_s))[-1]
-
-
 def test_a_search_that_is_cut_short_has_an_answer():
     """Links far worse than the cheap bounds keep all choices from their turn."""
     asked = []
@@ -306,7 +290,9 @@ def test_own_degrees_whose_placement_was_broken_off_are_the_answer():
         return [(0, Answer(100.0, 101.0))] if questions[0].hurry else []
 
     work = job(Random(3))
-    own = _own(work)
+    legal = _legal(work)
+    least = Least(machine(), work, legal.model)
+    own = legal.variants(max(legal.shapes(), key=least.work_s))[-1]  # the last in line
     found = _search(work, run, lambda: bool(asked)).best(1, own=own)
     assert [question.choice for question in asked] == [own, own]
     assert [row.choice for row in found.rows] == [own]

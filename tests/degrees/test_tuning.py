@@ -84,10 +84,8 @@ def test_the_job_s_own_degrees(found):
     assert own["step_time_s"] == pytest.approx(placed.score["step_time_s"])
     share = 1 - found.rows[0]["step_time_s"] / own["step_time_s"]
     assert f"{100 * share:.1f} % faster" in " ".join(found.summary().split())
-    explained = found.summary(explain=True)
-    assert "The job's own choice (tp 2, pp 2, dp 4) takes" in " ".join(
-        explained.split()
-    )
+    explained = " ".join(found.summary(explain=True).split())
+    assert "The job's own choice (tp 2, pp 2, dp 4) takes" in explained
     best = found.job_of(0)
     again = placer.tune(machine(), best, gpus=[best.world_size], top=1, **FEW)
     assert "These are the job's own degrees." in repr(again)
@@ -192,9 +190,8 @@ def test_a_stop_right_after_the_choices_were_listed_has_a_row(own):
     def is_listed():
         return any(state.least_s > 0 for state in states)
 
-    cut = placer.tune(
-        machine(), work(), stop=is_listed, progress=states.append, **asked
-    )
+    stops = {"stop": is_listed, "progress": states.append}
+    cut = placer.tune(machine(), work(), **stops, **asked)
     placed = {row["parallelism"]["tp"] for row in cut.placed_rows}
     assert placed
     assert (work().parallelism.tp in placed) == own

@@ -117,11 +117,8 @@ def test_refused_rules_are_named():
     )
     gpus = swapped(np.arange(8), [0], [2])
     assert broken_rules(topology, job, np.arange(8)) == []
-    assert broken_rules(topology, job, gpus) == [
-        "tp=node",
-        "node-contiguous",
-        "pin rank 0 on node0",
-    ]
+    told = ["tp=node", "node-contiguous", "pin rank 0 on node0"]
+    assert broken_rules(topology, job, gpus) == told
     mixed = swapped(np.arange(8), [0], [4])
     assert broken_rules(topology, job, mixed)[-1] == "at most 1 replica a node"
 
@@ -142,15 +139,10 @@ def test_changes_of_distances_are_exact(seed):
     """The change of every exchange is what the hop cost changes by, for every kind."""
     case = random_case(seed)
     weights = {"tp": 7.0, "cp": 5.0, "ep": 3.0, "pp": 2.0, "dp": 1.0, "edp": 0.5}
-    distance = [1.0, 3.0, 4.0, 9.0]
-    tiers = tuple(
-        replace(t, distance=d)
-        for t, d in zip(case.topology.tiers, distance, strict=False)
-    )
-    topology, job = (
-        replace(case.topology, tiers=tiers),
-        replace(case.job, weights=weights),
-    )
+    pairs = zip(case.topology.tiers, (1.0, 3.0, 4.0, 9.0), strict=False)
+    tiers = tuple(replace(tier, distance=distance) for tier, distance in pairs)
+    topology = replace(case.topology, tiers=tiers)
+    job = replace(case.job, weights=weights)
     hops = HopCost(topology, job)
     rank = np.random.default_rng(seed).integers(job.world_size, size=1)
     for units in units_with(topology, job, case.gpu_of_rank, rank):

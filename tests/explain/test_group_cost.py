@@ -64,7 +64,9 @@ def test_job_of_weights_alone():
 def test_groups_add_up_to_the_score(seed):
     """Bytes of all groups are the score's, and every link's shares sum to one."""
     case = random_case(seed)
-    case = replace(case, job=_untied(case.job))
+    # The all-reduce between first and last stage is of no group.
+    model = case.job.model and replace(case.job.model, tied_embeddings=False)
+    case = replace(case, job=replace(case.job, model=model))
     step = StepModel(case.topology, case.job).step(case.gpu_of_rank)
     found = GroupCosts(step, case.gpu_of_rank)
     score = score_with(found.model, Placement(case.gpu_of_rank))
@@ -85,12 +87,6 @@ def test_groups_add_up_to_the_score(seed):
     assert dict(shares) == pytest.approx(dict.fromkeys(shares, 1.0))
     for link in score["hottest_links"]:
         assert (link["tier"], link["domain"], link["direction"]) in shares
-
-
-def _untied(job):
-    """The job without the all-reduce between first and last stage, of no group."""
-    model = job.model and replace(job.model, tied_embeddings=False)
-    return replace(job, model=model)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

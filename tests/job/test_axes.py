@@ -90,7 +90,10 @@ def test_same_groups_are_the_same(axes):
 
 
 def test_auto_leaves_the_order_open():
-    """The job says so, stands in for Megatron's default, and survives a round trip."""
+    """The job says so, stands in for Megatron's default, and survives a round trip.
+
+    Only an open order takes the plan's, and the digest stays the file's.
+    """
     job = job_of("auto")
     assert job.parallelism.auto_order
     assert job.parallelism.order == MEGATRON_DEFAULT_ORDER
@@ -98,12 +101,8 @@ def test_auto_leaves_the_order_open():
     assert document["parallelism"]["order"] == "auto"
     again = decode_job(parse_document(json.dumps(document), "job.json"))
     assert again.sha256 == job.sha256
-    assert job.sha256 != job_of("tp-cp-ep-dp-pp").sha256
-
-
-def test_a_plan_names_the_order():
-    """Only an open order takes the plan's, and the digest stays the file's."""
-    job, fixed = job_of("auto"), job_of("tp-cp-ep-dp-pp")
+    fixed = job_of("tp-cp-ep-dp-pp")
+    assert job.sha256 != fixed.sha256
     planned = as_planned(job, "tp-cp-ep-pp-dp")
     assert planned.parallelism.order == REPLICA_MAJOR_ORDER
     assert planned.sha256 == job.sha256

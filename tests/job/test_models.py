@@ -5,7 +5,6 @@ import re
 import pytest
 
 from placer.base.errors import InputError
-from placer.base.units import parse_count
 from placer.job.adapters import Adapters, trained_parameters
 from placer.job.models import (
     active_parameters,
@@ -79,8 +78,3 @@ def test_what_is_refused(adapters, message):
     """What no adapters can be is told at its key."""
     with pytest.raises(InputError, match=re.escape(message)):
         job_of(adapters=adapters)
-
-
-def test_counts_have_units():
-    """84M and 1.5B are how people write how many parameters there are."""
-    assert [parse_count(text) for text in ("84M", "1.5B", "7")] == [84e6, 1.5e9, 7]

@@ -60,16 +60,13 @@ def changed(old, new):
 HEAD = "format: placer/job\nversion: 1\nname: small\n"
 
 
-def parallelism_of(text):
-    return job_of(HEAD + f"parallelism: {text}\nweights: {{dp: 1}}\n").parallelism
-
-
 @pytest.mark.parametrize(
     *table("job/read_job.yaml", "order_may_leave_out_axes_of_size_one")
 )
 def test_order_may_leave_out_axes_of_size_one(text, order):
     """Without an order it is Megatron's; axes of size 1 find their usual place."""
-    assert "-".join(parallelism_of(text).order) == order
+    job = job_of(HEAD + f"parallelism: {text}\nweights: {{dp: 1}}\n")
+    assert "-".join(job.parallelism.order) == order
 
 
 @pytest.mark.parametrize(*table("job/read_job.yaml", "degrees_of_torchtitan"))
@@ -111,16 +108,15 @@ def test_what_a_job_must_have_together(rest, fragment):
 
 
 def test_all_problems_come_at_once_in_file_order():
-    """Three faults give three messages, sorted by place."""
+    """Three faults give three messages, sorted by place.
+
+    Sizes that are read are checked with order, model and ranks in spite of them.
+    """
     text = changed("tp: 4,", "tp: x,").replace("name: example", "name: no")
     text = text.replace("launcher: {ranks: free}", "launcer: {ranks: free}")
     found = problems(text)
     assert [p.line for p in found] == [3, 5, 15]
     assert "did you mean" in found[-1].hint
-
-
-def test_one_fault_does_not_hide_those_of_other_keys():
-    """Sizes that are read are checked with order, model and ranks in spite of it."""
     text = changed("tp: 4, cp: 2, ep: 1, pp: 8", "tp: 256, cp: 1, ep: 3, pp: 1")
     text = text.replace("order: tp-cp-ep-pp-dp", "order: tp-dp-zz")
     text = text.replace("zero1", "zero9").replace("[5, 4]", "[5, 4096]")
@@ -129,18 +125,17 @@ def test_one_fault_does_not_hide_those_of_other_keys():
     assert keys == [*axes, "data_parallel.sharding", "groups[0].ranks[1][1]"]
 
 
-def test_the_wrong_pipeline_order_gets_a_remedy():
-    """The hint writes out the order with pp last."""
+def test_hints_are_remedies_and_messages_short():
+    """The hint writes out the order with pp last.
+
+    Of numbers that YAML 1.1 reads in other ways, and of hostile values, too.
+    """
     found = problems(changed("ep: 1, pp: 8", "ep: 4, pp: 8"))
     assert found[-1].hint == "put pp last: tp-cp-ep-dp-pp"
     # A rate that needs an unknown model is not a second problem.
     rest = "parallelism: {dp: 4}\nmodel: nobodys-7b\nsequence: 4096\n"
     found = problems(HEAD + rest + "compute: {tflops_per_gpu: 400}\n")
     assert [problem.key for problem in found] == ["model"]
-
-
-def test_hints_and_messages_are_short():
-    """Of numbers that YAML 1.1 reads in other ways, and of hostile values."""
     (odd,) = problems(changed("sequence: 8192", "sequence: 010"))
     assert "leading zeros" in odd.hint
     (hostile,) = problems(

@@ -76,7 +76,10 @@ def test_a_reshard_brings_every_receiver_all_of_its_slice_once(sizes, sharding):
 
 
 def test_a_broadcast_passes_one_copy_on_from_rank_to_rank():
-    """In four parts, each from another rank of the sender and to another receiver."""
+    """In four parts, each from another rank of the sender and to another receiver.
+
+    What all send to all is shared out evenly.
+    """
     sent = flows(workload({"bytes": "8GB", "pattern": "broadcast"}))
     expected = Counter()
     for turn, start in enumerate(([0], [0, 1], [0, 2], [0, 3])):
@@ -84,6 +87,9 @@ def test_a_broadcast_passes_one_copy_on_from_rank_to_rank():
         order = [rank for block in blocks for rank in block[turn:] + block[:turn]]
         expected.update(dict.fromkeys(itertools.pairwise([*start, *order]), 2e9))
     assert sent == pytest.approx(expected)
+    sent = flows(workload({"bytes": 64, "pattern": "all_to_all"}))
+    assert len(sent) == 64
+    assert set(sent.values()) == {1.0}
 
 
 def test_a_paired_transfer_is_sent_once():
@@ -98,18 +104,6 @@ def test_a_paired_transfer_is_sent_once():
     assert sum(sent.values()) == pytest.approx(4e9)
     pairs = {(s // 8, (r - 16) // 2) for s, r in sent}
     assert pairs == {(0, 0), (1, 1), (0, 2), (1, 3)}
-
-
-def test_all_to_all_is_shared_out_evenly():
-    sent = flows(workload({"bytes": 64, "pattern": "all_to_all"}))
-    assert len(sent) == 64
-    assert set(sent.values()) == {1.0}
-
-
-def test_a_cycle_lasts_from_one_of_the_rarest_transfers_to_the_next():
-    job = workload({"bytes": 8, "every": 20}, {"bytes": 8, "every": 5})
-    assert [role.steps for role in job.roles] == [20, 20]
-    assert [transfer.size_bytes for transfer in job.transfers] == [8, 32]
 
 
 TEXT = """\
@@ -183,8 +177,11 @@ def test_a_value_that_is_read_twice_is_wrong_once():
     assert len(problems_of(workload, {"bytes": 8, "every": "20 steps"})) == 1
 
 
-def test_sizes_of_transfers_keep_their_last_bit():
+def test_a_cycle_lasts_from_one_of_the_rarest_transfers_to_the_next():
     """Digests of workloads are of these figures, so plans of before stay theirs."""
+    job = workload({"bytes": 8, "every": 20}, {"bytes": 8, "every": 5})
+    assert [role.steps for role in job.roles] == [20, 20]
+    assert [transfer.size_bytes for transfer in job.transfers] == [8, 32]
     job = workload({"bytes": 1e11, "every": 3}, {"bytes": 1e9, "every": 5})
     assert 1e11 * 5 / 3 != 1e11 * (5 / 3)
     assert job.transfers[0].size_bytes == 1e11 * 5 / 3

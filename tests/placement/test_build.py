@@ -12,8 +12,11 @@ from placer.placement.started import planned_job
 from placer.testing.strategies import tiny, tiny_plan
 
 
-def test_unknown_nodes():
-    """Every node that the topology lacks is named, with the reason if there is one."""
+def test_unknown_nodes_and_gpus():
+    """Every node that the topology lacks is named, with the reason if there is one.
+
+    Of a GPU that its node does not have, rank, node and count are named.
+    """
     topology, _ = tiny()
     fewer = replace(
         topology.select(np.arange(6)), unavailable={"n006": "xid 79"}, name="half"
@@ -24,11 +27,6 @@ def test_unknown_nodes():
         "nodes[6]: n006 must not be used: xid 79",
         "nodes[7]: topology half has no node n007",
     ]
-
-
-def test_unknown_gpus():
-    """A GPU that its node does not have is an error that names rank, node and count."""
-    topology, _ = tiny()
     smaller = replace(topology, gpus_of_node=np.array([2, 2, 2, 1, 2, 2, 2, 2]))
     with pytest.raises(InputError, match=r"gpu_of_rank\[7\]: n003 has 1 GPUs, none wi"):
         placement_of_plan(tiny_plan(), smaller)

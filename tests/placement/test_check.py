@@ -85,15 +85,6 @@ def test_agrees_with_a_naive_checker(case, data):
     assert kinds(violations(crowded, topology, job)) == expected
 
 
-def test_ranks_in_parts_that_nothing_joins():
-    """A job in both blocks of a machine whose blocks nothing joins is refused."""
-    topology, job = tiny()
-    *inner, block, cluster = topology.tiers
-    apart = replace(topology, tiers=(*inner, replace(block, apart=True), cluster))
-    found = violations(Placement(np.arange(16)), apart, job)
-    assert found == ["ranks lie in 2 domains of block, which nothing joins: b0 and b1"]
-
-
 def tiny_but(change):
     """The tiny plan with a rank elsewhere, two ranks swapped or other sections."""
     tiny = tiny_plan()
@@ -149,8 +140,8 @@ def test_groups_lie_in_equal_parts(racks, parts):
     assert found == ([f"{says} group 0 ({parts})"] if parts else [])
 
 
-def test_unavailable_nodes_are_refused():
-    """A node that must not be used is a violation, with the reason."""
+def test_what_must_not_be_used_is_refused():
+    """GPUs that the topology lacks, nodes of which a reason is told, parts apart."""
     topology, job = tiny()
     shut = replace(topology, unavailable={"n003": "xid 79"})
     wanted = "1 of 8 nodes is not to be used: the first is n003 (xid 79)"
@@ -161,6 +152,17 @@ def test_unavailable_nodes_are_refused():
     gone = replace(topology.select(np.array([0, 1, 2, 4, 5, 6, 7])))
     gone = replace(gone, unavailable={"n003": "xid 79"})
     assert wanted in violations(tiny_plan(), gone, job)
+    for gpu in (-1, 16):
+        gpus = np.arange(16)
+        gpus[7] = gpu
+        assert violations(Placement(gpus), topology, job) == [
+            "1 of 16 ranks uses a GPU that the topology does not have: "
+            f"the first is rank 7 (index {gpu})"
+        ]
+    *inner, block, cluster = topology.tiers
+    apart = replace(topology, tiers=(*inner, replace(block, apart=True), cluster))
+    found = violations(Placement(np.arange(16)), apart, job)
+    assert found == ["ranks lie in 2 domains of block, which nothing joins: b0 and b1"]
 
 
 # Two racks of three nodes of two GPUs; four replicas of two ranks, one a node.
@@ -172,18 +174,6 @@ JOB = Job(
 )
 NODES = np.array([0, 0, 1, 1, 3, 3, 4, 4])  # racks 1 1 2 2, nodes 3 and 6 are free
 PLACEMENT = Placement.on_nodes(MACHINE, NODES)
-
-
-@pytest.mark.parametrize("gpu", [-1, 16])
-def test_gpus_must_exist(gpu):
-    """A placement on a GPU that the topology lacks is refused."""
-    topology, job = tiny()
-    gpus = np.arange(16)
-    gpus[7] = gpu
-    assert violations(Placement(gpus), topology, job) == [
-        "1 of 16 ranks uses a GPU that the topology does not have: "
-        f"the first is rank 7 (index {gpu})"
-    ]
 
 
 def under(rules):
@@ -203,12 +193,12 @@ def test_a_plan_keeps_the_rules_it_was_made_under():
     """Rules that were added to the job's are in the plan and are checked."""
     plan = build_plan(MACHINE, under(Rules(at_most={"rack": 2})), PLACEMENT)
     assert violations(plan, MACHINE, JOB) == []
-    stricter = replace(plan, rules={"at_most": {"rack": 1}})
-    assert any(
-        "more than 1 replicas" in text for text in violations(stricter, MACHINE, JOB)
-    )
-    more = replace(plan, bound={"require": {"dp": "rack"}})
-    assert any("dp groups leave" in text for text in violations(more, MACHINE, JOB))
+    for told, change in (
+        ("more than 1 replicas", {"rules": {"at_most": {"rack": 1}}}),
+        ("dp groups leave", {"bound": {"require": {"dp": "rack"}}}),
+    ):
+        found = violations(replace(plan, **change), MACHINE, JOB)
+        assert any(told in text for text in found)
 
 
 def test_a_plan_names_its_spares():

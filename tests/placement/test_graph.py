@@ -61,18 +61,15 @@ def test_domains():
     assert data == {"pairs": {"dp": 4}, "weight": 4.0}
 
 
-def test_weights_are_those_of_the_job():
-    """Pairs weigh what the job says of their axis; no pair lacks a weight."""
-    plan = plan_of(weights={"tp": 8, "pp": 1})
-    graph = plan.to_networkx()
+def test_weights_and_groups_are_those_of_the_job():
+    """Pairs weigh what the job says of their axis; no pair lacks a weight.
+
+    A send_recv group is a chain in its own order.
+    """
+    graph = plan_of(weights={"tp": 8, "pp": 1}).to_networkx()
     assert graph[0][1]["weight"] == 8.0
     assert not graph.has_edge(0, 4)
-
-
-def test_groups_of_the_users_own():
-    """A send_recv group is a chain in its own order."""
-    plan = plan_of(**MODEL, **GROUP)
-    graph = plan.to_networkx()
+    graph = plan_of(**MODEL, **GROUP).to_networkx()
     assert graph[0][7]["pairs"] == {"pair": 1}
     assert graph[7][5]["pairs"] == {"pp": 1, "pair": 1}
     assert graph[7][5]["weight"] == 2.0

@@ -39,14 +39,13 @@ def line(plan):
 
 
 def test_a_tier_too_small_for_a_group_is_not_left():
-    """Pipelines of sixteen nodes do not leave racks of eight, but lie in their pod."""
+    """Pipelines of sixteen nodes do not leave racks of eight, but lie in their pod.
+
+    Where no tier can hold a group, none is said to leave one.
+    """
     plan = plan_of("pod:2 rack:4 node:8 gpu:8", (8, 16, 4), by_stage=False)
     assert "none of 32 pipelines leaves its pod" in placement_map(plan, "pp")
     assert "every tp and pp group is where it belongs" in line(plan)
-
-
-def test_a_group_larger_than_all_but_the_machine_spans_it():
-    """Where no tier can hold a group, none is said to leave one."""
     plan = plan_of("rack:16 node:1 gpu:8", (8, 16, 1), by_stage=False)
     assert "8 of 8 pipelines span the whole cluster" in placement_map(plan, "pp")
 

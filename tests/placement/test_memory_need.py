@@ -1,8 +1,6 @@
 """Memory: an estimate near what is taken, and a refusal before anything is built."""
 
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +10,9 @@ from placer.job.read import read_job
 from placer.placement import memory_need as module
 from placer.placement.memory_need import check_memory, memory_need
 from placer.topology.read import read_topology
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.commands import python
 
 PEAK = """\
-import sys
-sys.path.insert(0, {root!r})
 import placer
 machine, job = placer.read_topology({machine!r}), placer.read_job({job!r})
 placer.place(machine, job, time_limit=20)
@@ -45,10 +40,8 @@ def test_the_estimate_is_near_the_peak(tmp_path):
     """The peak of a real run is at most 1.25 times the estimate, at least a third."""
     machine, path = "block:8 rack:16 node:16 gpu:8", tmp_path / "job.yaml"
     path.write_text(JOB)
-    script = PEAK.format(root=str(ROOT), machine=machine, job=str(path))
-    run = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    script = PEAK.format(machine=machine, job=str(path))
+    run = python("-c", script, check=True)
     topology, peak = read_topology(machine), int(run.stdout) * 1024
     size = topology.num_gpus, topology.num_nodes, len(topology.tiers)
     assert peak / 1.25 <= memory_need(*size, read_job(str(path))) <= 3 * peak
@@ -68,12 +61,11 @@ def test_absurd_machines_are_refused_at_once():
     """Little memory is enough to refuse a machine of a million million nodes."""
     words = ["place", "-t", "a:1000000 b:1000000 gpu:8", "-j", "quickstart"]
     script = (
-        f"import resource, sys; sys.path.insert(0, {str(ROOT)!r})\n"
+        "import resource\n"
         "resource.setrlimit(resource.RLIMIT_AS, (2 * 10**9, 2 * 10**9))\n"
         f"from placer.cli.main import main\nmain({words!r})"
     )
-    command = [sys.executable, "-c", script]
-    run = subprocess.run(command, capture_output=True, text=True)
+    run = python("-c", script)
     assert run.returncode == 2
     assert "of memory" in run.stderr
     assert "the most is 1048576" in run.stderr

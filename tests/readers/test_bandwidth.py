@@ -76,17 +76,16 @@ def gpus_of_hosts(count, speed):
     return matrix("GB/s per GPU", names, cell)
 
 
-def test_islands_are_refused():
-    """Hosts of two pairs of fast GPUs have no single bandwidth."""
+def test_groups_of_gpus_inside_hosts():
+    """Hosts of two pairs of fast GPUs have no single bandwidth, and are refused.
+
+    One host with a slow GPU among others is noted, and the medians stand.
+    """
     text = gpus_of_hosts(3, lambda _, a, b: 200 if a // 2 == b // 2 else 30)
     message = refusal("bandwidth", text)
     assert message == (
         'the GPUs of "h0" are 2 groups by bandwidth, of 2, 2 GPUs; hosts like it: 3'
     )
-
-
-def test_slow_gpu_of_one_host():
-    """One host with a slow GPU among others is noted, and the medians stand."""
     text = gpus_of_hosts(3, lambda h, a, b: 40 if h == 1 and 3 in (a, b) else 200)
     findings = read("bandwidth", text, "source")
     assert findings.node_bandwidth == 200e9

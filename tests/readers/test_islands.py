@@ -30,11 +30,6 @@ def two_sockets(links, pci):
     return f'<system version="2">{"".join(cpus)}</system>'
 
 
-def members(machine):
-    assert machine.islands
-    return machine.islands.members
-
-
 def test_islands_become_a_tier(tmp_path):
     """It has the figures of the hardware's node; its members are the launcher's."""
     machine, notes = machine_of(tmp_path, HOSTS, node_xml(TORN), hardware=H100)
@@ -44,7 +39,7 @@ def test_islands_become_a_tier(tmp_path):
     island, node, cluster = seen.tiers
     assert (island.bandwidth, island.latency) == (450e9, 1e-6)
     assert (node.bandwidth, node.latency) == (cluster.bandwidth, cluster.latency)
-    assert members(machine) == MEMBERS
+    assert machine.islands.members == MEMBERS
     assert machine.index_of_gpu[:8].tolist() == [*MEMBERS]
     assert any("4 nodes, 8 islands, 32 GPUs" in note for note in notes)
     assert any("as fast as cluster of dgx-h100-4x8" in note for note in notes)

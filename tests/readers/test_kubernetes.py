@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
 from placer.topology.write import to_document
@@ -14,7 +12,12 @@ from tests.readers.cases import machine_of, node, nodes
 
 
 def test_label_on_the_command_line(tmp_path):
-    """``--label KEY=TIER``, more than once; what it means is printed to stderr."""
+    """``--label KEY=TIER``, more than once; what it means is printed to stderr.
+
+    What is no KEY=TIER is a usage error.
+    """
+    for wrong in ("rack", "=rack", "a=b\n"):
+        run("topo", "show", "dgx-h100-4x8", "--label", wrong, code=2)
     path = tmp_path / "nodes.json"
     text = cases.labelled_nodes(8, {"example.com/row": 4, "example.com/rack": 2})
     path.write_text(text)
@@ -25,12 +28,6 @@ def test_label_on_the_command_line(tmp_path):
     assert {"name": "row"}.items() <= json.loads(done.stdout)["tiers"][2].items()
     quiet = run(*words, "-q")
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
-
-
-@pytest.mark.parametrize("text", ["rack", "=rack", "a=b\n"])
-def test_bad_label_options(text):
-    """What is no KEY=TIER is a usage error."""
-    run("topo", "show", "dgx-h100-4x8", "--label", text, code=2)
 
 
 def test_what_pods_must_say_is_kept(tmp_path):

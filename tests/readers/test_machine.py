@@ -53,10 +53,9 @@ def test_hardware_by_place_in_the_tree(tmp_path):
     text = (
         "SwitchName=core Switches=s[1-2]\nSwitchName=s1 Switches=l[1-2]\n"
         "SwitchName=s2 Switches=l[3-4]\n"
-        + "".join(
-            f"SwitchName=l{i} Nodes=n[{2 * i}-{2 * i + 1}]\n" for i in range(1, 5)
-        )
     )
+    for i in range(1, 5):
+        text += f"SwitchName=l{i} Nodes=n[{2 * i}-{2 * i + 1}]\n"
     machine, _ = machine_of(tmp_path, text, hardware="meta-llama3-24k")
     kind = placer.read_topology("meta-llama3-24k")
     figures = [(t.bandwidth, t.latency, t.oversubscription) for t in machine.tiers]
@@ -76,15 +75,11 @@ def test_sources_that_are_refused(tmp_path, source, text, hardware, message, hin
     assert hint.replace("PATH", path) in problem.hint
 
 
-def test_problems_of_all_sources_at_once(tmp_path):
-    """Two bad files are both reported."""
+def test_remarks_and_problems_of_sources(tmp_path):
+    """Two bad files are both reported; without a callback every note is a warning."""
     texts = "SwitchName=a Foo=1\n", cases.AWS.replace("]", "", 1)
     found = problems_of(machine_of, tmp_path, *texts)
     assert len({problem.source for problem in found}) == 2
-
-
-def test_warnings_in_the_library(tmp_path):
-    """Without a callback every note is a warning."""
     path = written(tmp_path, cases.BLOCKS.replace("BlockSizes=2,4\n", ""))
     with pytest.warns(UserWarning, match="no BlockSizes"):
         placer.read_topology(path, hardware=cases.GB200)
@@ -92,10 +87,8 @@ def test_warnings_in_the_library(tmp_path):
 
 def test_convert_and_use(tmp_path):
     """The command joins sources, writes one file, and place takes either."""
-    tree, blocks = (
-        written(tmp_path, cases.TREE, "tree.conf"),
-        written(tmp_path, cases.BLOCKS, "blocks.conf"),
-    )
+    tree = written(tmp_path, cases.TREE, "tree.conf")
+    blocks = written(tmp_path, cases.BLOCKS, "blocks.conf")
     out = str(tmp_path / "machine.json")
     sources = [f"slurm:{tree}", blocks, "--hardware", cases.GB200]
     result = run("topo", "convert", *sources, "-o", out, "--name", "mine")

@@ -22,12 +22,8 @@ from tests.texts import Texts
 from tests.texts import cases as tables
 
 
-def list_of_nodes(items):
-    """Nodes of Kubernetes, each by its name and labels, and slices of their devices."""
-    return cases.nodes(*map(item_of, items))
-
-
 def item_of(item):
+    """A node of Kubernetes by its name and labels, or a slice of its devices."""
     if "slice" in item:
         devices = [cases.device(*each) for each in item.pop("devices")]
         return cases.resource_slice(item.pop("slice"), devices, **item)
@@ -91,7 +87,7 @@ def whole(node):
 BUILT = {
     "probes": probes,
     "rails": rails,
-    "nodes of": list_of_nodes,
+    "nodes of": lambda items: cases.nodes(*map(item_of, items)),
     "nodes": lambda words: cases.labelled_nodes(*words),
     "behind labels": lambda hosts: cases.labelled(
         {host: text_of(source, None) for host, source in hosts.items()}

@@ -23,12 +23,7 @@ TIER_NAMES = ("node", "rack", "block", "cluster")
 SIZES = (1, 1, 2, 2, 3, 4, 5, 6, 7, 8)
 
 
-def machine_of(
-    gpus,
-    rows,
-    tiers,
-    factors=None,
-):
+def machine_of(gpus, rows, tiers, factors=None):
     """A machine from each node's GPUs and its domain at each tier above the node."""
     rows, names = [list(range(len(gpus))), *rows], [tier.name for tier in tiers[1:]]
     return Topology(
@@ -232,11 +227,7 @@ def _options(rng, axes):
     }
 
 
-def _requirements(
-    rng,
-    topology,
-    groups,
-):
+def _requirements(rng, topology, groups):
     if rng.random() < 0.4:
         return {}
     tiers = [tier.name for tier in topology.tiers]

@@ -2,24 +2,19 @@
 
 import ast
 import random
-import subprocess
-import sys
 from itertools import product
 from math import inf
-from pathlib import Path
 
 import pytest
 
 from placer.solve.count import Limits, Program, Term, solve
+from tests.commands import ROOT, python
 
-ROOT = Path(__file__).resolve().parents[2]
 PLACE = "placer/solve/count.py"
 
 # A signal while each engine solves and one afterwards must reach the script's handler.
 SCRIPT = """\
-import os, signal, sys, time
-from datetime import timedelta
-sys.path.insert(0, {root!r})
+import os, signal, time
 from ortools.math_opt.python import mathopt
 from ortools.sat.python import cp_model
 from placer.solve.count import Limits, cp_sat
@@ -116,11 +111,7 @@ def test_the_least_price(engine):
 
 def test_engines_leave_ctrl_c_to_the_caller():
     """The caller's handler answers while CP-SAT solves, and after each engine."""
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(root=str(ROOT))],
-        capture_output=True,
-        text=True,
-    )
+    run = python("-c", SCRIPT)
     assert (run.returncode, run.stdout) == (0, "2\n1\n"), run.stderr
 
 

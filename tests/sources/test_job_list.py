@@ -41,7 +41,13 @@ jobs:
 
 
 def test_entries_are_files_presets_other_programs_or_jobs(listed):
-    """Each is read from beside the list, as often, as large and by the name it says."""
+    """Each is read from beside the list, as often, as large and by the name it says.
+
+    A job is no list, nor is a preset, or a file of another program.
+    """
+    assert is_job_list(listed)
+    others = (listed.parent / "ring.yaml", "quickstart", "megatron:run.sh")
+    assert not any(map(is_job_list, others))
     told = []
     found = read_job_list(listed, told.append)
     assert [(one.job.name, one.job.world_size, one.weight) for one in found] == [
@@ -54,14 +60,6 @@ def test_entries_are_files_presets_other_programs_or_jobs(listed):
     ]
     assert any("run.sh" in line for line in told)
     assert found[0].job.sha256 != found[1].job.sha256
-
-
-def test_a_job_is_no_list(listed):
-    """Nor is a preset, or a file of another program."""
-    assert is_job_list(listed)
-    assert not is_job_list(listed.parent / "ring.yaml")
-    assert not is_job_list("quickstart")
-    assert not is_job_list("megatron:run.sh")
 
 
 def test_faults_are_told_at_once_and_at_their_place(tmp_path):
@@ -91,10 +89,9 @@ jobs:
 
 def test_allocate_takes_a_list_with_its_weights(listed):
     """A weight that is given by name counts more than that of the list."""
-    text = listed.read_text().replace(
-        '  - {job: "megatron:run.sh", gpus: 8, tflops: 400}\n', ""
-    )
-    listed.write_text(text.replace("  - quickstart\n", ""))
+    text = listed.read_text().replace("  - quickstart\n", "")
+    line = '  - {job: "megatron:run.sh", gpus: 8, tflops: 400}\n'
+    listed.write_text(text.replace(line, ""))
     found = placer.allocate("rack:4 node:8 gpu:2", listed, weights={"wide-2": 5.0})
     assert [(job.name, job.weight) for job in found.jobs] == [
         ("ring", 1.0),

@@ -35,12 +35,8 @@ def words(text, **settings):
 
 @pytest.mark.parametrize(*table("sources/shell.yaml", "words"))
 def test_words(text, expected):
-    """What a command is passed, word by word."""
+    """What a command is passed, word by word; a place of many digits is no argument."""
     assert words(text) == expected
-
-
-def test_a_place_of_many_digits():
-    """It is of no argument."""
     assert words("go ${" + "9" * 5000 + ":-x}") == ["go", "x"]
 
 
@@ -97,12 +93,6 @@ def test_expressions_that_take_for_ever_are_not_tried():
     assert variables["Y"]
 
 
-def test_too_many_branches_end():
-    """A script that calls itself in branches is refused, not followed for ever."""
-    with pytest.raises(InputError, match="too many branches"):
-        followed("f() { [ $M = a ] && f || f; }\nf")
-
-
 def test_included_files_share_variables_and_missing_ones_are_noted():
     """source looks beside the script."""
     text = 'TP=2\n. `pwd`/CONFIG.sh\nsource "$DIR/gone.sh"\ngo $PARAMS'
@@ -133,9 +123,11 @@ def test_scripts_that_cannot_be_followed(text, line, words):
 
 
 def test_a_function_or_file_that_calls_itself_ends():
-    """Recursion is followed a little way."""
+    """Recursion is followed a little way; in branches it is refused."""
     assert followed("f() { f; }\nf\ngo a").commands
     assert followed(". x.sh\ngo a", {"x.sh": ". x.sh"}).commands
+    with pytest.raises(InputError, match="too many branches"):
+        followed("f() { [ $M = a ] && f || f; }\nf")
 
 
 def test_many_appends_are_not_copied():

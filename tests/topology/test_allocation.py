@@ -64,18 +64,17 @@ def test_unknown_hosts_are_all_named():
     assert (len(many), "4980 more" in many[-1].message) == (21, True)
 
 
-def test_repeated_and_unavailable_hosts_are_refused():
-    """A host given twice, or one that must not be used, is an error with its reason."""
+def test_what_is_no_allocation_is_refused():
+    """A host given twice, or one that must not be used, is an error with its reason.
+
+    No host at all, or none after exclusion, is one that says which.
+    """
     problems = problems_of(allocate, WITH_BROKEN, ["n1", "n2", "n1"], [])
     assert [p.message for p in problems] == [
         'host "n2" is unavailable: xid 79',
         'host "n1" is given twice',
     ]
     assert allocate(WITH_BROKEN, None, ["n2"]).num_nodes == 3
-
-
-def test_an_empty_allocation_is_refused():
-    """No host at all, or none after exclusion, is an error that says which."""
     (none,) = problems_of(allocate, MACHINE, [], [])
     assert "names no host" in none.message
     (excluded,) = problems_of(allocate, MACHINE, ["r1-n1"], ["r1-n1"])

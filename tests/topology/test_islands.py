@@ -24,12 +24,10 @@ JOB = data("topology/islands-job.yaml")
 
 
 def machine(text):
-    """The machine in a text."""
     return parse_topology(text, "m.yaml")
 
 
 def job_of(text):
-    """The job in a text."""
     return decode_job(parse_document(text, "j.yaml"))
 
 
@@ -78,9 +76,8 @@ def test_plans_name_gpus_as_launchers_do(text):
 def test_a_launcher_may_count_island_by_island():
     """Both orders of a node's GPUs are orders of a launch, a mix of them is none."""
     topology, job = machine(MIXED), job_of(JOB)
-    by_island = Placement(np.arange(32))
-    assert not violations(by_island, topology, job)
-    torn = by_island.gpu_of_rank.copy()
+    torn = np.arange(32)
+    assert not violations(Placement(np.arange(32)), topology, job)
     torn[[0, 7]] = torn[[7, 0]]
     assert "another order" in violations(Placement(torn), topology, job)[0]
 

@@ -29,16 +29,15 @@ def test_another_link_is_another_machine():
     assert read(BASE.replace("0.5}", "0.6}")).sha256 != usual
 
 
-def test_an_allocation_keeps_the_links_between_its_domains():
-    """Those of domains that are left out go; the whole machine is written still."""
+def test_links_of_an_allocation_and_of_the_drawing():
+    """Those of domains that are left out go; the whole machine is written still.
+
+    The drawing names the slowest first, and counts the slow nodes.
+    """
     some = read().select(np.array([0, 2]))
     assert [link.between for link in some.links] == [("us", "eu")]
     assert some.speed_of_node.tolist() == [1, 0.5]
     assert len(compact_document(some)["links"]) == 2
-
-
-def test_the_drawing_names_links_the_slowest_first():
-    """And counts the slow nodes."""
     lines = draw(read()).splitlines()
     assert "link us - eu: 50 MB/s, 30 ms" in lines
     assert lines.index("link us - eu: 50 MB/s, 30 ms") < lines.index(

@@ -149,16 +149,15 @@ def budget_of(entry):
 
 
 def test_budgets_name_hosts_by_their_beginning():
-    """An item that ends in ``*`` means every node that begins so; others are names."""
+    """An item that ends in ``*`` means every node that begins so; others are names.
+
+    Watts and GPUs limit the same GPUs; what a share of a GPU draws is no GPU.
+    """
     budget = budget_of('{hosts: "b1-r[1-2]*,b2-r1-n1", watts: 2.4kW}')
     racks = {"b1-r1-n1", "b1-r1-n2", "b1-r2-n1", "b1-r2-n2"}
     assert budget.names == racks | {"b2-r1-n1"}
     assert budget.most_gpus == 2
     shown = "at most 2.4 kW at 1.2 kW a GPU on b1-r[1-2]*,b2-r1-n1"
     assert str(budget) == shown
-
-
-def test_the_strictest_limit_of_a_budget_holds():
-    """Watts and GPUs limit the same GPUs; what a share of a GPU draws is no GPU."""
     budget = budget_of('{hosts: "*", watts: 9.5kW, gpus: 9, replicas: 1}')
     assert (budget.most_gpus, budget.replicas, len(budget.names)) == (7, 1, 24)

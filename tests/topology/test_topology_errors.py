@@ -46,12 +46,6 @@ def test_layout_problem_names_the_layout(old, new, message, hint):
     assert hint in problem.hint
 
 
-def test_machine_has_at_most_so_many_gpus():
-    """A machine whose arrays would not fit in memory is refused by its GPU count."""
-    text = LAYOUT_BASE.replace("size: 4", "size: 1024").replace("node:2", "node:5000")
-    assert "20480000 GPUs, the most is 16777216" in problems(text)[0].message
-
-
 def test_all_problems_come_at_once():
     """Mistakes in tiers, nodes and unavailable are listed together, in file order."""
     text = (
@@ -70,29 +64,22 @@ def test_all_problems_come_at_once():
     ]
 
 
-def test_names_too_long_for_hosts():
-    """A layout whose generated names would be no host names is refused."""
+def test_what_is_too_large_or_too_small(monkeypatch):
+    """By its GPUs, nodes and tiers, or the length of the names that a layout makes."""
+    text = LAYOUT_BASE.replace("size: 4", "size: 1024").replace("node:2", "node:5000")
+    assert "20480000 GPUs, the most is 16777216" in problems(text)[0].message
+    few = BASE[: BASE.index("  - {name: rack")] + BASE[BASE.index("nodes:") :]
+    assert "at least 2" in problems(few)[0].message
+    monkeypatch.setattr("placer.topology.nodes.MAX_NODES", 5)
+    (problem,) = problems(BASE)
+    assert problem.key == "nodes[2].names"
+    assert "more than 5 nodes" in problem.message
     names = ["a" * 50 + "x", "a" * 50 + "y", "cluster"]
     tiers = "".join(f"  - {{name: {n}, bandwidth: 1}}\n" for n in names)
     tiers = tiers.replace("bandwidth", "size: 1, bandwidth", 1)
     layout = " ".join(f"{name}:1" for name in reversed(names))
     head = BASE[: BASE.index("  - ")]
     assert "more than 63" in problems(f"{head}{tiers}layout: {layout}\n")[0].message
-
-
-def test_number_of_listed_nodes_is_limited(monkeypatch):
-    """Reading stops when the entries together name too many nodes."""
-    monkeypatch.setattr("placer.topology.nodes.MAX_NODES", 5)
-    (problem,) = problems(BASE)
-    assert problem.key == "nodes[2].names"
-    assert "more than 5 nodes" in problem.message
-
-
-def test_one_tier_is_too_few():
-    """A machine needs a node tier and a cluster tier."""
-    start = BASE.index("  - {name: rack")
-    text = BASE[:start] + BASE[BASE.index("nodes:") :]
-    assert "at least 2" in problems(text)[0].message
 
 
 def test_missing_preset_or_file_is_told_apart():

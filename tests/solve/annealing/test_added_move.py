@@ -3,16 +3,14 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.commands import ROOT, python
 from tests.texts import content
 
-ROOT = Path(__file__).resolve().parents[3]
 NATIVE = "placer/solve/annealing/native"
 NEEDED = ("pyproject.toml", "README.md", "LICENSE", "topologies", "jobs", "models")
 # The checkout's own package must not stand before the copy.
@@ -67,16 +65,12 @@ def test_a_move_takes_one_file_and_one_line(tmp_path):
     rows.write_text(re.sub(r"( MOVES = \{\n)", rf"\g<1>{row}", text))
     (copy / "machine.json").write_text(json.dumps(MACHINE))
     wheels = tmp_path / "wheels"
-    build = [sys.executable, "-m", "pip", "wheel", "-q", ".", "--no-deps", "-w", wheels]
-    subprocess.run(build, cwd=copy, check=True)
+    build = ("-m", "pip", "wheel", "-q", ".", "--no-deps", "-w", wheels)
+    python(*build, cwd=copy, check=True)
     with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
         built = [name for name in wheel.namelist() if "_kernel" in name]
         wheel.extractall(copy, [name for name in built if name.endswith(".so")])
-    run = subprocess.run(
-        [sys.executable, "-c", RUN, str(copy), json.dumps(jobs())],
-        capture_output=True,
-        text=True,
-    )
+    run = python("-c", RUN, copy, json.dumps(jobs()))
     assert run.returncode == 0, run.stderr
     file, found = json.loads(run.stdout)
     assert Path(file).is_relative_to(copy)

@@ -54,9 +54,7 @@ def test_full_effort_uses_the_time():
 
 
 @pytest.mark.slow
-def test_normal_effort_ends_where_it_hardly_helps(
-    monkeypatch,
-):
+def test_normal_effort_ends_where_it_hardly_helps(monkeypatch):
     """A generation that gains less than 0.1 % is the last one."""
     values = []
 

@@ -21,16 +21,12 @@ from placer.solve.search import solve
 from placer.topology.model import Tier
 from tests.allocation.machines import racks, training
 from tests.marks import slow
+from tests.solve.construct.test_whole_groups import machine as leaves
 from tests.solve.oracle import step_time
 from tests.solve.random_cases import machine_of
 from tests.solve.solving import known
 
 compiled = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
-
-
-def tiers(*rows):
-    """Name, bandwidth, latency, NVLink, oversubscription, efficiency and distance."""
-    return [Tier(*row) for row in rows]
 
 
 def walked(problem, least, start=None, method=annealed):
@@ -45,24 +41,12 @@ def walked(problem, least, start=None, method=annealed):
     return found
 
 
-# Stages of a node of four each, in leaves with few uplinks.
-LEAVES = tiers(
-    ("node", 450e9, 1e-6, True, 1.0, 1.0, 1.0),
-    ("leaf", 50e9, 4e-6, False, 1.0, 1.0, 9.0),
-    ("spine", 50e9, 8e-6, False, 4.0, 1.0, 10.0),
-)
-
-
 @pytest.fixture(params=[annealed, annealed_in_full])
 def method(request):
     """With the compiled cost, and priced in full."""
     if request.param is annealed and not is_built():
         pytest.skip("the compiled part is not built")
     return request.param
-
-
-def leaves(leaf):
-    return machine_of([4] * len(leaf), [leaf, [0] * len(leaf)], LEAVES)
 
 
 def staged(pp, dp, seconds=0.6):
@@ -88,7 +72,7 @@ def staged(pp, dp, seconds=0.6):
 )
 def test_as_good_as_every_permutation(leaf, degrees, method):
     """Six units on seven nodes: nothing beats the search, by the plain-loop scorer."""
-    topology, work = leaves(leaf), staged(*degrees)
+    topology, work = leaves([4] * len(leaf), leaf), staged(*degrees)
     kinds = {}
     for nodes in permutations(range(7), 6):
         first = {}
@@ -111,11 +95,8 @@ def test_as_good_as_every_permutation(leaf, degrees, method):
 @compiled
 def test_nodes_end_where_stages_do():
     """A stage of 13 x 2 ranks takes seven nodes of 4, the last one half: a rack."""
-    own = tiers(
-        ("node", 900e9, 1e-6, True, 1.0, 1.0, 1.0),
-        ("rack", 900e9, 1e-6, True, 1.0, 1.0, 1.0),
-        ("cluster", 100e9, 8e-6, False, 1.0, 1.0, 18.0),
-    )
+    fast = [Tier(name, 900e9, 1e-6, True) for name in ("node", "rack")]
+    own = [*fast, Tier("cluster", 100e9, 8e-6, False, distance=18.0)]
     hosts = machine_of([4] * 56, [[n // 7 for n in range(56)], [0] * 56], own)
     weights = {"tp": 1000.0, "pp": 1.0, "dp": 100.0}
     odd = Job("odd", Parallelism(tp=2, pp=8, dp=13), weights=weights)

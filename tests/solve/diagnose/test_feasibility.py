@@ -8,9 +8,6 @@ import pytest
 
 from placer import testing
 from placer.base.errors import InfeasibleError
-from placer.job.axes import Parallelism
-from placer.job.model import Job
-from placer.job.traffic import Group
 from placer.solve.diagnose.conflict import smallest_relaxation
 from placer.testing.oracle import free_placements
 from tests.solve.random_cases import machine_of, random_case, random_tiers
@@ -32,12 +29,6 @@ def message_of(topology, job):
     with pytest.raises(InfeasibleError) as caught:
         solve(topology, job)
     return str(caught.value)
-
-
-def job_of(**changes):
-    """A job with weights, free to put its ranks anywhere."""
-    settings = {"launcher": "free", "weights": {"tp": 1.0, "dp": 1.0}, **changes}
-    return replace(Job("j", Parallelism()), **settings)
 
 
 def fits(topology, job):
@@ -81,21 +72,15 @@ def test_what_does_not_fit_is_counted(sizes, degrees, require, told):
 def test_a_launcher_that_stands_in_the_way_is_named():
     """Where only consecutive ranks do not fit, a free launch is the hint."""
     topology = machine_of([2, 2, 1], [[0, 0, 0]], random_tiers(random.Random(0), 2))
-    ends = Group("ends", "all_reduce", 1.0, 1.0, False, ((0, 4),))
-    job = job_of(
-        parallelism=Parallelism(dp=5),
-        require={"ends": "node"},
-        launcher="node-contiguous",
-        groups=(ends,),
-    )
+    ends = {"name": "ends", "collective": "all_reduce", "bytes": 1, "ranks": [[0, 4]]}
+    job = testing.job(dp=5, weights={"dp": 1}, require={"ends": "node"}, groups=[ends])
     assert fits(topology, replace(job, launcher="free"))
     assert "use launcher: {ranks: free}" in message_of(topology, job)
 
 
 def test_nodes_of_several_sizes_hold_ranks_in_order():
     """No equal blocks fit, yet without the requirement every GPU can be used."""
-    axes = Parallelism(tp=8, dp=3)
-    job = job_of(launcher="node-contiguous", parallelism=axes, require={"tp": "node"})
+    job = testing.job(tp=8, dp=3, weights={"tp": 1, "dp": 1}, require={"tp": "node"})
     machine = racks((8, 7), (8, 7))
     last = machine.tiers[-1].name
     assert f"it fits with tp={last} instead of tp=node" in message_of(machine, job)

@@ -27,11 +27,9 @@ MAJOR = ("tp", "cp", "ep", "pp", "dp")
 
 def machine(racks):
     """A machine of racks whose tiers are twice as far apart, each as the last."""
-    topology = strategies.machine(racks)
-    tiers = enumerate(topology.tiers)
-    return replace(
-        topology, tiers=tuple(replace(tier, distance=2.0**t) for t, tier in tiers)
-    )
+    found = strategies.machine(racks)
+    tiers = (replace(tier, distance=2.0**t) for t, tier in enumerate(found.tiers))
+    return replace(found, tiers=tuple(tiers))
 
 
 def failure(plan, left, job):
@@ -59,15 +57,13 @@ def test_equals_the_best_relabelling(racks, launcher):
     job = Job("j", Parallelism(dp=4), weights={"dp": 1}, launcher=launcher)
     first = topology.first_gpu_of_node
     for _ in range(15):
-        before, now = (
-            np.array(rng.sample(range(topology.num_gpus), 4)) for _ in range(2)
-        )
+        gpus = range(topology.num_gpus)
+        before, now = (np.array(rng.sample(gpus, 4)) for _ in range(2))
         if launcher != "free":
             before.sort()
             now.sort()
-        previous = PreviousPlan(
-            build_plan(topology, job, Placement(before)), topology
-        ).seats(job)
+        plan = build_plan(topology, job, Placement(before))
+        previous = PreviousPlan(plan, topology).seats(job)
         node, old_node = topology.node_of_gpu[now], topology.node_of_gpu[before]
         local, old_local = now - first[node], before - first[old_node]
         kept = max(
@@ -148,21 +144,17 @@ def test_no_worse_than_without():
     """Whatever the previous plan, the value is no worse than without it."""
     rng = random.Random(9)
     topology = machine([("b0", [2, 2, 2]), ("b0", [2, 2]), ("b1", [2, 2, 1])])
-    job = Job(
-        "j", Parallelism(tp=2, dp=5, etp=2, order=MAJOR), weights={"tp": 9, "dp": 1}
-    )
+    axes = Parallelism(tp=2, dp=5, etp=2, order=MAJOR)
+    job = Job("j", axes, weights={"tp": 9, "dp": 1})
     problem = Problem.of(topology, job)
     _, alone = solve_orders(problem, Budget(60.0))
     for _ in range(20):
         nodes = rng.sample([0, 1, 2, 3, 4, 5, 6], 5)
         gpus = np.repeat(topology.first_gpu_of_node[nodes], 2) + np.tile([0, 1], 5)
         plan = build_plan(topology, job, Placement(gpus))
-        _, found = solve_orders(
-            problem, Budget(60.0), previous=PreviousPlan(plan, topology)
-        )
-        previous = PreviousPlan(plan, topology).seats(job)
+        before = PreviousPlan(plan, topology)
+        _, found = solve_orders(problem, Budget(60.0), previous=before)
+        kept = before.seats(job).kept
         assert found.value <= alone.value
-        assert previous.kept(found.placement.gpu_of_rank) >= previous.kept(
-            alone.placement.gpu_of_rank
-        )
+        assert kept(found.placement.gpu_of_rank) >= kept(alone.placement.gpu_of_rank)
         assert violations(found.placement, topology, job) == []

@@ -5,33 +5,25 @@ from random import Random
 import numpy as np
 import pytest
 
-import placer
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.settle import in_order
 from placer.testing import racks
+from tests.solve.random_workloads import workload_of
 
-WORKLOAD = """
-format: placer/workload
-version: 1
-name: serving
-launcher: {ranks: free}
-roles:
-  - {name: prefill, instances: 3, job: {parallelism: {tp: 2, dp: 2}}}
-  - {name: decode, instances: 3, job: {parallelism: {tp: 2}}}
-transfers:
-  - {from: prefill, to: decode, pattern: paired, bytes: 1GB}
-"""
+ROLES = [
+    {"name": "prefill", "instances": 3, "job": {"parallelism": {"tp": 2, "dp": 2}}},
+    {"name": "decode", "instances": 3, "job": {"parallelism": {"tp": 2}}},
+]
+SENT = {"from": "prefill", "to": "decode", "pattern": "paired", "bytes": "1GB"}
 EVEN = racks([2, 2, 2], gpus=4, joined=False)
 UNEVEN = racks([[4, 4, 3], [4, 4, 4], [4, 4, 3]], joined=False, oversubscription=2)
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("machine", [EVEN, UNEVEN], ids=["even", "uneven"])
-def test_the_value_stays_and_first_ranks_ascend(machine, seed, tmp_path):
+def test_the_value_stays_and_first_ranks_ascend(machine, seed):
     """Of domains of one shape the earlier holds the earlier rank, in every tier."""
-    file = tmp_path / "serving.yaml"
-    file.write_text(WORKLOAD)
-    problem = Problem.of(machine, placer.read_job(file))
+    problem = Problem.of(machine, workload_of(ROLES, [SENT]))
     seats = np.arange(machine.num_gpus)
     Random(seed).shuffle(seats)
     before = seats[: problem.job.world_size]

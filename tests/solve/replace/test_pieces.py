@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 import placer
-from placer.job.axes import Parallelism
-from placer.job.model import Job
-from placer.job.rules import Pin, Rules
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
@@ -25,24 +22,20 @@ from placer.testing import job, racks
 from tests.solve.random_cases import random_job, random_machine
 from tests.solve.rearrange.test_align import failure, machine
 
-MAJOR = ("tp", "cp", "ep", "pp", "dp")
+MAJOR = "tp-cp-ep-pp-dp"
 
 
 @pytest.mark.parametrize("spares", [0, 1])
 def test_a_required_group_leaves_as_a_whole(spares):
     """Without a spare tray the whole pipeline of a rack must go, as the bound says."""
     topology = machine([("b0", [2] * (2 + spares)), ("b0", [2, 2]), ("b1", [2, 2])])
-    job = Job(
-        "j",
-        Parallelism(tp=2, pp=2, dp=2, etp=2, order=MAJOR),
-        weights={"pp": 3, "dp": 1},
-        require={"tp": "node", "pp": "rack"},
-    )
+    require, weights = {"tp": "node", "pp": "rack"}, {"pp": 3, "dp": 1}
+    work = job(tp=2, pp=2, dp=2, order=MAJOR, weights=weights, require=require)
     nodes = [0, 1, 2 + spares, 3 + spares]
     seats = topology.first_gpu_of_node[nodes]
-    plan = build_plan(topology, job, Placement((seats[:, None] + [0, 1]).ravel()))
+    plan = build_plan(topology, work, Placement((seats[:, None] + [0, 1]).ravel()))
     left = topology.select(np.arange(1, topology.num_nodes))
-    after = failure(plan, left, job)
+    after = failure(plan, left, work)
     assert after.fewest_moves().moves == (2 if spares else 4)
     assert after.most_damaged(1, 1) == [0]
     found = mended(after)
@@ -50,28 +43,18 @@ def test_a_required_group_leaves_as_a_whole(spares):
     assert after.before.moved(found) == (2 if spares else 4)
 
 
-def far(topology):
-    """The same with nodes of a rack near, and racks far apart."""
-    tiers = zip(topology.tiers, (1.0, 1.0, 20.0, 20.0), strict=True)
-    return replace(
-        topology, tiers=tuple(replace(tier, distance=d) for tier, d in tiers)
-    )
-
-
 def test_pinned_ranks_do_not_move_for_others():
     """Walks leave a pipeline with a pinned rank where it is."""
-    topology = far(machine([("b0", [2] * 4), ("b1", [2] * 5)]))
-    job = Job(
-        "j",
-        Parallelism(tp=2, pp=4, order=MAJOR),
-        weights={"pp": 1},
-        rules=Rules(pin=(Pin((6, 7), (topology.node_names[3],)),)),
-    )
-    plan = build_plan(topology, job, Placement(np.arange(8)))
+    topology = machine([("b0", [2] * 4), ("b1", [2] * 5)])
+    tiers = zip(topology.tiers, (1.0, 1.0, 20.0, 20.0), strict=True)
+    far = tuple(replace(tier, distance=d) for tier, d in tiers)
+    topology = replace(topology, tiers=far)
+    pins = {"pin": [{"ranks": "6-7", "nodes": topology.node_names[3]}]}
+    work = job(tp=2, pp=4, order=MAJOR, weights={"pp": 1}, rules=pins)
+    plan = build_plan(topology, work, Placement(np.arange(8)))
     left = topology.select(np.arange(1, topology.num_nodes))
-    found = replaced(
-        Problem.of(left, job), PreviousPlan(plan, left), Terms(0.0), Budget(60.0)
-    )
+    problem, before = Problem.of(left, work), PreviousPlan(plan, left)
+    found = replaced(problem, before, Terms(0.0), Budget(60.0))
     node = left.node_of_gpu[found.chosen.gpu_of_rank]
     assert left.node_names[node[6]] == topology.node_names[3]
     assert found.chosen.moves <= 6

@@ -16,7 +16,8 @@ from placer.job.rules import Pin, Rules
 from placer.solve import search
 from placer.solve.problem.compiled import Problem
 from placer.solve.run import budget
-from placer.topology.read import parse_topology
+from placer.topology.model import Tier
+from tests.solve.random_cases import machine_of
 
 # 16 racks of 16 hosts; a block of eight ranks a host.
 MACHINE = read_topology("rack:16 node:16 gpu:8")
@@ -55,29 +56,26 @@ def placed(machine, job, limit):
 
 
 def test_pins_that_host_order_keeps():
-    """A placement that needs no search is found in any time, under other rules too."""
+    """A placement that needs no search is found in any time, under other rules too.
+
+    Where time ends before one without hosts to avoid is found, a usual order is taken.
+    """
     job = replace(JOB, rules=Rules(pin=pins(150), **BESIDE))
     found = placed(MACHINE, job, 0.5)
     assert found.plan.bound["value"] > 0
     assert found.plan.rules["avoided_nodes"] == []
+    job = replace(JOB, rules=Rules(pin=pins(150), **BESIDE | {"avoid": NODES[:160]}))
+    assert placed(MACHINE, job, 0.0).plan.rules["avoided_nodes"]
 
 
 def test_pins_that_cannot_be_kept():
-    """Pins that no launch meets end in the error for that, not in a long search."""
+    """Pins that no launch meets end in the error for that, not in a long search.
+
+    Where time ended the search and nothing is proved, the error says so.
+    """
     job = replace(JOB, rules=Rules(pin=split(30), **BESIDE))
     with pytest.raises(InfeasibleError, match=r"kept|keep"):
         placed(MACHINE, job, 0.5)
-
-
-def test_a_placement_on_hosts_to_avoid_is_better_than_none():
-    """Where time ends before one without them is found, a usual order is taken."""
-    job = replace(JOB, rules=Rules(pin=pins(150), **BESIDE | {"avoid": NODES[:160]}))
-    found = placed(MACHINE, job, 0.0)
-    assert found.plan.rules["avoided_nodes"]
-
-
-def test_more_time_is_a_way_out():
-    """Where time ended the search and nothing is proved, the error says so."""
     tied = replace(JOB, require={"pp": "rack"}, rules=Rules(pin=split(30), **BESIDE))
     with pytest.raises(InfeasibleError) as raised:
         placed(MACHINE, tied, 0.0)
@@ -85,25 +83,18 @@ def test_more_time_is_a_way_out():
 
 
 # A job whose 126 placements on two of three hosts are listed after all else.
-HOSTS = parse_topology(
-    "format: placer/topology\nversion: 1\nname: three\ntiers:\n"
-    "  - {name: node, size: 5, bandwidth: 300GB/s, latency: 1us, scale_up: true}\n"
-    "  - {name: cluster, bandwidth: 10GB/s, latency: 4us}\n"
-    "nodes:\n  - {names: a, gpus: 4}\n  - {names: b}\n  - {names: c, gpus: 2}\n",
-    "three",
-)
+FAST, FAR = Tier("node", 300e9, 1e-6, True), Tier("cluster", 10e9, 4e-6, False)
+HOSTS = machine_of([4, 5, 2], [[0, 0, 0]], [FAST, FAR])
 NINE = replace(
     read_job("quickstart"),
     launcher="free",
     require={},
     parallelism=Parallelism(pp=3, dp=3),
-    rules=Rules(avoid=("c",)),
+    rules=Rules(avoid=("n2",)),
 )
 
 
-def test_a_listing_that_time_cuts_keeps_what_was_found(
-    monkeypatch,
-):
+def test_a_listing_that_time_cuts_keeps_what_was_found(monkeypatch):
     """Cut among all placements or among those that keep the rules: nothing is lost.
 
     The clock goes on by a second whenever it is read.
