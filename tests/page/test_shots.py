@@ -23,8 +23,9 @@ FEW = 0.002  # of all blocks
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """What Chromium shows."""
+    # It ends here: two cannot be driven at once.
     with chromium() as browser:
-        yield dict(shots(browser, tmp_path_factory.mktemp("shots")))
+        return dict(shots(browser, tmp_path_factory.mktemp("shots")))
 
 
 def blocks(png):
