@@ -21,6 +21,7 @@ from placer.explain.uncertain import drawn_models
 # Draws for jobs of at most so many ranks, and of more: a draw scores two placements.
 _DRAWS = ((4_096, 64), (16_384, 32), (65_536, 16))
 _FEWEST_DRAWS = 8
+_RANKS_OF_GROUP = 100  # whose score takes as long as a communicator of the user's own
 # Quantiles of the draws between which the truth lies 19 times of 20; with the fewest
 # draws 7 times of 8.
 _ENDS = (0.03, 0.97)
@@ -87,7 +88,8 @@ def saving(
     step, then = model.step(before).step_time_s, model.step(after).step_time_s
     if np.array_equal(before, after):
         return Saving(step, 0.0, 0.0, 0.0)
-    count = next((n for r, n in _DRAWS if len(before) <= r), _FEWEST_DRAWS)
+    ranks = len(before) + _RANKS_OF_GROUP * len(model.job.groups)
+    count = next((n for most, n in _DRAWS if ranks <= most), _FEWEST_DRAWS)
     drawn = [
         one.step(before).step_time_s - one.step(after).step_time_s
         for one in drawn_models(model, count, seed, thin=thin)

@@ -9,8 +9,10 @@ import pytest
 import placer
 from placer.cost import JITTER
 from placer.cost.step import StepModel
+from placer.explain import difference
 from placer.explain.difference import saving
-from placer.explain.uncertain import TABLE, model_at
+from placer.explain.uncertain import TABLE, drawn_models, model_at
+from placer.job.traffic import Group
 from placer.placement.baselines import baseline
 from tests.marks import slow
 
@@ -90,3 +92,21 @@ def test_every_uncertain_input_is_in_the_table_of_the_docs():
     page = " ".join(COST_MODEL.read_text().split())
     for one in TABLE:
         assert f"| {one.name} | {one.spread:g} |" in page
+
+
+def test_many_groups_of_the_users_own_are_drawn_less_often(monkeypatch):
+    """Three hundred take as long to score as 30,000 ranks: so the end is in time."""
+    model, before, after = case(2)
+    ring = Group("g0", "all_reduce", 1e6, 1.0, False, ((0, 1, 2, 3),))
+    rings = tuple(replace(ring, name=f"g{n}") for n in range(300))
+    counts = []
+
+    def counted(model, count, seed, *, thin):
+        counts.append(count)
+        return drawn_models(model, 1, seed, thin=thin)
+
+    monkeypatch.setattr(difference, "drawn_models", counted)
+    for groups in (rings[:10], rings):
+        job = replace(model.job, groups=groups)
+        saving(StepModel(model.topology, job), before, after)
+    assert counts == [64, 16]
