@@ -16,7 +16,6 @@ from placer.base.errors import Problem, refuse
 from placer.placement.plan_like import PLAN, plan_of
 
 if TYPE_CHECKING:
-    from placer.cost.step import Step
     from placer.job.model import Job
     from placer.placement.plan import Plan
     from placer.placement.plan_like import PlanLike
@@ -171,18 +170,9 @@ def drawn(
 
 def pipeline_of(plan: Plan, machine: Topology, job: Job, theme: str) -> str:
     """SVG of the pipeline of a plan of this job on this machine."""
-    from placer.draw.pipeline import pipeline_chart
+    from placer.draw.pipeline import pipeline_chart, step_of
 
     return pipeline_chart(step_of(plan, machine, job), theme)
-
-
-def step_of(plan: Plan, machine: Topology, job: Job) -> Step:
-    """A step of a plan of this job on this machine."""
-    from placer.cost.step import StepModel
-    from placer.placement.build import placement_of_plan
-
-    gpus = placement_of_plan(plan, machine).gpu_of_rank
-    return StepModel(machine, job).step(gpus)
 
 
 def _rows(plan: Plan, picture: str, zoom: str | None) -> list[dict[str, Any]]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from placer.draw.machine_view import machine_view
-from placer.draw.picture import step_of
-from placer.draw.pipeline import slowest_run
+from placer.draw.pipeline import slowest_run, step_of
 from placer.draw.placement_map import nodes_of_zoom
 from placer.draw.time_line import parts_of
 from placer.placement.inputs import inputs_of

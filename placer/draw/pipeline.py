@@ -8,11 +8,15 @@ from xml.etree import ElementTree as Xml
 
 from placer.base.errors import InputError
 from placer.base.units import format_seconds
-from placer.cost.step import Step
+from placer.cost.step import Step, StepModel
 from placer.draw import palette, svg
 from placer.draw.line_plot import nice_step
 from placer.draw.time_line import PART_COLOURS, Part, exposed_parts
 from placer.draw.timetable import Piece, slowest_pipeline, timetable, work_s
+from placer.job.model import Job
+from placer.placement.build import placement_of_plan
+from placer.placement.plan import Plan
+from placer.topology.model import Topology
 
 # Of more stages the first and the last are drawn, as many of each.
 _ENDS = 8
@@ -25,6 +29,12 @@ _ROW, _ROW_GAP, _TALL, _BREAK = 28.0, 4.0, 420.0, 26.0
 _FONT = 12.0
 _WIDE_ENOUGH = 13.0  # for the number of a micro-batch
 _FORWARD, _BACKWARD, _EXPOSED = "#56b4e9", "#0072b2", "#f0e442"
+
+
+def step_of(plan: Plan, machine: Topology, job: Job) -> Step:
+    """A step of a plan of this job on this machine."""
+    gpus = placement_of_plan(plan, machine).gpu_of_rank
+    return StepModel(machine, job).step(gpus)
 
 
 def shown_stages(num_stages: int) -> list[int]:

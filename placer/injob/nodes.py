@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Any
 
 from placer.base.errors import InputError
 from placer.documents.tree import visible
@@ -75,7 +76,7 @@ def machine_of(
     """
     from placer.formats.machines.machine import read_topology
 
-    probes = map(json.loads, lines.splitlines())
+    probes = [json.loads(line) for line in lines.splitlines()]
     counts = Counter(n for one in probes if isinstance(n := one.get("gpus"), int) and n)
     if gpus is None and counts:
         ((gpus, _),) = counts.most_common(1)
@@ -83,7 +84,7 @@ def machine_of(
     with TemporaryDirectory() as folder:
         path = Path(folder) / "probes"
         while True:
-            path.write_text(_without(lines.splitlines(), without))
+            path.write_text(_without(probes, without))
             notes: list[str] = []
             try:
                 machine = read_topology(
@@ -116,9 +117,9 @@ _GIVE_WAY = {
 }
 
 
-def _without(lines: Iterable[str], keys: Sequence[str]) -> str:
-    rows = (json.loads(line) for line in lines)
+def _without(probes: Iterable[dict[str, Any]], keys: Sequence[str]) -> str:
+    """The probes without these keys, one a line."""
     return "".join(
-        json.dumps({k: v for k, v in row.items() if k not in keys}) + "\n"
-        for row in rows
+        json.dumps({k: v for k, v in one.items() if k not in keys}) + "\n"
+        for one in probes
     )

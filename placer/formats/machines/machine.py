@@ -285,11 +285,8 @@ def summaries(
         alike = _nvlink(found, tree)
         uncounted = sum(gpus[name] is None for name in nodes)
         if uncounted and gpus_per_node is None:
-            where = (
-                "a node"
-                if uncounted == len(nodes)
-                else f"on {count_of(uncounted, 'node')}"
-            )
+            on_some = f"on {count_of(uncounted, 'node')}"
+            where = "a node" if uncounted == len(nodes) else on_some
             alike.insert(0, f"{count_of(usual, 'GPU')} {where}")
         parts = (
             size if nodes else _no_nodes(found),

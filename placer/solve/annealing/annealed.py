@@ -159,7 +159,7 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     starts = best_starts(pool[0], incumbent.elite, budget)
     if starts:
         numbers, cost = seeds(units.problem), pool[0].load(starts[0])
-        brief = _brief(pool[0], Walk(next(numbers), 1.0, starts[0]), budget)
+        brief = _brief(pool[0], next(numbers), starts[0], budget)
         _offer(pool[0], brief.slots, incumbent)
         # Walks of few moves for each unit are far from their ends: go on.
         gained = brief.cost < cost * (1 - SMALL)
@@ -185,13 +185,13 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     incumbent.cut_short |= budget.is_over()
 
 
-def _brief(walks: Walks, walk: Walk, budget: Budget) -> Walk:
-    """The first walk of all: as long as two of a race, and shorter of many units."""
+def _brief(walks: Walks, seed: int, slots: IntArray, budget: Budget) -> Walk:
+    """The first walk of all: as long as one or two of a race, less for many units."""
     moves = _moves(walks, BRIEF_MOVES_A_UNIT, MOST_BRIEF_MOVES)
     scale = BRIEF_SCALES[_sort(walks.units)]
-    if moves < SELDOM * len(walk.slots):
+    if moves < SELDOM * len(slots):
         scale = min(COOL, scale)
-    return walks.walk(walk._replace(scale=scale), moves, budget)
+    return walks.walk(Walk(seed, scale, slots), moves, budget)
 
 
 def _one_race(
