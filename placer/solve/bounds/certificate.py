@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -70,15 +71,27 @@ BOUNDS: tuple[Bound, ...] = (
     ),
 )
 NONE = Proof(0.0, "none")
+AT_A_GLANCE = Budget(-inf)  # what is dear to work out comes after the first walk
 COUNTED_GAP = 0.01  # in which programs that count parts are not worth their time
 
 
 def prove(problem: Problem, incumbent: Incumbent) -> None:
-    """Give the bound of a problem, or of the search that it is a part of."""
+    """Give the bound of a problem, or of the search that it is a part of.
+
+    Of a step time only what is cheap: the rest when the incumbent asks for it.
+    """
     if incumbent.terms is not None:
         incumbent.prove(*incumbent.terms.bound(incumbent.value))
-    else:
+    elif is_of_hops(problem):
         _prove(problem, incumbent, incumbent.budget)
+    else:
+        _prove(problem, incumbent, AT_A_GLANCE)
+        incumbent.closer = partial(_prove, problem, incumbent, incumbent.budget)
+
+
+def prove_closer(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Work out what is dear of the bound, where no walk has asked for it."""
+    incumbent.prove_closer()
 
 
 def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
