@@ -71,22 +71,22 @@ BOUNDS: tuple[Bound, ...] = (
     ),
 )
 NONE = Proof(0.0, "none")
-AT_A_GLANCE = Budget(-inf)  # what is dear to work out comes after the first walk
 COUNTED_GAP = 0.01  # in which programs that count parts are not worth their time
 
 
 def prove(problem: Problem, incumbent: Incumbent) -> None:
     """Give the bound of a problem, or of the search that it is a part of.
 
-    Of a step time only what is cheap: the rest when the incumbent asks for it.
+    What takes long, parts of expert groups, comes when the incumbent asks for it.
     """
     if incumbent.terms is not None:
         incumbent.prove(*incumbent.terms.bound(incumbent.value))
-    elif is_of_hops(problem):
-        _prove(problem, incumbent, incumbent.budget)
-    else:
-        _prove(problem, incumbent, AT_A_GLANCE)
-        incumbent.closer = partial(_prove, problem, incumbent, incumbent.budget)
+        return
+    has_parts = of_step(problem) and problem.job.parallelism.ep > 1
+    if has_parts and problem.params.expert_rounds:
+        incumbent.closer = partial(_prove, problem, incumbent)
+        problem = problem.searched_anew(problem.seed, expert_rounds=0)
+    _prove(problem, incumbent)
 
 
 def prove_closer(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -94,12 +94,14 @@ def prove_closer(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     incumbent.prove_closer()
 
 
-def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+def _prove(problem: Problem, incumbent: Incumbent) -> None:
     if problem.params.known_bound:
         incumbent.prove(problem.params.known_bound, "known before")
         return
     block = problem.forced_block
-    for of_every_launch, proof in _proofs(problem, block, incumbent.value, budget):
+    for of_every_launch, proof in _proofs(
+        problem, block, incumbent.value, incumbent.budget
+    ):
         if of_every_launch:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
         incumbent.prove(*proof)
