@@ -14,6 +14,7 @@ from itertools import chain
 from placer.solve.bounds.certificate import (
     counted_parts,
     prove,
+    prove_closer,
 )
 from placer.solve.construct.fills.fills import (
     fastest_first,
@@ -58,6 +59,7 @@ METHODS: tuple[Method, ...] = (
     tiled,
     apart,
     annealed,
+    prove_closer,
     end_if_enough,
     enumerated,
     counted_parts,
@@ -75,6 +77,7 @@ METHODS_OF_UNEVEN_NODES: tuple[Method, ...] = (
 METHODS_OF_RUNS: tuple[Method, ...] = (
     enumerated,
     annealed,
+    prove_closer,
     again,
 )
 

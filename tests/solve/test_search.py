@@ -107,6 +107,16 @@ def test_groups_in_parts_are_shown_before_any_bound():
     assert min(before) <= 1.03 * found.value
 
 
+@pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
+def test_a_walk_is_shown_before_the_dear_part_of_a_bound():
+    """Parts of groups take long to bound; who waits has what the first walk found."""
+    told, work = [], training(tp=1, ep=16, dp=64)
+    found = solve(racks([14, 13, 9, 12, 11, 10], gpus=1), work, progress=told.append)
+    early = [one.value for one in told if one.lower_bound < 0.95 * found.value]
+    assert min(early) <= 1.03 * found.value
+    assert found.lower_bound >= 0.99 * found.value
+
+
 def test_slow_hosts_are_left_idle_before_any_bound():
     """Whoever waits a moment has no step of slow hosts: walks rarely leave them all."""
     machine = racks([2, 2, 2], gpus=1, joined=False, nic=10e9)

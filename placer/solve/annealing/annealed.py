@@ -156,11 +156,12 @@ def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
     pool = [units.walks()]
     units, allows = pool[0].units, pool[0].units.problem.allows
     of_flows, moves = units.partners is not None, _moves(pool[0])
-    starts = best_starts(pool[0], incumbent.elite, budget)
+    starts = best_starts(pool[0], incumbent.elite, incumbent.budget)
     if starts:
         numbers, cost = seeds(units.problem), pool[0].load(starts[0])
-        brief = _brief(pool[0], next(numbers), starts[0], budget)
+        brief = _brief(pool[0], next(numbers), starts[0], incumbent.budget)
         _offer(pool[0], brief.slots, incumbent)
+        incumbent.prove_closer()
         # Walks of few moves for each unit are far from their ends: go on.
         gained = brief.cost < cost * (1 - SMALL)
         if moves == MOST_MOVES and gained and not of_flows:

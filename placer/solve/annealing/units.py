@@ -5,6 +5,7 @@ Shapes: U units of s ranks, S slots, C cells (scale-up domains).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -176,8 +177,8 @@ class Units:
         found = np.full(len(cells), -1)
         whole = (cells == cells[:, :1]).all(axis=1)
         for unit in np.argsort(~whole, kind="stable").tolist():
-            names, many = np.unique(cells[unit], return_counts=True)
-            wanted = names[np.argsort(-many)].tolist()
+            counted = Counter(sorted(cells[unit].tolist()))
+            wanted = [cell for cell, _ in counted.most_common()]
             cell = next((c for c in wanted if free.get(c)), None)
             if cell is None:
                 cell = min(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -74,19 +75,33 @@ COUNTED_GAP = 0.01  # in which programs that count parts are not worth their tim
 
 
 def prove(problem: Problem, incumbent: Incumbent) -> None:
-    """Give the bound of a problem, or of the search that it is a part of."""
+    """Give the bound of a problem, or of the search that it is a part of.
+
+    What takes long, parts of expert groups, comes when the incumbent asks for it.
+    """
     if incumbent.terms is not None:
         incumbent.prove(*incumbent.terms.bound(incumbent.value))
-    else:
-        _prove(problem, incumbent, incumbent.budget)
+        return
+    has_parts = of_step(problem) and problem.job.parallelism.ep > 1
+    if has_parts and problem.params.expert_rounds:
+        incumbent.closer = partial(_prove, problem, incumbent)
+        problem = problem.searched_anew(problem.seed, expert_rounds=0)
+    _prove(problem, incumbent)
 
 
-def _prove(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+def prove_closer(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Work out what is dear of the bound, where no walk has asked for it."""
+    incumbent.prove_closer()
+
+
+def _prove(problem: Problem, incumbent: Incumbent) -> None:
     if problem.params.known_bound:
         incumbent.prove(problem.params.known_bound, "known before")
         return
     block = problem.forced_block
-    for of_every_launch, proof in _proofs(problem, block, incumbent.value, budget):
+    for of_every_launch, proof in _proofs(
+        problem, block, incumbent.value, incumbent.budget
+    ):
         if of_every_launch:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
         incumbent.prove(*proof)

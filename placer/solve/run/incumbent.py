@@ -91,7 +91,7 @@ class Incumbent:
     values, the best first. ``launch_bound``: a lower bound for every launcher and every
     rank order with the same groups; 0 without one. ``cut_short``: whether the clock
     ended some method. ``is_enough``: whether the search ends with what it has.
-    ``moves``: of the local searches.
+    ``moves``: of the local searches. ``closer``: works out what is dear of the bound.
     """
 
     def __init__(
@@ -112,6 +112,7 @@ class Incumbent:
         self._ties = TieBreak(problem)
         self._pool: list[tuple[float, IntArray]] = []
         self._argument = "none"
+        self.closer: Callable[[], None] | None = None
 
     @classmethod
     def resumed(
@@ -218,6 +219,12 @@ class Incumbent:
             self.bound, self._argument = bound, argument
             if self.gpu_of_rank is not None:
                 self._report()
+
+    def prove_closer(self) -> None:
+        """Work out once what is dear of the bound."""
+        closer, self.closer = self.closer, None
+        if closer is not None and not self.ends():
+            closer()
 
     def include(self, part: Solution) -> None:
         """Count what a search that is part of this one did, and how it ended."""
