@@ -19,7 +19,7 @@ from placer.job.model import Job
 from placer.job.read import job_digest
 from placer.job.resize import resized
 from placer.report.score_text import misfit
-from placer.solve.problem.effort import NORMAL
+from placer.solve.problem.params import NORMAL
 from placer.sweep.grid import (
     GLOBAL_BATCH,
     GPUS,

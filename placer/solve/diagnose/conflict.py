@@ -26,10 +26,10 @@ from placer.solve.exact.seats import seat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
-from placer.solve.rules.search import Tools, fits_under_rules
+from placer.solve.rules import Tools, fits_under_rules
 from placer.solve.run.budget import ENDLESS
 from placer.solve.run.budget import Budget as Time
-from placer.solve.score.kernel import is_built
+from placer.solve.score import is_built
 from placer.topology.machine import Machine
 
 # Least and most time, in s, to find out which rules are to blame and what would help;

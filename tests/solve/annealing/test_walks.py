@@ -16,7 +16,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
 from placer.solve.run.budget import Budget
-from placer.solve.score.kernel import is_built
+from placer.solve.score import is_built
 from placer.testing import job
 from tests.solve.attacked_cases import hosts_of_islands
 from tests.solve.machines import fragmented, matching_job

@@ -13,7 +13,7 @@ from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.annealing import annealed
 from placer.solve.problem.compiled import Problem
-from placer.solve.rearrange.mended import mended
+from placer.solve.rearrange.failure import mended
 from placer.solve.replace.homeward import Homeward
 from placer.solve.replace.search import Terms, replaced
 from placer.solve.run.budget import Budget
