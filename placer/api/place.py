@@ -29,7 +29,8 @@ from placer.job.rules import Rules
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN
 from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.params import MEASURABLE, Effort, params_of

@@ -28,7 +28,8 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs, kept_topology
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN
 from placer.placement.previous import PreviousPlan, allocated, inputs_left, machine_left
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
 from placer.report.columns import PLAIN, Look
