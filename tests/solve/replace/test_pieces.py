@@ -92,7 +92,7 @@ def test_without_the_compiled_part(monkeypatch):
 
 
 def test_walks_that_the_clock_ended_are_told():
-    """The same limit may find another repair on another day."""
+    """A limit may find another repair on another day, so the plan says that it cut."""
     machine = racks([6, 6, 6])
     weights = {"tp": 8, "cp": 3, "dp": 1}
     work = job(tp=2, cp=2, dp=12, launcher="free", weights=weights)

@@ -16,7 +16,7 @@ def ruled_case(seed, objective, sort):
 
 
 def budget_case(seed, objective, sort):
-    """The same with one to three budgets, perhaps a pin."""
+    """A drawn case with one to three budgets, perhaps a pin."""
     rng = random.Random(f"budgets {seed} {objective} {sort}")
     topology, job = _unruled(rng, objective, sort)
     many = rng.choice((1, 1, 2, 3))
