@@ -13,7 +13,7 @@ import numpy as np
 
 from placer.assumed import Assumption
 from placer.base.arrays import IntArray
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.base.loading import Shown, load
 from placer.documents.keys import (
     BANDWIDTH,
@@ -125,7 +125,7 @@ class Topology(Shown, Domains):
         ``slurm`` or ``kubernetes``, who hands out its nodes; empty when not known.
     kubernetes : Kubernetes
         What pods must say on its nodes; no placement depends on it.
-    budgets : tuple of Budget
+    budgets : tuple of HostBudget
         What sets of hosts may run in all, across the tiers.
     assumed : tuple of Assumption
         What no source says of it.
@@ -139,7 +139,7 @@ class Topology(Shown, Domains):
     affinity: Affinity = field(default_factory=Affinity)
     scheduler: str = ""
     kubernetes: Kubernetes = field(default_factory=Kubernetes)
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[HostBudget, ...] = ()
     assumed: tuple[Assumption, ...] = ()
 
     @property

@@ -103,7 +103,7 @@ def _covers(known: Point, other: Point) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class Required:
     """What is required of a new placement."""
 
     # Share by which it may cost more than before the failure, or than the cheapest that
@@ -133,7 +133,7 @@ class Replaced:
 def replaced(
     problem: Problem,
     previous: PreviousPlan,
-    terms: Terms,
+    terms: Required,
     budget: Budget,
     progress: Progress | None = None,
 ) -> Replaced:
@@ -171,7 +171,7 @@ class _Search:
         self,
         problem: Problem,
         previous: PreviousPlan,
-        terms: Terms,
+        terms: Required,
         budget: Budget,
     ) -> None:
         self._problem, self._previous, self._terms = problem, previous, terms

@@ -7,7 +7,7 @@ from itertools import count, permutations
 import numpy as np
 import pytest
 
-from placer.base.budget import Budget as Allowance
+from placer.base.budget import HostBudget
 from placer.job.rules import Pin, Rules
 from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.units import Units
@@ -41,8 +41,8 @@ def just_kept(rng, machine, job, node_of_rank):
         at_most={"rack": max(held)},
         spares={"rack": spares} if spares else {},
         budgets=(
-            Allowance("some", hosts, gpus=int(ranks.sum())),
-            Allowance("some", hosts, replicas=len(set(replica[ranks]))),
+            HostBudget("some", hosts, gpus=int(ranks.sum())),
+            HostBudget("some", hosts, replicas=len(set(replica[ranks]))),
         ),
     )
 
