@@ -20,7 +20,7 @@ from placer.base.threads import granted_cores
 from placer.cost.hop_cost import HopCost
 from placer.draw.line_plot import Panel, Series, line_plot
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import FULL, params_of
+from placer.solve.problem.params import FULL, params_of
 from placer.solve.run.budget import Budget
 from placer.solve.search import solve
 

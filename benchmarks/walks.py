@@ -18,6 +18,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks.instances import uneven_racks
+from placer.base.threads import in_order
 from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.placement.baselines import baseline
@@ -25,7 +26,6 @@ from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import Walk, walk_in_pool
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS
-from placer.solve.run.workers import in_order
 
 RANKS, WORKERS = (1_024, 8_192), (1, 2)
 OBJECTIVES = ("time", "hop-cost")

@@ -80,7 +80,7 @@ CSV = (
             PLACE,
             {"solve.search", "solve.construct.fills.fills"},
             {"solve.bounds.hops.hop_cuts", "solve.bounds.transfers"}
-            | {"solve.annealing.annealed", "solve.rules.search"}
+            | {"solve.annealing.annealed", "solve.rules"}
             | {"solve.construct.traffic.tiled"},
         ),
         (

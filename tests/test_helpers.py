@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from placer.solve.run.workers import in_order
+from placer.base.threads import in_order
 from placer.workers.helpers import Helpers, NoHelpError
 
 

@@ -1,5 +1,10 @@
 """Threads that are left behind come to their end before the process does."""
 
+from threading import Barrier
+
+import pytest
+
+from placer.base.threads import in_order
 from tests.commands import python
 
 SCRIPT = """
@@ -32,3 +37,18 @@ def test_the_end_of_the_process_waits_a_little():
     """
     assert at_the_end_of(SCRIPT) == "done\n"
     assert at_the_end_of(SCRIPT + CUT) == "done\n"
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_the_error_is_that_of_the_first_item_that_fails(workers):
+    """The last of the first four fails first, by the clock."""
+    began = Barrier(min(workers, 4), timeout=10.0)
+
+    def work(item):
+        if item < workers:
+            began.wait()
+        if item >= 1:
+            raise ValueError(item)
+
+    with pytest.raises(ValueError, match=r"^1$"):
+        in_order(work, range(4), workers)

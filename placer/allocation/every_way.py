@@ -18,7 +18,7 @@ from placer.allocation.kinds import Counts, Kinds
 from placer.allocation.offers import Asked, Offer, Offers
 from placer.allocation.question import Question
 from placer.allocation.together import Together, together
-from placer.solve.problem.effort import QUICK, Effort
+from placer.solve.problem.params import QUICK, Effort
 from placer.solve.run.solution import EXACT
 
 # Ways that are looked at, and parts that are listed for that, at the most.

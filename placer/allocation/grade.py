@@ -15,7 +15,7 @@ from placer.allocation.question import Question
 from placer.allocation.search import Found
 from placer.base.arrays import BoolArray
 from placer.base.errors import InfeasibleError
-from placer.solve.problem.effort import NORMAL
+from placer.solve.problem.params import NORMAL
 from placer.solve.run.rest import Rest
 
 

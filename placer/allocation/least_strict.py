@@ -20,7 +20,7 @@ from placer.allocation.question import Question
 from placer.base.errors import InfeasibleError
 from placer.job.rules import Rules
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import QUICK, params_of
+from placer.solve.problem.params import QUICK, params_of
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import EXACT
 from placer.topology.model import Topology

@@ -23,7 +23,7 @@ from placer.job.orders import in_order
 from placer.placement.placement import Placement
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import NORMAL, QUICK, Effort, params_of
+from placer.solve.problem.params import NORMAL, QUICK, Effort, params_of
 from placer.solve.problem.submachine import Submachine
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.solution import Progress, Solution

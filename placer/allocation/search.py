@@ -30,7 +30,7 @@ from placer.base.arrays import BoolArray
 from placer.base.errors import InfeasibleError
 from placer.base.units import plural
 from placer.cost import DIFFERENCE
-from placer.solve.problem.effort import NORMAL, QUICK, WORTHWHILE, Effort
+from placer.solve.problem.params import NORMAL, QUICK, WORTHWHILE, Effort
 from placer.solve.run.solution import EXACT, is_reached
 
 # Orders in which jobs take their nodes in turn, and rounds of placing each again.

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.cost.links import total_load
 from placer.cost.step import StepModel
 from placer.job.model import Job
@@ -109,7 +109,7 @@ Allowance = tuple[int, ...]
 class Limit(NamedTuple):
     """One number of a budget that all jobs together must keep."""
 
-    budget: Budget
+    budget: HostBudget
     inside: BoolArray  # (N,): the nodes that count
     of_replicas: bool  # whether replicas are counted, or GPUs with ranks
     most: int  # what the jobs to be placed may use of it
@@ -163,7 +163,9 @@ def under(limits: Sequence[Limit], allowed: Allowance, job: Job) -> Job:
     return replace(job, rules=replace(job.rules, budgets=budgets))
 
 
-def _budgets(limits: Sequence[Limit], allowed: Allowance, job: Job) -> Iterator[Budget]:
+def _budgets(
+    limits: Sequence[Limit], allowed: Allowance, job: Job
+) -> Iterator[HostBudget]:
     """A budget for each allowance that the job could exceed."""
     for limit, most in zip(limits, allowed, strict=True):
         if most >= limit.most_of(job):

@@ -33,7 +33,8 @@ from placer.base.errors import InputError, Problem, refuse
 from placer.formats.jobs.job_list import Listed, is_job_list, read_job_list
 from placer.job.even import evenly
 from placer.job.rules import Rules
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN
 from placer.solve.run.budget import Budget
 from placer.topology.model import Topology
 

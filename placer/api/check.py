@@ -16,7 +16,8 @@ from placer.placement.copies import copy_faults, parse_copies
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN
 
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike

@@ -15,7 +15,8 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN
 from placer.solve.problem.objective import objective_of
 from placer.topology.model import Topology
 from placer.topology.suggest import Suggester

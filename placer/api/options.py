@@ -10,7 +10,7 @@ from placer.base.errors import InputError, Problem
 from placer.base.units import parse_duration
 from placer.job.model import Job
 from placer.placement.plan_keys import OBJECTIVES
-from placer.solve.problem.effort import EFFORTS, Effort, is_effort
+from placer.solve.problem.params import EFFORTS, Effort, is_effort
 
 ObjectiveName = Literal["time", "hop-cost"]
 # Seconds that scores, verdict and check take at the end of the time, and more a rank:

@@ -29,10 +29,11 @@ from placer.job.rules import Rules
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN
 from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem as PlacementProblem
-from placer.solve.problem.effort import MEASURABLE, Effort, params_of
+from placer.solve.problem.params import MEASURABLE, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import Progress, Solution, improvement_of
 from placer.topology.model import Topology

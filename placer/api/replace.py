@@ -28,7 +28,8 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs, kept_topology
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN
 from placer.placement.previous import PreviousPlan, allocated, inputs_left, machine_left
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
 from placer.report.columns import PLAIN, Look
@@ -41,7 +42,7 @@ from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from placer.solve.rearrange.failure import Failure
-from placer.solve.replace.search import Replaced, Terms, TooFewMovesError, replaced
+from placer.solve.replace.search import Replaced, Required, TooFewMovesError, replaced
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import Progress
 from placer.topology.allocation import OUTSIDE, host_names
@@ -194,7 +195,7 @@ def replace(
     budget = Budget(seconds, stop, workers=granted_cores())
 
     def search(one: _Task) -> Replaced:
-        terms = Terms(within, max_moves, one.cost_before)
+        terms = Required(within, max_moves, one.cost_before)
         left = budget.share(1)
         return replaced(one.problem(seed), one.previous, terms, left, progress)
 

@@ -10,7 +10,8 @@ from placer.documents.files import is_file
 from placer.placement.baselines import BASELINES, BaselineName, baseline
 from placer.placement.inputs import Inputs, inputs_of
 from placer.placement.plan import Plan
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN
 from placer.placement.started import order_in_use_of
 from placer.report.page.report_page import report_page
 from placer.report.page.side import Side

@@ -16,7 +16,8 @@ from placer.explain.score import score_with
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
-from placer.placement.plan_like import PLAN, is_plan, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN, is_plan
 from placer.placement.score import Score
 from placer.placement.started import planned_job
 from placer.topology.model import Topology

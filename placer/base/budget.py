@@ -12,7 +12,7 @@ from placer.base.units import format_power
 
 
 @dataclass(frozen=True)
-class Budget:
+class HostBudget:
     """A limit on what some hosts run."""
 
     hosts: str  # as the file has them, such as ``r[01-08]*``

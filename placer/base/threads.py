@@ -1,17 +1,22 @@
-"""Threads that may be left behind, and that the end of the process waits for a little.
+"""Threads that may be left behind, and independent pieces of work side by side.
 
-Native code that still runs when a process ends is torn down under its feet, and aborts.
+Native code that still runs when a process ends is torn down under its feet, and aborts,
+so the end of the process waits a little.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from time import monotonic
+from typing import TypeVar
 from weakref import WeakSet
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 _CGROUP_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
@@ -49,3 +54,43 @@ def _wait() -> None:
         if not thread.is_alive():  # or a signal came before it began
             continue
         thread.join(max(0.0, end - monotonic()))
+
+
+def in_order(
+    work: Callable[[Item], Answer], items: Sequence[Item], workers: int
+) -> list[Answer]:
+    """What ``work`` answers for each item, in the order of the items.
+
+    Engines that solve programs, and numpy within large arrays, let other threads go on
+    meanwhile. The answers do not depend on the number of threads.
+
+    ``work``: called once for each item, in this thread or another. It must not depend
+    on the calls before it. ``workers``: threads at most, of which this one is the
+    first. Raises what ``work`` raised for the first item that failed; items after it
+    may be left out.
+    """
+    answers: dict[int, Answer] = {}
+    errors: dict[int, BaseException] = {}
+    todo = iter(enumerate(items))
+    taking = Lock()
+
+    def take() -> tuple[int, Item] | None:
+        with taking:
+            return None if errors else next(todo, None)
+
+    def run() -> None:
+        while (taken := take()) is not None:
+            index, item = taken
+            try:
+                answers[index] = work(item)
+            except BaseException as error:
+                errors[index] = error
+
+    others = min(workers, len(items)) - 1
+    threads = [start(run, "placer-worker") for _ in range(others)]
+    run()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
+    return [answers[index] for index in range(len(items))]

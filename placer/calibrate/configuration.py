@@ -13,9 +13,9 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray
 from placer.calibrate.measurements import Point, timed, work_ratio
 from placer.cost.step import StepModel
+from placer.job.decode import job_digest
 from placer.job.model import Job
 from placer.job.paces import rounds
-from placer.job.read import job_digest
 from placer.placement.baselines import baseline
 
 _APART = 1e-4  # relative: the two micro-batch times between which a line is drawn

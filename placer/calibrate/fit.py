@@ -27,10 +27,10 @@ from placer.calibrate.configuration import (
 )
 from placer.calibrate.estimate import Estimate, estimate
 from placer.calibrate.measurements import Measurements, Point, timed, work_ratio
+from placer.job.decode import job_digest
 from placer.job.fixed import with_fixed_time
 from placer.job.model import Job
 from placer.job.paces import rounds
-from placer.job.read import job_digest
 from placer.job.work import micro_batch_work
 
 Interval = tuple[float, float]

@@ -23,9 +23,9 @@ from placer.calibrate.beliefs import most_likely
 from placer.calibrate.measurements import Measurements, Point, timed
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
+from placer.job.decode import job_digest
 from placer.job.model import Job
 from placer.job.pace import compute_at
-from placer.job.read import job_digest
 from placer.job.work import micro_batch_time, micro_batch_work
 from placer.placement.baselines import baseline
 from placer.topology.model import Tier, Topology

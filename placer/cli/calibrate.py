@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.cli import complete, shared
+from placer.cli.folder import SOURCE_OPTIONS
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.options import flag, option
@@ -131,7 +132,7 @@ def _job(options: dict[str, Any]) -> Job:
     timed = options["tflops"] or options["micro_batch_time"]
     plain = any(isinstance(open_source(job), Complete) for job in options["job"])
     stand_in = {} if timed or plain else {"micro_batch_time": "1s"}
-    named = {name: options[name] for name in shared.SOURCE_OPTIONS} | stand_in
+    named = {name: options[name] for name in SOURCE_OPTIONS} | stand_in
     return read_given_job(options | named)
 
 

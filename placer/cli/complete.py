@@ -24,7 +24,7 @@ _AXES = ("tp", "cp", "ep", "etp", "pp", "dp", "edp")
 
 def commands(context: Context, _parameter: Parameter, typed: str) -> Items:
     """Commands of the one that the words before name."""
-    from placer.cli.help import context_of
+    from placer.cli.grouped import context_of
 
     found = context_of(context.find_root(), context.params["names"] or ())
     group = found.command

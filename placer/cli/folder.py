@@ -11,10 +11,13 @@ from typing import Any
 
 import click
 
-from placer.cli import shared
 from placer.documents.files import is_file
 
 NAME = "placer.yaml"
+
+# What options say beside -t and -j.
+MACHINE_OPTIONS = ("gpu", "hardware", "gpus_per_node", "oversubscription", "labels")
+SOURCE_OPTIONS = ("gpus", "tflops", "micro_batch_time", "settings", "select")
 
 # How the file calls what an option calls otherwise.
 KEYS = {"settings": "set"}
@@ -46,8 +49,8 @@ def from_folder(options: Mapping[str, Any]) -> dict[str, Any]:
     from placer.formats.folder import EITHER, read_folder
 
     missing = []
-    machine = (*shared.MACHINE_OPTIONS, "hosts")
-    for source, others in (("job", shared.SOURCE_OPTIONS), ("topology", machine)):
+    machine = (*MACHINE_OPTIONS, "hosts")
+    for source, others in (("job", SOURCE_OPTIONS), ("topology", machine)):
         if not options.get(source):
             missing += [key for key in (source, *others) if not options.get(key)]
     for either in EITHER:  # an option leaves out both

@@ -184,3 +184,20 @@ def _grouped(
             heading = _HEADING_OF.get(parameter.opts[-1], _OWN)
             found.setdefault(heading, []).append(record)
     return {name: found[name] for name in HEADINGS if name in found}
+
+
+def context_of(root: click.Context, names: tuple[str, ...]) -> click.Context:
+    """The context of the command with these names.
+
+    Raises `click.UsageError` if there is none; the message names the nearest.
+    """
+    context = root
+    for name in names:
+        group = context.command
+        if not isinstance(group, click.Group):
+            raise click.UsageError(f"{context.command_path!r} has no commands.")
+        own, command, _ = group.resolve_command(context, [name])
+        if command is None:  # only in completion
+            break
+        context = Context(command, info_name=own, parent=context)
+    return context

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from placer.cli import complete, exit_codes, shared
-from placer.cli.grouped import Context, command
+from placer.cli.grouped import command, context_of
 from placer.cli.options import flag
 from placer.cli.output import write_line, write_text
 from placer.documents.files import make_folder
@@ -140,20 +140,3 @@ def help(
         write_text("-", page(asked))
     else:
         write_line(asked.get_help())
-
-
-def context_of(root: click.Context, names: tuple[str, ...]) -> click.Context:
-    """The context of the command with these names.
-
-    Raises `click.UsageError` if there is none; the message names the nearest.
-    """
-    context = root
-    for name in names:
-        group = context.command
-        if not isinstance(group, click.Group):
-            raise click.UsageError(f"{context.command_path!r} has no commands.")
-        own, command, _ = group.resolve_command(context, [name])
-        if command is None:  # only in completion
-            break
-        context = Context(command, info_name=own, parent=context)
-    return context

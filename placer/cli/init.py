@@ -17,7 +17,7 @@ import click
 
 from placer.base.errors import InputError
 from placer.cli import shared
-from placer.cli.folder import KEYS, NAME
+from placer.cli.folder import KEYS, MACHINE_OPTIONS, NAME, SOURCE_OPTIONS
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.options import flag
@@ -192,8 +192,8 @@ _HEAD = "# Commands in this folder read these; -t and -j are not needed."
 _OPEN = "# No file says these, so placer assumes them. Say them here instead:"
 # --select, the last of SOURCE_OPTIONS, is no key of the file.
 _ORDER = (
-    *("topology", *shared.MACHINE_OPTIONS, "hosts"),
-    *("job", *shared.SOURCE_OPTIONS[:-1]),
+    *("topology", *MACHINE_OPTIONS, "hosts"),
+    *("job", *SOURCE_OPTIONS[:-1]),
 )
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from placer.base.errors import InputError, Problem, read_before
-from placer.cli import shared
-from placer.cli.folder import with_folder
+from placer.cli.folder import MACHINE_OPTIONS, SOURCE_OPTIONS, with_folder
 from placer.cli.options import teller
 from placer.documents.presets import RENAMED
 
@@ -224,7 +223,7 @@ def _read_job(
     from placer.formats.jobs.job import Options, open_job
     from placer.job.model import Job
 
-    others = {name: options[name] for name in shared.SOURCE_OPTIONS if name != "gpus"}
+    others = {name: options[name] for name in SOURCE_OPTIONS if name != "gpus"}
     others["asks_time"] = options.get("asks_time", True)
     opened = open_job(options["job"], Options(gpus=gpus, machine=machine, **others))
     if isinstance(opened, Job):
@@ -272,7 +271,7 @@ def _read(
     job, settings = options.get("job"), options.get("settings")
     return read_topology(
         sources or options["topology"],
-        **{key: options[key] for key in shared.MACHINE_OPTIONS},
+        **{key: options[key] for key in MACHINE_OPTIONS},
         name=name,
         hint=lambda: host_hint(job or (), settings, options.get("select")),
         note=teller(options),
@@ -283,7 +282,7 @@ def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
     """What ``source`` says by itself, with the hardware where that is given."""
     from placer.formats.machines import machine
 
-    given = set(shared.MACHINE_OPTIONS) - {"labels"}
+    given = set(MACHINE_OPTIONS) - {"labels"}
     if not any(options[name] for name in given):
         return machine.read_alone(source, teller(options))
     return read_machine(options, [source])

@@ -8,6 +8,7 @@ import click
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.cli import complete, shared
+from placer.cli.folder import SOURCE_OPTIONS
 from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Group
 from placer.cli.inputs import notes_told, read_given_job
@@ -72,7 +73,7 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
     from placer.job.model import Job
     from placer.job.write import to_document
 
-    given = {name: options[name] for name in shared.SOURCE_OPTIONS}
+    given = {name: options[name] for name in SOURCE_OPTIONS}
     with notes_told(options):
         opened = open_job(
             jobs, Options(**given, strict=options["strict"], name=options["name"])

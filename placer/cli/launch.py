@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from placer.base.errors import InputError, refuse
 from placer.cli import shared
-from placer.cli.folder import from_folder, with_folder
+from placer.cli.folder import MACHINE_OPTIONS, SOURCE_OPTIONS, from_folder, with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import interrupts
@@ -30,7 +30,7 @@ _NODE_RANK = 'PET_NODE_RANK=$SLURM_PROCID CROSS_SLURM_PROCID=$SLURM_PROCID exec 
 
 _FOR_A_NEW_PLAN = (
     *("topology", "job", "order"),
-    *(*shared.MACHINE_OPTIONS, *shared.SOURCE_OPTIONS),
+    *(*MACHINE_OPTIONS, *SOURCE_OPTIONS),
 )
 
 

@@ -17,7 +17,7 @@ from placer.cli.options import Whole, called, flag, option, share, tell_new_name
 from placer.cli.output import write_made, write_text
 from placer.cli.progress import ProgressLines
 from placer.cli.searching import run_search
-from placer.solve.problem.effort import EFFORTS, MEASURABLE, Effort, is_effort
+from placer.solve.problem.params import EFFORTS, MEASURABLE, Effort, is_effort
 
 if TYPE_CHECKING:
     from placer.api.result import Result

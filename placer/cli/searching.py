@@ -42,7 +42,7 @@ def run_search(
     to stop.
     """
     from placer.solve.annealing.in_full import MOVE as IN_FULL
-    from placer.solve.score.kernel import is_built
+    from placer.solve.score import is_built
 
     interrupts.outcome = "there was no plan yet, nothing is written"
     search = prepare()

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
     from placer.workers.engine import Engine
 
-# What options say beside -t and -j.
-MACHINE_OPTIONS = ("gpu", "hardware", "gpus_per_node", "oversubscription", "labels")
-SOURCE_OPTIONS = ("gpus", "tflops", "micro_batch_time", "settings", "select")
 _TOPOLOGY = (
     'Preset, file (- is stdin), text like "rack:8 node:18 gpu:4", or FORMAT:FILE such '
     "as slurm:topology.conf. Several FORMAT:FILE are joined."

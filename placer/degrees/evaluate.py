@@ -19,9 +19,9 @@ from placer.job.rules import Rules
 from placer.placement.host_rules import with_rules
 from placer.solve.bounds.case import step_on_best_links
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.problem.budget_room import ranks_within
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import QUICK, Effort, params_of
+from placer.solve.problem.packing import ranks_within
+from placer.solve.problem.params import QUICK, Effort, params_of
 from placer.solve.problem.rules import Cap
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import Solution, is_reached

@@ -16,9 +16,9 @@ from placer.degrees.own import Own
 from placer.degrees.space import Space
 from placer.draw.picture import Picture, ThemeName
 from placer.emit.job_flags import job_flags
+from placer.job.decode import job_digest
 from placer.job.fixed import fixed_share
 from placer.job.model import Job
-from placer.job.read import job_digest
 from placer.report.tune_table import tune_csv, tune_html, tune_text
 from placer.report.tune_words import degrees, verdict
 from placer.report.words import gap_text

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from placer.base.arguments import takes
 from placer.base.csv_rows import csv_text
 from placer.base.errors import Problem, refuse
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN
 
 if TYPE_CHECKING:
     from placer.job.model import Job

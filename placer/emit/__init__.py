@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from placer.base.arguments import takes
 from placer.base.loading import answer_calls
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_like import PLAN
 
 if TYPE_CHECKING:
     from placer.placement.plan_like import PlanLike
@@ -113,6 +113,7 @@ def emit(
     """
     from placer.documents.files import make_folder, write_text
     from placer.emit.registry import format_called, render, render_files
+    from placer.placement.plan_file import plan_of
 
     plan = plan_of(plan)
     if role is not None:

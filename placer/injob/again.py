@@ -131,7 +131,7 @@ class _Search:
         """The plan, and the probes of its machine by host."""
         from placer.injob.nodes import machine_of
         from placer.injob.work import job_of
-        from placer.placement.plan_like import plan_of
+        from placer.placement.plan_file import plan_of
 
         here = {one["host"]: one for one in probes}
         before = None if last is None else plan_of(last["plan"])

@@ -1,52 +1,40 @@
-"""Reading a job file: everything is checked here, so that a `Job` can be trusted."""
+"""Reading a job file, which may be a workload: roles, and transfers between them.
+
+Each role is a job of its own, and a workload becomes one `Job`. Its ranks are those of
+all roles, one role after the other and one instance after the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from placer.assumed import decode_assumed
 from placer.base.arguments import takes
 from placer.base.errors import InputError
-from placer.base.units import format_bandwidth
-from placer.documents import (
-    Document,
-    Section,
-    Value,
-    content_digest,
-    known_hint,
-    open_document,
-)
+from placer.documents import Document, Section, Value, known_hint, open_document
+from placer.documents.files import beside, is_file
 from placer.documents.presets import find_file
-from placer.documents.records import digested, read
-from placer.job.adapters import decode_adapters
+from placer.documents.records import read
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
-from placer.job.beside import beside_seconds, host_seconds
-from placer.job.even import evenly
-from placer.job.logged import logged
-from placer.job.memory import decode_memory
-from placer.job.model import WEIGHTED_AXES, Compute, Job
-from placer.job.models import Model, decode_model, read_model
-from placer.job.pace import held_by
-from placer.job.read_axes import data_parallel_degrees, decode_parallelism
-from placer.job.read_rank_traffic import decode_rank_traffic
+from placer.job.decode import decode_one, job_digest
+from placer.job.model import Job
+from placer.job.models import expert_parameters, total_parameters
 from placer.job.read_rules import decode_rules
-from placer.job.read_traffic import decode_groups, decode_stages, decode_sync
-from placer.job.read_workload import FORMAT as WORKLOAD
-from placer.job.read_workload import decode_workload
-from placer.job.started import Started, decode_started
-from placer.job.traffic import Group, RankTraffic
-from placer.job.work import micro_batch_time
+from placer.job.resize import with_gpus
+from placer.job.roles import MAX_RANKS, Role, Transfer, Workload
+from placer.job.shards import merged, pairs_of, transfer_flows
+from placer.job.started import Started
 
 if TYPE_CHECKING:
     import os
 
-FORMAT = "placer/job"
-_OF_RANKS = ("groups", "traffic")  # what names ranks, so that no axes need to
-# What changes no job.
-_BESIDE = ("sha256", "description", "sources", "assumed", "started")
+FORMAT = "placer/workload"
+# Of all transfers together, before those of the same two ranks are added up.
+MAX_FLOWS = 1 << 22
+
+_SERVING = ("bytes_per_token", "tokens_per_s")
 
 
 @takes()
@@ -58,254 +46,215 @@ def read_job(source: str | os.PathLike[str]) -> Job:
 
 def decode_job(document: Document) -> Job:
     """Job of a parsed document, which may be a workload."""
-    if document.top.name("format") == WORKLOAD:
-        job = decode_workload(document, _decode_role)
+    if document.top.name("format") == FORMAT:
+        job = _decode_workload(document)
         return replace(job, sha256=job_digest(job))
-    return _decode(document, alone=True)
+    return decode_one(document)
 
 
-def _decode_role(document: Document) -> Job:
-    """Job of a role, which may leave all that is sent to the workload."""
-    return _decode(document, alone=False)
-
-
-def _decode(document: Document, *, alone: bool) -> Job:
+def _decode_workload(document: Document) -> Job:
+    """The job of a workload, without its digest."""
     document.check_format(FORMAT)
     root = document.root
-    of_ranks = not root.has("parallelism") and any(map(root.has, _OF_RANKS))
-    axes = root.section("parallelism", required=not of_ranks)
-    sized = decode_parallelism(axes)
-    parallelism = sized or Parallelism()
-    known_world = 0 if of_ranks or not sized else sized.world_size
-    groups = decode_groups(root, known_world)
-    traffic, groups = decode_rank_traffic(root, known_world, groups)
-    if of_ranks and not document.problems:
-        known_world = _ranks_named(groups, traffic)
-        parallelism = Parallelism(dp=known_world)
-    model = _model(root)
-    root.get("sequence", required=model is not None)
-    launcher, adapted = root.section("launcher"), decode_adapters(root, model)
-    job = read(
+    transfers_of = [value.section() for value in root.items("transfers", required=True)]
+    cycle = _cycle(transfers_of)
+    sections = [value.section() for value in root.items("roles", required=True)]
+    names = _names(sections)
+    roles = _roles(sections, names, cycle)
+    by_name = {role.name: role for role in roles}
+    transfers = [_transfer(section, names, by_name, cycle) for section in transfers_of]
+    world = sum(role.world_size for role in roles)
+    found = read(
         root,
-        Job,
-        parallelism=parallelism,
-        model=model,
-        data_parallel=decode_sync(
-            root.section("data_parallel"), parallelism, data_parallel_degrees(axes)
-        ),
-        stages=decode_stages(root, model, parallelism),
-        compute=_compute(root, has_model=root.has("model")),
-        require=_require(root.section("require"), groups)
-        | evenly(_require(root.section("even"), groups)),
-        launcher=Started.ranks.take(launcher),
-        started=decode_started(launcher),
-        groups=groups,
-        traffic=traffic,
-        adapters=adapted,
-        memory=decode_memory(root.section("memory")),
-        weights=_weights(root.section("weights")),
-        rules=decode_rules(root.section("rules"), known_world),
-        assumed=decode_assumed(root),
+        Workload,
+        roles=tuple(roles),
+        transfers=tuple(transfers),
+        launcher=Started.ranks.take(root.section("launcher")),
+        rules=decode_rules(root.section("rules"), world),
     )
-    if sized and model is not None and not document.faulty("model"):
-        _check_model(root, model, sized)
-    if not document.problems:
-        _check_together(root, job, alone=alone)
-    if not document.problems:
-        job = logged(root.section("compute"), job)
-        _check_memory_time(root.section("compute"), job)
-        _check_host_time(root, job)
+    if len({transfer.overlap for transfer in transfers}) > 1:
+        message = "transfers run together: overlap is true for all, or for none"
+        root.problem(message, "transfers")
+    if world > MAX_RANKS:
+        root.problem(f"more than {MAX_RANKS} ranks in all roles together", "roles")
     document.finish()
-    return replace(job, sha256=job_digest(job))
+    traffic = merged(
+        (transfer_flows(t, by_name[t.sender], by_name[t.receiver]) for t in transfers),
+        any(transfer.overlap for transfer in transfers),
+        max((transfer.fixed_time for transfer in transfers), default=0.0),
+    )
+    return Job(
+        name=found.name,
+        parallelism=Parallelism(dp=world),
+        require={
+            f"{role.name}.{axis}": tier
+            for role in roles
+            for axis, tier in role.job.require.items()
+        },
+        launcher=found.launcher,
+        traffic=traffic,
+        rules=found.rules,
+        roles=found.roles,
+        transfers=found.transfers,
+        description=found.description,
+        sources=found.sources,
+    )
 
 
-def _ranks_named(groups: tuple[Group, ...], traffic: RankTraffic | None) -> int:
-    """How many ranks a job without axes has: up to the highest that it names."""
-    named = [max(map(max, group.ranks)) for group in groups]
-    if traffic is not None:
-        named += [int(ends.max()) for ends in (traffic.senders, traffic.receivers)]
-    return max(named, default=0) + 1
+def _cycle(transfers: list[Section]) -> float:
+    """Steps of a cycle: those between two of the rarest transfers; 1 when serving."""
+    return max((Transfer.every.take(section) for section in transfers), default=1.0)
 
 
-def job_digest(job: Job) -> str:
-    """SHA-256 of what the job says, whatever the layout of its file.
-
-    Description, sources, what starts it and which values are assumed are left out: they
-    change nothing about the job.
-    """
-    content = {key: _settled(value) for key, value in vars(job).items()}
-    for key in (*_BESIDE, "rules", "roles", "transfers"):
-        del content[key]
-    for key in ("traffic", "memory", "adapters", "host_time"):
-        if not content[key] and content[key] != 0.0:
-            del content[key]
-    if job.traffic is not None:
-        content["traffic"] = job.traffic.to_document()
-    if job.roles:
-        content["transfers"] = _settled(job.transfers)
-        content["roles"] = [
-            {**vars(role), "job": job_digest(role.job)} for role in job.roles
-        ]
-    if not job.parallelism.auto_order:
-        del content["parallelism"]["auto_order"]
-    content["compute"]["fixed_time"] = job.compute.fixed_s
-    content["collectives"]["gather"] = "auto"  # digests outlive the key that was
-    if job.rules:
-        content["rules"] = job.rules.to_document()
-    return content_digest(content)
+def _names(sections: list[Section]) -> list[str]:
+    """The names of all roles, of those whose job cannot be read as well."""
+    names: list[str] = []
+    for section in sections:
+        name = section.text("name")
+        if name and name in names:
+            section.problem(f'there is another role called "{name}"', "name")
+        names.append(name)
+    return names
 
 
-def _settled(value: Any) -> Any:
-    """A value as digests have it; the numbers of groups are not copied one by one."""
-    if isinstance(value, tuple) and value and is_dataclass(value[0]):
-        return [*map(digested, value)]
-    return digested(value) if is_dataclass(value) else value
+def _roles(sections: list[Section], names: list[str], cycle: float) -> list[Role]:
+    """The roles whose job can be read."""
+    roles: list[Role] = []
+    for section, name in zip(sections, names, strict=True):
+        job = _job_of_role(section, name)
+        first = sum(role.world_size for role in roles)
+        role = read(section, Role, {"steps": cycle}, job=job, first_rank=first)
+        if job is not None:
+            roles.append(role)
+    return roles
 
 
-def _model(root: Section) -> Model | None:
-    value = root.get("model")
+def _job_of_role(section: Section, name: str) -> Job | None:
+    """The job of one instance, at the size and under the requirements of the role."""
+    value = section.get("job", required=True)
+    gpus, require = Role.gpus.take(section), Role.require.take(section)
     if value is None:
         return None
-    if value.kind == "mapping":
-        return decode_model(value.section())
-    name = value.text()
+    document = section.document
     try:
-        return read_model(name) if name else None
+        job = with_gpus(_read_job(value, name), gpus)
     except InputError as error:
-        value.problem(error.problems[0].message, error.problems[0].hint)
+        for problem in error.problems:
+            if problem.source not in ("", document.source):
+                if problem.line:
+                    document.add(problem)
+                    continue
+                message = f"{problem.source}: {problem.message}"
+                problem = replace(problem, message=message)
+            key = ".".join(filter(None, (value.key, problem.key)))
+            place = {} if problem.line else _place(value)
+            document.add(replace(problem, key=key, **place))
         return None
+    if job.traffic is not None or job.rules or job.roles:
+        what = "traffic" if job.traffic else "rules" if job.rules else "roles"
+        value.problem(f"the job of a role cannot have {what}", "give the workload them")
+        return None
+    known = (*AXES, *EXPERT_AXES, *(group.name for group in job.groups))
+    for axis in require:
+        if axis not in known:
+            hint = known_hint(axis, known)
+            message = "there is no such axis or group"
+            section.section("require").problem(message, axis, hint)
+    return replace(job, require={**job.require, **require})
 
 
-def _compute(root: Section, *, has_model: bool) -> Compute:
-    """Times and rates of the work; one that a log tells is `logged` afterwards."""
-    section = root.section("compute", required=has_model)
-    by_time, by_rate = section.has("micro_batch_time"), section.has("tflops_per_gpu")
-    by_log = section.has("log")
-    hint = "give micro_batch_time (measured), tflops_per_gpu or log"
-    if by_log and (by_time or by_rate):
-        other = "micro_batch_time" if by_time else "tflops_per_gpu"
-        section.problem(f"contradicts {other}", "log", "remove one of them")
-    elif by_log and not has_model:
-        section.problem("needs a model", "log", "add model, or a time")
-    if by_time and by_rate:
-        section.problem("contradicts micro_batch_time", "tflops_per_gpu", hint)
-    elif by_rate and not has_model:
-        section.problem("needs a model", "tflops_per_gpu", "add model, or a time")
-    elif has_model and root.has("compute") and not (by_time or by_rate or by_log):
-        section.problem("says nothing about the time of the work", hint=hint)
-    return read(section, Compute)
+def _read_job(value: Value, name: str) -> Job:
+    """A job that is named (a file beside, or a preset) or written out."""
+    document = value.document
+    if value.kind == "mapping":
+        start = {"format": "placer/job", "version": 1, "name": name or "role"}
+        return decode_one(document.inner(value, start), alone=False)
+    given = value.text()
+    path = beside(document.source, given)
+    if not is_file(path) and (preset := find_file("jobs", given)) != given:
+        path = preset
+    return decode_one(open_document(path), alone=False)
 
 
-def _require(section: Section, groups: tuple[Group, ...]) -> dict[str, str]:
-    known = (*AXES, *EXPERT_AXES, *(group.name for group in groups))
-    found = _by_name(section, known, "there is no such axis or group")
-    return {key: value.text() for key, value in found}
+def _place(value: Value) -> Mapping[str, Any]:
+    place = value.place
+    return {"source": place.source, "line": place.line, "column": place.column}
 
 
-def _weights(section: Section) -> dict[str, float]:
-    found = _by_name(section, WEIGHTED_AXES, "there is no such axis to weigh")
-    return {key: value.number() for key, value in found}
+def _transfer(
+    section: Section, names: list[str], roles: Mapping[str, Role], cycle: float
+) -> Transfer:
+    ends = [_end(section, key, names) for key in ("from", "to")]
+    if ends[0] and ends[0] == ends[1]:
+        section.problem("is the role that sends", "to", "name another role")
+    found = read(
+        section, Transfer, {"expert_share": -1.0}, sender=ends[0], receiver=ends[1]
+    )
+    sender, receiver = (roles.get(end) for end in ends)
+    share = found.expert_share
+    if sender is not None and receiver is not None:
+        if share < 0:
+            share = _expert_share(section, found.pattern, sender, receiver)
+        everyone = sender.world_size * receiver.world_size
+        if found.pattern == "all_to_all" and everyone > MAX_FLOWS:
+            section.problem(f"more than {MAX_FLOWS} flows between ranks", "pattern")
+    every = Transfer.every.take(section)
+    return replace(
+        found,
+        size_bytes=_size(section, found, sender, receiver, cycle, every),
+        expert_share=max(share, 0.0),
+        fixed_time=found.fixed_time * (cycle / every),
+    )
 
 
-def _by_name(
-    section: Section, known: Sequence[str], unknown: str
-) -> Iterator[tuple[str, Value]]:
-    """The entries; those of another name are a problem."""
-    for key, value in section.entries():
-        if key not in known:
-            value.problem(unknown, known_hint(key, known))
-        yield key, value
+def _end(section: Section, key: str, names: list[str]) -> str:
+    name = section.text(key)
+    # A role without a name may be the one that is meant.
+    if name and all(names) and name not in names:
+        section.problem(f'there is no role "{name}"', key, known_hint(name, names))
+    return name
 
 
-def _check_together(root: Section, job: Job, *, alone: bool) -> None:
-    """Rules that tie one part of the job to another; one alone sends something."""
-    if job.parallelism.auto_order and job.names_ranks:
-        message = "cannot be auto: groups, traffic or pins name ranks by number"
-        section = root.section("parallelism")
-        section.problem(message, "order", "write the order these numbers are of")
-    if job.model is not None:
-        _check_heads(root, job, job.model)
-        _check_micro_batches(root, job)
-    elif alone and not (job.weights or job.groups or job.traffic):
-        message = "the job sends nothing: it has no model, weights, groups or traffic"
-        hint = "add model and compute, or weights, groups or traffic"
-        root.problem(message, hint=hint)
+def _size(
+    section: Section,
+    found: Transfer,
+    sender: Role | None,
+    receiver: Role | None,
+    cycle: float,
+    every: float,
+) -> float:
+    """Bytes in a cycle; when serving a cycle is one second."""
+    if not any(section.has(key) for key in _SERVING):
+        section.get("bytes", required=True)
+        # In this order: digests keep the last bit.
+        return found.size_bytes * cycle / every
+    for key in ("bytes", "every"):
+        if section.has(key):
+            section.problem("contradicts tokens_per_s", key, "remove one of the two")
+    for key in _SERVING:
+        section.get(key, required=True)
+    size = Transfer.token_bytes.take(section) * Transfer.tokens_per_s.take(section)
+    if found.pattern in ("reshard", "broadcast"):
+        message = "tokens go to one instance each, not to all"
+        section.problem(message, "pattern", "set paired or all_to_all")
+    if found.pattern == "paired" and sender is not None and receiver is not None:
+        size /= len(pairs_of(found.pattern, sender.instances, receiver.instances))
+    return float(size)
 
 
-def _check_memory_time(section: Section, job: Job) -> None:
-    """Norms and the like must leave some time for products."""
-    rate, compute = job.compute.memory_bandwidth, job.compute
-    known = compute.micro_batch_time or compute.tflops_per_gpu
-    if job.model is None or not rate or not known:
-        return
-    taken = held_by(job, job.model).stages[0] * beside_seconds(job, job.model)
-    if taken >= micro_batch_time(job):
-        message = (
-            f"norms and other work that multiplies nothing would take all of a "
-            f"micro-batch at {format_bandwidth(rate)}"
-        )
-        hint = "is it the rate of the GPU's memory, such as 3.35TB/s?"
-        section.problem(message, "memory_bandwidth", hint)
-
-
-def _check_host_time(root: Section, job: Job) -> None:
-    """A micro-batch takes no less than its host."""
-    known = job.compute.micro_batch_time or job.compute.tflops_per_gpu
-    if job.model is None or not job.host_time or not known:
-        return
-    time = micro_batch_time(job)
-    host = max(held_by(job, job.model).stages)
-    host *= host_seconds(job, job.model)
-    if host > time * (1 + 1e-9):
-        message = (
-            f"the host would take {host:g} s for the layers of a micro-batch, but all "
-            f"of it takes {time:g} s"
-        )
-        root.problem(message, "host_time", "give the time of one layer")
-
-
-def _check_model(root: Section, model: Model, parallelism: Parallelism) -> None:
-    section = root.section("parallelism")
-    stages = parallelism.pp * parallelism.vp
-    # Megatron may count the embedding and the loss as one layer each.
-    if stages > model.layers + 2:
-        message = (
-            f"pp x vp = {parallelism.pp} x {parallelism.vp} = {stages} stages are more "
-            f"than the model's {model.layers} layers (+2 for embedding and loss)"
-        )
-        section.problem(message, "pp")
-    if parallelism.tp > model.heads:
-        message = f"{parallelism.tp} is more than the model's {model.heads} heads"
-        section.problem(message, "tp")
-    if parallelism.ep > 1 and not model.experts:
-        section.problem("the model has no experts", "ep", "set ep: 1")
-    elif model.experts % parallelism.ep:
-        message = (
-            f"{parallelism.ep} does not divide the model's {model.experts} experts"
-        )
-        section.problem(message, "ep")
-
-
-def _check_heads(root: Section, job: Job, model: Model) -> None:
-    """Heads must be there to exchange, when context parallelism exchanges them."""
-    axes = job.parallelism
-    if job.context_parallel.communication == "a2a" and model.heads % (
-        axes.tp * axes.cp
-    ):
-        message = (
-            f"tp x cp = {axes.tp} x {axes.cp} = {axes.tp * axes.cp} does not divide "
-            f"the model's {model.heads} heads"
-        )
-        section = root.section("context_parallel")
-        section.problem(message, "communication", "set p2p or all_gather")
-
-
-def _check_micro_batches(root: Section, job: Job) -> None:
-    """Interleaved stages run no fewer in a row than there are stages."""
-    group, stages = job.memory.micro_batch_group, job.parallelism.pp
-    if group and not stages <= group <= job.micro_batches:
-        message = (
-            f"{group} is not from the number of stages ({stages}) to that of "
-            f"micro-batches ({job.micro_batches})"
-        )
-        root.section("memory").problem(message, "micro_batch_group", "remove it")
+def _expert_share(
+    section: Section, pattern: str, sender: Role, receiver: Role
+) -> float:
+    """Share of a model's parameters that are experts', where either side cuts them."""
+    both = sender.job, receiver.job
+    cuts = [job for job in both if job.parallelism.divides_experts]
+    if not cuts or pattern not in ("reshard", "paired"):
+        return 0.0
+    model = next((job.model for job in both if job.model is not None), None)
+    if model is None:
+        message = "is missing: ep cuts the experts, and no role has a model"
+        hint = "say which share of the bytes are experts, such as 0.95"
+        section.problem(message, "expert_share", hint)
+        return 0.0
+    experts = model.moe_layers * model.experts * expert_parameters(model)
+    return experts / total_parameters(model)

@@ -10,9 +10,9 @@ from typing import Any
 from placer.base.errors import InputError, Problem
 from placer.documents import parse_document
 from placer.documents.records import entries
+from placer.job.decode import decode_one, job_digest
 from placer.job.model import Job
 from placer.job.pace import compute_at
-from placer.job.read import decode_job, job_digest
 from placer.job.read_traffic import default_bucket
 from placer.job.write import to_document
 
@@ -45,7 +45,7 @@ def resized(job: Job, recompute: str = "", /, **sizes: int | None) -> Job:
         kept = {k: v for k, v in memory.items() if not k.startswith("recompute")}
         document["memory"] = {**kept, "recompute": recompute}
     document["parallelism"] |= changed
-    found = decode_job(parse_document(json.dumps(document), "job.json"))
+    found = decode_one(parse_document(json.dumps(document), "job.json"))
     compute = compute_at(job, found)
     if compute == job.compute:
         return found
@@ -74,7 +74,7 @@ def reordered(job: Job, order: str) -> Job:
     document = to_document(job)
     document["parallelism"]["order"] = order
     try:
-        return decode_job(parse_document(json.dumps(document), "job.json"))
+        return decode_one(parse_document(json.dumps(document), "job.json"))
     except InputError as error:
         raise InputError(
             Problem(problem.message, key="order", hint=problem.hint)

@@ -14,7 +14,7 @@ from placer.documents.keys import TEXT, integer, key, list_of, map_of, special
 from placer.documents.records import nested
 
 if TYPE_CHECKING:
-    from placer.base.budget import Budget
+    from placer.base.budget import HostBudget
 
 MAX_HOSTS = 1 << 17  # that pins and avoid may name in all
 
@@ -48,7 +48,7 @@ class Rules:
 
     Attributes
     ----------
-    budgets : tuple of Budget
+    budgets : tuple of HostBudget
         What sets of hosts may run: those of the machine, which no job file has.
     where : mapping of str to (str, int, int)
         Source, line and column of ``pin[0]``, ``at_most.rack`` and so on.
@@ -79,7 +79,7 @@ class Rules:
         "avoid count",
         dict,
     )
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[HostBudget, ...] = ()
     where: Mapping[str, tuple[str, int, int]] = field(
         default_factory=dict, compare=False, repr=False
     )

@@ -44,10 +44,11 @@ def build_plan(
     nodes = kept[by_rank]
     position = np.empty_like(by_rank)
     position[by_rank] = np.arange(len(nodes))
+    names = topology.node_names
     return Plan(
         topology=topology_section(topology),
         job=job_section(job),
-        nodes=tuple(topology.node_names[n] for n in nodes),
+        nodes=tuple(names[n] for n in nodes),
         domains={
             topology.tiers[t].name: tuple(
                 topology.domain_names[t][d] for d in topology.domain_of_node[t, nodes]

@@ -43,12 +43,14 @@ def fullest(plan: Plan, tiers: Sequence[str]) -> list[int]:
 
     0 where the plan does not name the domains of a tier.
     """
-    node_of_rank = plan.node_of_rank.tolist()
+    on_node = Counter(plan.node_of_rank.tolist())
     names = {tiers[0]: plan.nodes, **plan.domains, tiers[-1]: ("",) * len(plan.nodes)}
     found = []
     for tier in tiers:
-        own = names.get(tier)
-        inside = Counter(own[node] for node in node_of_rank) if own else {}
+        inside: Counter[str] = Counter()
+        if own := names.get(tier):
+            for node, ranks in on_node.items():
+                inside[own[node]] += ranks
         found.append(max(inside.values(), default=0))
     return found
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.base.errors import InfeasibleError, Problem, refuse
 from placer.documents import known_hint
 from placer.job.model import Job
@@ -68,7 +68,7 @@ def with_rules(job: Job, machine: Topology, whole: Topology, added: Rules) -> Jo
     return replace(job, rules=rules)
 
 
-def _binds(budget: Budget, job: Job, machine: Topology) -> bool:
+def _binds(budget: HostBudget, job: Job, machine: Topology) -> bool:
     """Whether some placement on the machine would use more than a budget."""
     inside = np.array([name in budget.names for name in machine.node_names])
     most = min(job.world_size, int(machine.gpus_of_node[inside].sum()))

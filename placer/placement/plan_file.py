@@ -21,7 +21,7 @@ from placer.documents.value import Path
 from placer.placement.plan import Plan
 from placer.placement.plan_consistency import require_consistent
 from placer.placement.plan_keys import BOUND
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_like import PLAN
 from placer.placement.score import Score
 
 if TYPE_CHECKING:
@@ -275,3 +275,14 @@ def _finite(token: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{token[:60]} is not a finite number")
     return number
+
+
+def plan_of(value: PlanLike) -> Plan:
+    """The plan that an argument of a library call means."""
+    if isinstance(value, Plan):
+        return value
+    if isinstance(value, Mapping):
+        return decode_plan(dict(value), "the plan")
+    if isinstance(value, str | PathLike):
+        return read_plan(value)
+    return value.plan

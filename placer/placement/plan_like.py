@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from placer.base.arguments import PATH, TEXT, Kind
 
 if TYPE_CHECKING:
+    import os
+
     from placer.placement.plan import Plan
 
 
@@ -39,17 +40,3 @@ PLAN = Kind(
         or (isinstance(value, Mapping) and all(map(TEXT.fits, value)))
     ),
 )
-
-
-def plan_of(value: PlanLike) -> Plan:
-    """The plan that an argument of a library call means."""
-    from placer.placement.plan import Plan
-    from placer.placement.plan_file import decode_plan, read_plan
-
-    if isinstance(value, Plan):
-        return value
-    if isinstance(value, Mapping):
-        return decode_plan(dict(value), "the plan")
-    if isinstance(value, str | os.PathLike):
-        return read_plan(value)
-    return value.plan

@@ -16,7 +16,8 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import inputs_of
 from placer.placement.launcher_orders import in_natural_order
 from placer.placement.plan import Plan
-from placer.placement.plan_like import PLAN, plan_of
+from placer.placement.plan_file import plan_of
+from placer.placement.plan_like import PLAN
 from placer.placement.started import planned_job
 from placer.report.changes import (
     CostChange,

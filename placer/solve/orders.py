@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError
+from placer.base.threads import in_order as side_by_side
 from placer.job.model import Job
 from placer.job.orders import framework_orders, in_order
 from placer.placement.placement import Placement
@@ -28,7 +29,6 @@ from placer.solve.run.solution import (
     checked_bound,
     is_reached,
 )
-from placer.solve.run.workers import in_order as side_by_side
 from placer.solve.search import solve
 
 

@@ -116,7 +116,7 @@ def _solved(problem: Problem, budget: Budget, progress: Progress | None) -> Solu
     if found := _tried(problem, budget, progress):
         return found
     from placer.solve.diagnose.conflict import broken_rules
-    from placer.solve.rules.search import Tools
+    from placer.solve.rules import Tools
 
     raise broken_rules(problem, Tools(_within_terms, budget, progress))
 
@@ -128,7 +128,7 @@ def _tried(
     if not problem.job.rules:
         return _within_terms(problem, budget, progress, None)
     from placer.solve.diagnose.counts import broken_counts
-    from placer.solve.rules.search import Tools, search_under_rules
+    from placer.solve.rules import Tools, search_under_rules
 
     # Counts that nothing can meet need no search, which may seat ranks for seconds.
     if any(broken_counts(problem.machine, problem.job)):

@@ -15,11 +15,11 @@ from placer.cost.work import on_gpu
 from placer.degrees.choice import Choice, overlap_at
 from placer.degrees.space import broken
 from placer.documents import closest
+from placer.job.decode import job_digest
 from placer.job.model import Job
-from placer.job.read import job_digest
 from placer.job.resize import resized
 from placer.report.score_text import misfit
-from placer.solve.problem.effort import NORMAL
+from placer.solve.problem.params import NORMAL
 from placer.sweep.grid import (
     GLOBAL_BATCH,
     GPUS,

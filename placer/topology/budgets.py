@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.base.hostlist import matching
 from placer.documents import Section
 from placer.documents.keys import POWER, TEXT, Key, integer
@@ -42,7 +42,9 @@ class Limits:
 LIMITS = ("gpus", "replicas", "watts")
 
 
-def read_budgets(root: Section, gpu: Gpu, names: Sequence[str]) -> tuple[Budget, ...]:
+def read_budgets(
+    root: Section, gpu: Gpu, names: Sequence[str]
+) -> tuple[HostBudget, ...]:
     """The list ``budgets`` of a topology, checked; problems go to the document.
 
     ``names`` are all nodes of the machine, usable or not; none where they are unknown.
@@ -52,7 +54,7 @@ def read_budgets(root: Section, gpu: Gpu, names: Sequence[str]) -> tuple[Budget,
     )
 
 
-def _read_budget(section: Section, gpu: Gpu, names: Sequence[str]) -> Budget:
+def _read_budget(section: Section, gpu: Gpu, names: Sequence[str]) -> HostBudget:
     hosts = Limits.hosts.take(section)
     meant: list[str] = []
     if hosts and names:
@@ -66,7 +68,7 @@ def _read_budget(section: Section, gpu: Gpu, names: Sequence[str]) -> Budget:
     if "watts" in given and not gpu.power:
         hint = "say what one draws, such as gpu: {power: 1000W}"
         section.problem("the power of a GPU is not known", "watts", hint)
-    return Budget(
+    return HostBudget(
         hosts,
         frozenset(meant),
         Limits.gpus.take(section),
@@ -76,7 +78,7 @@ def _read_budget(section: Section, gpu: Gpu, names: Sequence[str]) -> Budget:
     )
 
 
-def budgets_entry(budgets: Sequence[Budget]) -> dict[str, Any]:
+def budgets_entry(budgets: Sequence[HostBudget]) -> dict[str, Any]:
     """The key ``budgets`` with its value; empty without any."""
     entries = [
         {"hosts": budget.hosts}

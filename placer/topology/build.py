@@ -13,9 +13,9 @@ from dataclasses import astuple, dataclass, field, replace
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
-from placer.topology.islands import launcher_indices
+from placer.topology.islands import Islands, launcher_indices
 from placer.topology.links import Link
-from placer.topology.model import Islands, Tier, Topology
+from placer.topology.model import Tier, Topology
 
 MAX_GPUS = 1 << 24
 

@@ -5,7 +5,7 @@ Shapes: K tiers below the node, T tiers in all, N nodes, L islands with GPUs.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,41 @@ import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.topology.machine import Machine
-from placer.topology.model import Islands, Topology
 
 if TYPE_CHECKING:
     from placer.topology.build import Nodes
+    from placer.topology.model import Tier, Topology
+
+
+@dataclass(frozen=True, eq=False)
+class Islands:
+    """The tiers inside a node: groups of its GPUs that talk faster than the others.
+
+    Shapes: K tiers below the node, I islands of the innermost one in every node.
+    """
+
+    tiers: tuple[Tier, ...]  # length K: innermost first
+    # Length K + 1: GPUs of an innermost island, then how many islands of a tier the
+    # next one holds; the last counts the outermost islands of a node.
+    sizes: tuple[int, ...]
+    gpus: IntArray  # (N, I): healthy GPUs of each innermost island of each node
+    # What a launcher calls the GPUs of a node that misses none, island by island.
+    members: tuple[int, ...]
+
+    def of_nodes(self, nodes: IntArray) -> Islands:
+        """Those of some nodes, in that order."""
+        return replace(self, gpus=self.gpus[nodes])
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """What a launcher calls the GPUs of each island of a node that misses none."""
+        size, members = self.sizes[0], [*self.members]
+        return [members[i : i + size] for i in range(0, len(members), size)]
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether no GPU of any island is missing."""
+        return bool((self.gpus == self.sizes[0]).all())
 
 
 def seen_by_island(topology: Topology) -> Machine:

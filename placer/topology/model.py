@@ -5,7 +5,7 @@ Shapes: T tiers, N nodes, G GPUs. Tier 0 is the node, tier T-1 the whole cluster
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from placer.assumed import Assumption
 from placer.base.arrays import IntArray
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.base.loading import Shown, load
 from placer.documents.keys import (
     BANDWIDTH,
@@ -28,6 +28,7 @@ from placer.documents.keys import (
     special,
 )
 from placer.topology.affinity import Affinity
+from placer.topology.islands import Islands, seen_by_island
 from placer.topology.kubernetes import Kubernetes
 from placer.topology.machine import Domains, Machine
 
@@ -101,37 +102,6 @@ class Tier:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Islands:
-    """The tiers inside a node: groups of its GPUs that talk faster than the others.
-
-    Shapes: K tiers below the node, I islands of the innermost one in every node.
-    """
-
-    tiers: tuple[Tier, ...]  # length K: innermost first
-    # Length K + 1: GPUs of an innermost island, then how many islands of a tier the
-    # next one holds; the last counts the outermost islands of a node.
-    sizes: tuple[int, ...]
-    gpus: IntArray  # (N, I): healthy GPUs of each innermost island of each node
-    # What a launcher calls the GPUs of a node that misses none, island by island.
-    members: tuple[int, ...]
-
-    def of_nodes(self, nodes: IntArray) -> Islands:
-        """Those of some nodes, in that order."""
-        return replace(self, gpus=self.gpus[nodes])
-
-    @property
-    def groups(self) -> list[list[int]]:
-        """What a launcher calls the GPUs of each island of a node that misses none."""
-        size, members = self.sizes[0], [*self.members]
-        return [members[i : i + size] for i in range(0, len(members), size)]
-
-    @property
-    def are_whole(self) -> bool:
-        """Whether no GPU of any island is missing."""
-        return bool((self.gpus == self.sizes[0]).all())
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Topology(Shown, Domains):
     """A machine whose nodes are hosts, as it is described, with what else is known.
@@ -155,7 +125,7 @@ class Topology(Shown, Domains):
         ``slurm`` or ``kubernetes``, who hands out its nodes; empty when not known.
     kubernetes : Kubernetes
         What pods must say on its nodes; no placement depends on it.
-    budgets : tuple of Budget
+    budgets : tuple of HostBudget
         What sets of hosts may run in all, across the tiers.
     assumed : tuple of Assumption
         What no source says of it.
@@ -169,7 +139,7 @@ class Topology(Shown, Domains):
     affinity: Affinity = field(default_factory=Affinity)
     scheduler: str = ""
     kubernetes: Kubernetes = field(default_factory=Kubernetes)
-    budgets: tuple[Budget, ...] = ()
+    budgets: tuple[HostBudget, ...] = ()
     assumed: tuple[Assumption, ...] = ()
 
     @property
@@ -238,6 +208,4 @@ class Topology(Shown, Domains):
     @cached_property
     def by_island(self) -> Machine:
         """The machine with its innermost domains as nodes: what cost and search see."""
-        from placer.topology.islands import seen_by_island
-
         return seen_by_island(self)

@@ -11,7 +11,8 @@ from math import prod
 from placer.base.arrays import IntArray
 from placer.documents import Document, Section
 from placer.documents.records import read
-from placer.topology.model import MAX_GPUS_OF_NODE, TIER_NAME, Islands, Tier
+from placer.topology.islands import Islands
+from placer.topology.model import MAX_GPUS_OF_NODE, TIER_NAME, Tier
 
 MAX_TIERS = 32
 MAX_RAILS = 63

@@ -12,7 +12,8 @@ from placer.topology.links import link_entries
 
 if TYPE_CHECKING:
     from placer.base.arrays import FloatArray, IntArray
-    from placer.topology.model import Islands, Topology
+    from placer.topology.islands import Islands
+    from placer.topology.model import Topology
 
 
 def to_document(topology: Topology) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from placer.allocation import offers
 from placer.allocation.shared import left_by, use_of
 from placer.api.allocate import allocate
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.base.errors import InfeasibleError
 from placer.base.hostlist import expand
 from placer.cost import JITTER
@@ -55,7 +55,7 @@ def with_budgets(seed, _objective, count):
     for kind in rng.choice((["gpus"], ["replicas"], ["gpus", "replicas"])):
         hosts = sorted(rng.sample([*machine.node_names], rng.randint(1, 3)))
         most = {kind: rng.randint(1, 3)}
-        budgets.append(Budget(",".join(hosts), frozenset(hosts), **most))
+        budgets.append(HostBudget(",".join(hosts), frozenset(hosts), **most))
     worlds = [rng.randint(1, 3) for _ in range(count)]
     ring = Job("j", Parallelism(), weights={"dp": 1.0}, launcher="free")
     rings = named(replace(ring, parallelism=Parallelism(dp=n)) for n in worlds)

@@ -8,7 +8,7 @@ import pytest
 
 import placer
 from placer.allocation.shared import left_by, use_of
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.base.errors import InfeasibleError, InputError
 from placer.base.hostlist import expand
 from placer.cost import JITTER
@@ -263,7 +263,7 @@ def test_the_answer_says_why_the_search_ended():
 
 def of(hosts, **limits):
     """A limit on what some hosts run."""
-    return Budget(",".join(hosts), frozenset(hosts), **limits)
+    return HostBudget(",".join(hosts), frozenset(hosts), **limits)
 
 
 def ring(name, ranks, tier="rack"):

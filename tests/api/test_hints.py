@@ -95,7 +95,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_both_are_told_in_their_own_words(name):
-    """The same fault names the keyword in Python and the option on a terminal."""
+    """A fault names the keyword in Python and the option on a terminal."""
     call, words, keyword, option = CALLS[name]
     with pytest.raises(placer.PlacerError) as error:
         call()

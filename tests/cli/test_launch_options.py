@@ -14,7 +14,7 @@ OPEN, DEFAULT, MAJOR = "auto", "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"
 
 @pytest.fixture
 def jobs(tmp_path):
-    """The same job with its order open, and fixed either way."""
+    """A job with its order open, and fixed either way."""
     found = {order: tmp_path / f"{order}.yaml" for order in (OPEN, DEFAULT, MAJOR)}
     for order, path in found.items():
         path.write_text(JOB.replace("ORDER", order))

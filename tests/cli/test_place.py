@@ -17,8 +17,7 @@ from placer.cost.hop_cost import HopCost
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
 from placer.solve.run.solution import Solution
-from placer.solve.score import step_time
-from placer.solve.score.kernel import is_built
+from placer.solve.score import is_built, step_time
 from tests.cli.small_job import MACHINE, WEIGHED
 from tests.commands import refusal, run
 from tests.solve.annealing import test_added_move

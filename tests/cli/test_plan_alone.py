@@ -95,7 +95,7 @@ def lasting(text):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_plan_says_what_its_inputs_say(folder, name):
-    """The same bytes with ``-t`` and ``-j`` as without, and of a compressed plan."""
+    """A plan, compressed or not, gives the bytes that ``-t`` and ``-j`` give."""
     alone = run_on(folder / "plan.json", COMMANDS[name])
     assert alone.exit_code in (0, 1), alone.output
     assert alone.stdout

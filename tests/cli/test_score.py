@@ -28,7 +28,7 @@ IN_ORDER = 10 * 4 * 1 + 1 * 2 * 4 * 9
 
 
 def test_three_sources_agree(job, tmp_path):
-    """The same placement as baseline, host file and plan has the same, known score."""
+    """A placement has one known score as baseline, as host file and as plan."""
     hosts = tmp_path / "hosts.txt"
     hosts.write_text("r1-n1:2\nr1-n2:2\nr2-n1:2\nr2-n2:2\n")
     plan = tmp_path / "plan.json"

@@ -37,7 +37,7 @@ def places(text):
 
 
 def expected(numbers, sizes):
-    """The same from the devices of all ranks: tp counts fastest, then dp, then pp."""
+    """Places by the devices of all ranks: tp counts fastest, then dp, then pp."""
     stride = {"tp": 1, "cp": sizes["tp"], "dp": sizes["tp"]}
     stride["pp"] = sizes["tp"] * sizes["dp"]
 

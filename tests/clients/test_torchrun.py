@@ -18,7 +18,7 @@ from tests.emit.readback import CONTIGUOUS, FREE, plan_of
 
 
 def on_hosts(hosts, command, **environ):
-    """The same command for every host, all to meet at a port of their own."""
+    """One command for every host, all to meet at a port of their own."""
     port = str(local.free_port())
     shared = {"PET_MASTER_PORT": port, "MASTER_PORT": port} | environ
     return [(command, local.environment(PLACER_HOST=host, **shared)) for host in hosts]

@@ -47,7 +47,7 @@ def machine(tiers, hosts, down=()):
 
 
 def varied(hosts, seed):
-    """The same hosts renamed and in another order; seed 0 leaves them as they are."""
+    """The hosts renamed and in another order; seed 0 leaves them as they are."""
     if seed == 0:
         return hosts
     rng = random.Random(seed)

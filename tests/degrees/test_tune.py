@@ -8,7 +8,7 @@ import pytest
 
 import placer
 from placer.api.tune import plan_of
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.base.errors import InfeasibleError, InputError
 from placer.degrees.evaluate import Answer
 from placer.degrees.least import Least
@@ -171,7 +171,7 @@ def test_without_any_time_there_is_an_answer(cut):
 
 def test_budgets_hold():
     """A tuned job keeps the machine's budgets, and is as large as they allow."""
-    most = Budget("all", frozenset(machine().node_names), gpus=9, replicas=9)
+    most = HostBudget("all", frozenset(machine().node_names), gpus=9, replicas=9)
     topology, work = replace(machine(), budgets=(most,)), job(Random(0))
     found = placer.tune(topology, work, top=2, cp=[1])
     assert {row["gpus"] for row in found.placed_rows} <= set(range(1, 10))

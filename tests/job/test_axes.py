@@ -128,7 +128,7 @@ def test_auto_needs_ranks_without_names(more):
 
 
 def test_reordered_is_the_file_with_another_order():
-    """The same job, digest included, as if its file said so."""
+    """A job in another order is what its file would say, digest included."""
     job = job_of("tp-cp-ep-dp-pp")
     for order in ("auto", "tp-cp-ep-pp-dp"):
         assert reordered(job, order).sha256 == job_of(order).sha256

@@ -76,7 +76,7 @@ def test_no_walk_is_shorter(seed):
 
 @pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 20))])
 def test_no_walk_with_a_slow_rank_is_shorter(seed):
-    """The same where one rank takes longer for each of its chunks, whichever it is."""
+    """Nor is one where a rank takes longer for each of its chunks, whichever it is."""
     draw = np.random.default_rng([seed, 1])
     for _ in range(30):
         p, v = int(draw.integers(2, 8)), int(draw.integers(1, 6))

@@ -38,7 +38,7 @@ def test_named_orders_number_ranks_by_that_order(seed, name, order):
 
 
 def test_random_depends_on_the_seed_alone():
-    """The same seed gives the same hosts, and some other seed gives others."""
+    """A seed gives the same hosts each time, and some other seed gives others."""
     topology = read_topology("node:16 gpu:1")
     job = Job("j", Parallelism(dp=16))
     drawn = [

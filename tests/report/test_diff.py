@@ -58,7 +58,7 @@ def lowest(plan, ranks):
 
 
 def rack_or_above(plan, ranks):
-    """The same, of the tiers from the rack on."""
+    """The innermost domain from the rack on that holds some ranks."""
     tier, domain = lowest(plan, ranks)
     if tier == "node":
         return "rack", plan.domains["rack"][plan.node_of_rank[ranks[0]]]

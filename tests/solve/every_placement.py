@@ -212,7 +212,7 @@ class Sorts:
         self._rows = topology.by_island.domain_of_gpu[:-1]
 
     def keys(self, gpus):
-        """The same row for placements of one sort; shape (P, any)."""
+        """One row for all placements of a sort; shape (P, any)."""
         columns = [self._looks[gpus]]
         if self._has_rails:
             columns.append(self._rail[gpus])
@@ -222,7 +222,7 @@ class Sorts:
         return np.concatenate(columns, axis=1)
 
     def key(self, gpu_of_rank):
-        """The same of two placements of one sort."""
+        """What two placements of one sort have in common."""
         return self.keys(gpu_of_rank[None]).tobytes()
 
     def one_of_each(self, gpus):

@@ -47,7 +47,7 @@ def hop_cost(topology, job, nodes):
 
 
 def hop_costs(topology, job, nodes):
-    """The same of many placements at once; ``nodes`` is one a row."""
+    """Hop costs of many placements at once; ``nodes`` is one a row."""
     rows, tiers = topology.domain_of_node, topology.tiers
     apart = (rows[:, :, None] != rows[:, None, :]).sum(axis=0)
     distance = np.array([tier.distance for tier in tiers])[apart]

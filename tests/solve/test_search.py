@@ -19,7 +19,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.objective import objective_of
 from placer.solve.run.budget import Budget
-from placer.solve.score.kernel import is_built
+from placer.solve.score import is_built
 from placer.solve.search import plain_search
 from placer.testing import racks
 from tests.allocation.machines import training as own_training

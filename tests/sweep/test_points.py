@@ -8,7 +8,7 @@ import pytest
 import placer
 from placer.base.errors import InfeasibleError, InputError
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
-from placer.job.read import job_digest
+from placer.job.decode import job_digest
 from placer.sweep.grid import (
     NIC_RATE,
     Axis,

@@ -17,8 +17,9 @@ from placer.documents.records import nested, read
 from placer.formats.jobs.job import Options, read_job
 from placer.formats.jobs.opened import open_source
 from placer.formats.jobs.registry import FORMATS
+from placer.job.decode import job_digest
 from placer.job.model import Job
-from placer.job.read import decode_job, job_digest
+from placer.job.read import decode_job
 from placer.job.resize import with_gpus
 from placer.job.roles import MAX_RANKS, job_or_name
 from placer.topology.model import Topology

@@ -14,7 +14,8 @@ from placer.formats.machines.findings import Findings
 from placer.formats.machines.islands import Parts
 from placer.formats.machines.pcie import Pcie
 from placer.topology.affinity import Affinity, gpu_words
-from placer.topology.model import Islands, Tier, Topology
+from placer.topology.islands import Islands
+from placer.topology.model import Tier, Topology
 from placer.topology.tiers import NODE
 
 ISLAND = "island"

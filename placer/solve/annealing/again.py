@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from placer.base.threads import in_order
 from placer.solve.annealing.annealed import ANNEALED, annealed
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts
-from placer.solve.run.workers import in_order
 
 SEARCHES = 4  # of a generation
 # Work of each relative to the first search: at least, and after generations that found

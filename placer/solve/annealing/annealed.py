@@ -16,6 +16,7 @@ from operator import attrgetter
 import numpy as np
 
 from placer.base.arrays import IntArray, row_of_number
+from placer.base.threads import in_order
 from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import best_starts
@@ -26,8 +27,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.later import has_own_traffic
-from placer.solve.run.workers import in_order
-from placer.solve.score.kernel import is_built
+from placer.solve.score import is_built
 
 # How hot the walks of the first round are, in turn: a sum has no plateaus.
 SCALES = {

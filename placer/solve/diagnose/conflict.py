@@ -15,7 +15,7 @@ from functools import partial
 from itertools import chain, product
 from typing import Any, NamedTuple
 
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.base.errors import InfeasibleError
 from placer.base.units import format_power
 from placer.job.even import is_even, part_size, told, told_part
@@ -26,10 +26,9 @@ from placer.solve.exact.seats import seat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
-from placer.solve.rules.search import Tools, fits_under_rules
-from placer.solve.run.budget import ENDLESS
-from placer.solve.run.budget import Budget as Time
-from placer.solve.score.kernel import is_built
+from placer.solve.rules import Tools, fits_under_rules
+from placer.solve.run.budget import ENDLESS, Budget
+from placer.solve.score import is_built
 from placer.topology.machine import Machine
 
 # Least and most time, in s, to find out which rules are to blame and what would help;
@@ -224,7 +223,7 @@ def _smallest_conflict(
     return blamed, current
 
 
-def _is_proved(topology: Machine, job: Job, budget: Time) -> bool:
+def _is_proved(topology: Machine, job: Job, budget: Budget) -> bool:
     """Whether there is no placement, rather than none found."""
     seating = seat(Limits.of(topology, job), budget=budget, waits=False)
     return seating is not None and seating.proved and seating.node_of_rank is None
@@ -275,14 +274,14 @@ def _requirement(axis: str, tier: str, tiers: list[str]) -> Blamed:
     )
 
 
-def _budget(budget: Budget, job: Job) -> Blamed:
+def _budget(budget: HostBudget, job: Job) -> Blamed:
     """A budget, which would hold with more GPUs or replicas."""
     if budget.replicas is None:
         most, all_of_them, noun = budget.most_gpus or 0, job.world_size, "GPUs"
     else:
         most, all_of_them, noun = budget.replicas, job.parallelism.dp, "replicas"
 
-    def more(number: int) -> Budget:
+    def more(number: int) -> HostBudget:
         if budget.replicas is None:
             return replace(budget, gpus=number, watts=None)
         return replace(budget, replicas=number)

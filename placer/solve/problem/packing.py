@@ -1,12 +1,14 @@
-"""Pack co-location sets of several sizes into the tree: an exact program on counts.
+"""What fits, by exact programs on counts: sets of several sizes into the tree.
 
 Sets with the same make-up (size, and the same sets of inner tiers inside) are equal, so
-the program only counts how many of each kind every domain holds.
+the program only counts how many of each kind every domain holds. Where boxes of nodes
+may hold only so many ranks, nodes of the same boxes are equal.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +19,7 @@ from placer.solve.problem.colocation import Colocation
 from placer.solve.tree.capacity import parent_of_domain
 from placer.topology.machine import Machine
 
-PACK_WORK = 30.0  # of CP-SAT's deterministic seconds
+PACK_WORK, BUDGET_WORK = 30.0, 1.0  # of CP-SAT's deterministic seconds
 
 
 @dataclass(frozen=True, order=True)
@@ -141,3 +143,28 @@ def _kinds(colocation: Colocation, inside: list[list[list[int]]]) -> list[list[K
             ]
         )
     return kinds
+
+
+def ranks_within(
+    rooms: Sequence[tuple[IntArray, IntArray]], gpus_of_node: IntArray
+) -> tuple[int, bool]:
+    """Ranks that GPUs have room for, and whether so many really have.
+
+    ``rooms``: box of each node, -1 for none, and the most ranks of each box; one pair
+    at least. ``gpus_of_node``: shape (N,).
+    """
+    sorts, sort_of_node = np.unique(
+        np.array([box for box, _ in rooms]), axis=1, return_inverse=True
+    )
+    room = np.bincount(sort_of_node.ravel(), gpus_of_node)
+    program = Program()
+    columns = [program.column(most=float(most), price=-1) for most in room]
+    for (_, most), box in zip(rooms, sorts, strict=True):
+        inside: dict[int, list[Term]] = {}
+        for column, own in zip(columns, box.tolist(), strict=True):
+            inside.setdefault(own, []).append(Term(column))
+        for own, terms in inside.items():
+            if own >= 0:
+                program.row(terms, most=int(most[own]))
+    answer = solve(program, Limits(BUDGET_WORK))
+    return round(-answer.bound), answer.is_proved

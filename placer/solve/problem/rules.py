@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.base.hostlist import compress
 from placer.job.even import axis_of, is_even, part_size
 from placer.job.model import Job
@@ -92,7 +92,7 @@ class Cap:
     replicas: int | None
 
     @classmethod
-    def of(cls, budget: Budget, topology: Domains) -> Cap:
+    def of(cls, budget: HostBudget, topology: Domains) -> Cap:
         """A budget in the machine's indices."""
         named = [name in budget.names for name in topology.host_names]
         inside = np.array(named, dtype=bool)[topology.host_of_node]

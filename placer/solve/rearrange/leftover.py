@@ -10,7 +10,8 @@ to the cheapest places first. Domains that are alike are one.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -88,7 +89,7 @@ class _Exchange:
         if (tiers[-1].used[0], tiers[-1].whole[0]) not in tiers[-1].moves:
             return None
 
-        def matched(tier: int, pair: Pair) -> Iterator[Pair]:
+        def matched(tier: int, pair: Pair) -> list[Pair]:
             """The children of a used domain, and those that they become in another."""
             a, b = pair
             moves, below = tiers[tier], tiers[tier - 1]
@@ -193,13 +194,14 @@ def _paired(
     children: Mapping[Pair, int],
     used: Mapping[int, list[int]],
     whole: Mapping[int, list[int]],
-) -> Iterator[Pair]:
-    """A used child and the one it becomes, as many of each pair of kinds."""
+) -> list[Pair]:
+    """Each used child and the one it becomes, as many of each pair of kinds."""
     going = {kind: iter(members) for kind, members in used.items()}
     places = {kind: iter(members) for kind, members in whole.items()}
+    found: list[Pair] = []
     for (i, j), count in sorted(children.items()):
-        for _ in range(count):
-            yield next(going[i]), next(places[j])
+        found += zip(islice(going[i], count), islice(places[j], count), strict=True)
+    return found
 
 
 def _by_kind(domains: Sequence[int], kinds: Sequence[int]) -> dict[int, list[int]]:

@@ -15,9 +15,8 @@ from placer.solve.construct.fills.fills import nested_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import is_start
 from placer.solve.rearrange.align import aligned
-from placer.solve.rearrange.failure import Failure
+from placer.solve.rearrange.failure import Failure, mended
 from placer.solve.rearrange.leftover import with_best_rest
-from placer.solve.rearrange.mended import mended
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import Solution
 from placer.solve.tree.symmetry import Pair, Symmetry, on_other_nodes

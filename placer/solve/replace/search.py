@@ -3,16 +3,21 @@
 Fewest moves and least cost are two ends of one price. A walk at a price finds a point
 between two others where the price is the slope between them, so the hull of all points
 is found end by end (Eisner and Severance 1976, Journal of the ACM 23(4)).
+
+No one placement is best: each number of moves has its cheapest. So the incumbent keeps
+all that no other beats in both (a Pareto front), and one is chosen at the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
 from math import inf
 from operator import itemgetter
+from typing import NamedTuple
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError, StoppedError
@@ -23,11 +28,10 @@ from placer.solve.bounds.certificate import lower_bound
 from placer.solve.diagnose.even import in_parts, uneven
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
-from placer.solve.rearrange.failure import Failure, Fewest
-from placer.solve.rearrange.mended import mended
+from placer.solve.rearrange.failure import Failure, Fewest, mended
 from placer.solve.replace.homeward import Homeward
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
-from placer.solve.run.front import Front, Point
+from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import EXACT, Progress, Solution
 
 WALKS = 8  # after the first
@@ -35,8 +39,71 @@ FEW, MORE = 4, 4  # units that pay at the first price, and how many times more e
 BOTH_ENDS = 2  # walks that find nothing between two points, from either
 
 
+class Point(NamedTuple):
+    """A placement on the front."""
+
+    moves: int  # ranks that are elsewhere than before
+    value: float  # cost, in the unit of the objective
+    method: str
+    gpu_of_rank: IntArray  # (R,)
+
+
+class Front(Incumbent):
+    """The cheapest legal placement known for every number of moves.
+
+    ``budget``: the clock does not end it: whoever looks for placements asks the clock.
+    ``moved``: how many ranks a placement moves. ``points``: ever more moves at ever
+    less cost.
+    """
+
+    def __init__(
+        self, problem: Problem, budget: Budget, moved: Callable[[IntArray], int]
+    ) -> None:
+        super().__init__(problem, budget.anew(inf))
+        self._moved = moved
+        self.points: list[Point] = []
+
+    def choose(self, cost: float, max_moves: int | None) -> Point | None:
+        """Make the placement of fewest moves that costs no more the one to return.
+
+        Where that takes more than ``max_moves``, the cheapest within those; None where
+        there is none.
+        """
+        allowed = [
+            point
+            for point in self.points
+            if max_moves is None or point.moves <= max_moves
+        ]
+        cheap = [point for point in allowed if point.value <= cost * (1 + EXACT)]
+        chosen = next(iter([*cheap, *allowed[::-1]]), None)
+        if chosen is not None:
+            _, self.value, self.method, self.gpu_of_rank = chosen
+        return chosen
+
+    def keep_fewest_avoided(self) -> None:
+        """Keep only placements that use the fewest of the hosts to avoid."""
+        used = [self._problem.avoided(point.gpu_of_rank) for point in self.points]
+        self.points = [
+            point
+            for point, count in zip(self.points, used, strict=True)
+            if count == min(used)
+        ]
+
+    def _keep(self, method: str, legal: IntArray, value: float) -> None:
+        """Keep a legal placement if no other is as good in moves and in cost."""
+        new = Point(self._moved(legal), value, method, legal)
+        if not any(_covers(known, new) for known in self.points):
+            kept = [known for known in self.points if not _covers(new, known)]
+            self.points = sorted([*kept, new], key=lambda point: point.moves)
+
+
+def _covers(known: Point, other: Point) -> bool:
+    """Whether ``other`` is no better than ``known`` in moves and in cost."""
+    return known.moves <= other.moves and (known.value <= other.value * (1 + EXACT))
+
+
 @dataclass(frozen=True, eq=False)
-class Terms:
+class Required:
     """What is required of a new placement."""
 
     # Share by which it may cost more than before the failure, or than the cheapest that
@@ -66,7 +133,7 @@ class Replaced:
 def replaced(
     problem: Problem,
     previous: PreviousPlan,
-    terms: Terms,
+    terms: Required,
     budget: Budget,
     progress: Progress | None = None,
 ) -> Replaced:
@@ -104,7 +171,7 @@ class _Search:
         self,
         problem: Problem,
         previous: PreviousPlan,
-        terms: Terms,
+        terms: Required,
         budget: Budget,
     ) -> None:
         self._problem, self._previous, self._terms = problem, previous, terms

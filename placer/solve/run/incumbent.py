@@ -15,6 +15,7 @@ from placer.placement.placement import Placement
 from placer.placement.previous import Previous
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
+from placer.solve.run.rest import TieBreak
 from placer.solve.run.solution import (
     EXACT,
     Progress,
@@ -23,7 +24,6 @@ from placer.solve.run.solution import (
     improvement_of,
     is_reached,
 )
-from placer.solve.run.ties import TieBreak
 
 Candidate = tuple[str, IntArray]
 

@@ -8,7 +8,7 @@ import pytest
 from placer.solve import search
 from placer.solve.annealing import again as module
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.effort import params_of
+from placer.solve.problem.params import params_of
 from placer.solve.run.budget import Budget
 from tests.solve.machines import fragmented, matching_job
 

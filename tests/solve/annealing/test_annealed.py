@@ -18,7 +18,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
-from placer.solve.score.kernel import is_built
+from placer.solve.score import is_built
 from tests.solve.construct.test_whole_groups import job, machine
 from tests.solve.machines import MODEL, fragmented, matching_job
 from tests.solve.solving import known, own_job

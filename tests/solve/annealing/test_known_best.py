@@ -16,7 +16,7 @@ from placer.solve.annealing.annealed import annealed
 from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
-from placer.solve.score.kernel import is_built
+from placer.solve.score import is_built
 from placer.solve.search import solve
 from placer.topology.model import Tier
 from tests.allocation.machines import racks, training

@@ -10,10 +10,9 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
+from placer.solve import rules as under_rules
 from placer.solve.annealing import annealed
-from placer.solve.rules import search
-from placer.solve.score import evaluator
-from placer.solve.score.kernel import is_built
+from placer.solve.score import evaluator, is_built
 from tests.solve.random_cases import machine_of
 
 compiled = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
@@ -70,7 +69,7 @@ def test_rules_of_every_kind_are_repaired(launcher, rules):
     """Without any program that seats ranks, on more ranks than it would."""
     axes, weights = Parallelism(tp=2, pp=2, dp=52), {"tp": 100, "pp": 10, "dp": 1}
     job = Job("j", axes, weights=weights, launcher=launcher, sha256="j")
-    with patch.object(search, "seat", return_value=None):
+    with patch.object(under_rules, "seat", return_value=None):
         plan = placer.place("rack:5 node:8 gpu:8", job, rules=rules, time_limit=9).plan
     assert violations(plan, placer.read_topology("rack:5 node:8 gpu:8"), job) == []
     assert plan.rules.get("avoided_nodes", []) == []
@@ -86,6 +85,6 @@ def test_runs_on_nodes_of_several_sizes_are_repaired(rules):
     machine = machine_of([4, 3] * 48, [racks, [0] * 96], tiers)
     axes, weights = Parallelism(pp=2, dp=125), {"pp": 10, "dp": 1}
     job = Job("j", axes, weights=weights, launcher="node-contiguous", sha256="j")
-    with patch.object(search, "seat", return_value=None):
+    with patch.object(under_rules, "seat", return_value=None):
         plan = placer.place(machine, job, rules=rules, effort="quick").plan
     assert violations(plan, machine, job) == []

@@ -7,7 +7,7 @@ from itertools import count, permutations
 import numpy as np
 import pytest
 
-from placer.base.budget import Budget as Allowance
+from placer.base.budget import HostBudget
 from placer.job.rules import Pin, Rules
 from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.units import Units
@@ -16,7 +16,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
 from placer.solve.run.budget import Budget
-from placer.solve.score.kernel import is_built
+from placer.solve.score import is_built
 from placer.testing import job
 from tests.solve.attacked_cases import hosts_of_islands
 from tests.solve.machines import fragmented, matching_job
@@ -41,8 +41,8 @@ def just_kept(rng, machine, job, node_of_rank):
         at_most={"rack": max(held)},
         spares={"rack": spares} if spares else {},
         budgets=(
-            Allowance("some", hosts, gpus=int(ranks.sum())),
-            Allowance("some", hosts, replicas=len(set(replica[ranks]))),
+            HostBudget("some", hosts, gpus=int(ranks.sum())),
+            HostBudget("some", hosts, replicas=len(set(replica[ranks]))),
         ),
     )
 

@@ -101,7 +101,7 @@ def seats(plan):
 
 
 def test_nothing_changed_nothing_moves():
-    """The same inputs and the previous plan give the same placement."""
+    """Inputs that are as before give the placement of the previous plan."""
     topology, job = racks_of(3, 3), job_of(tp=2, pp=2, dp=3)
     plan = plan_of(topology, job)
     again = plan_of(topology, job, plan)

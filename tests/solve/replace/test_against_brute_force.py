@@ -12,7 +12,7 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem
-from placer.solve.replace.search import Terms, replaced
+from placer.solve.replace.search import Required, replaced
 from placer.solve.run.budget import Budget
 from tests.solve import oracle
 from tests.solve.random_cases import random_job, random_machine
@@ -68,7 +68,7 @@ def check(seed, objective):
     try:
         problem = Problem.of(left, job, objective)
         previous = PreviousPlan(plan, left)
-        found = replaced(problem, previous, Terms(within), Budget(60.0))
+        found = replaced(problem, previous, Required(within), Budget(60.0))
     except InfeasibleError:
         assert front == {}
         return 0, 0

@@ -13,9 +13,9 @@ from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.annealing import annealed
 from placer.solve.problem.compiled import Problem
-from placer.solve.rearrange.mended import mended
+from placer.solve.rearrange.failure import mended
 from placer.solve.replace.homeward import Homeward
-from placer.solve.replace.search import Terms, replaced
+from placer.solve.replace.search import Required, replaced
 from placer.solve.run.budget import Budget
 from placer.solve.score import evaluator
 from placer.testing import job, racks
@@ -54,7 +54,7 @@ def test_pinned_ranks_do_not_move_for_others():
     plan = build_plan(topology, work, Placement(np.arange(8)))
     left = topology.select(np.arange(1, topology.num_nodes))
     problem, before = Problem.of(left, work), PreviousPlan(plan, left)
-    found = replaced(problem, before, Terms(0.0), Budget(60.0))
+    found = replaced(problem, before, Required(0.0), Budget(60.0))
     node = left.node_of_gpu[found.chosen.gpu_of_rank]
     assert left.node_names[node[6]] == topology.node_names[3]
     assert found.chosen.moves <= 6
@@ -72,7 +72,7 @@ def test_free_ranks_on_nodes_of_odd_sizes():
     left = machine.select(np.array([n for n in range(8) if n not in (6, 2)]))
     problem = Problem.of(left, work, "hop-cost")
     before = PreviousPlan(previous, left)
-    found = replaced(problem, before, Terms(1.0, None, 0.0), Budget(3.0))
+    found = replaced(problem, before, Required(1.0, None, 0.0), Budget(3.0))
     assert problem.allows(found.chosen.gpu_of_rank)
 
 
@@ -92,13 +92,13 @@ def test_without_the_compiled_part(monkeypatch):
 
 
 def test_walks_that_the_clock_ended_are_told():
-    """The same limit may find another repair on another day."""
+    """A limit may find another repair on another day, so the plan says that it cut."""
     machine = racks([6, 6, 6])
     weights = {"tp": 8, "cp": 3, "dp": 1}
     work = job(tp=2, cp=2, dp=12, launcher="free", weights=weights)
     plan = build_plan(machine, work, Placement(np.arange(48)))
     left = machine.select(np.array([n for n in range(18) if n not in (0, 7, 9)]))
     problem = Problem.of(left, work, "hop-cost")
-    terms, before = Terms(0.3, None, 150.0), PreviousPlan(plan, left)
+    terms, before = Required(0.3, None, 150.0), PreviousPlan(plan, left)
     found = replaced(problem, before, terms, Budget(0.0))
     assert not found.solution.deterministic

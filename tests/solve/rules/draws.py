@@ -3,7 +3,7 @@
 import random
 from dataclasses import replace
 
-from placer.base.budget import Budget
+from placer.base.budget import HostBudget
 from placer.job.rules import Pin, Rules
 from tests.solve.random_cases import SIZES_OF, random_job, random_machine
 
@@ -16,7 +16,7 @@ def ruled_case(seed, objective, sort):
 
 
 def budget_case(seed, objective, sort):
-    """The same with one to three budgets, perhaps a pin."""
+    """A drawn case with one to three budgets, perhaps a pin."""
     rng = random.Random(f"budgets {seed} {objective} {sort}")
     topology, job = _unruled(rng, objective, sort)
     many = rng.choice((1, 1, 2, 3))
@@ -46,12 +46,12 @@ def random_budget(rng, topology, job):
     name, names = ",".join(hosts), frozenset(hosts)
     kind = rng.choice(("gpus", "replicas", "watts"))
     if kind == "replicas":
-        return Budget(name, names, replicas=rng.randint(0, job.parallelism.dp))
+        return HostBudget(name, names, replicas=rng.randint(0, job.parallelism.dp))
     most = rng.randint(0, job.world_size)
     if kind == "gpus":
-        return Budget(name, names, gpus=most)
+        return HostBudget(name, names, gpus=most)
     watts = most * 0.1 + rng.choice((0.0, 0.05))
-    return Budget(name, names, watts=watts, gpu_watts=0.1)
+    return HostBudget(name, names, watts=watts, gpu_watts=0.1)
 
 
 def random_rules(rng, topology, job):

@@ -9,8 +9,8 @@ import pytest
 
 from placer import testing
 from placer.solve.problem.compiled import Problem
+from placer.solve.score import is_built
 from placer.solve.score.evaluator import compiled
-from placer.solve.score.kernel import is_built
 from placer.solve.score.slots import Slots
 from tests.cost.random_cases import random_case, unequal, with_adapters
 from tests.marks import slow

@@ -3,35 +3,48 @@
 Constructions know no rules. Where none keeps them by itself, walks of the annealer
 begin with what they made: a change may break no more than was broken. Where that ends
 outside, too, one program of logic seats the ranks, or proves that nobody can. Nodes to
-avoid are used only when nothing fits without.
+avoid are used only when nothing fits without: in large jobs as few as counts say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
+from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.solve.annealing.again import again
-from placer.solve.annealing.annealed import annealed
-from placer.solve.annealing.repair import repair
+from placer.solve.annealing.annealed import annealed, seeds, spaces
+from placer.solve.annealing.mend_in_full import MendsInFull
+from placer.solve.annealing.starts import best_starts
+from placer.solve.annealing.walks import PricedInFull, Walk, Walks
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.count import Limits as EngineLimits
+from placer.solve.count import Term, solve
 from placer.solve.exact.enumeration import LISTED_UNDER_RULES, listed_under_rules
 from placer.solve.exact.seats import MOST_CHOICES, seat
-from placer.solve.problem.colocation import colocation_of
+from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import fits, launch_blocks, launched
+from placer.solve.problem.packing import Packing
+from placer.solve.problem.rules import Limits
 from placer.solve.problem.starts import starts
 from placer.solve.problem.submachine import Submachine
-from placer.solve.rules.readmit import READMIT_WORK, readmitted
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.solution import Progress, Solution, is_reached
+from placer.solve.tree.capacity import node_capacity
+
+READMIT_WORK = 20.0  # of CP-SAT's deterministic seconds
+EFFORT = EngineLimits(READMIT_WORK)
+MOVES_A_UNIT, MOST_MOVES = 100, 25_000  # of a walk; another follows one that mends
+HEAT = 0.3  # of these walks
+REPAIRED = "repaired"  # what placements found here are called
 
 # The plain search on one machine under terms; None where nothing fits.
 PlainSearch = Callable[[Problem, Budget, "Progress | None", Terms], "Solution | None"]
@@ -248,3 +261,73 @@ class _RuledSearch:
 
     def _offer_nodes(self, method: str, node_of_rank: IntArray) -> None:
         self.incumbent.offer(method, launched(self.problem.machine, node_of_rank))
+
+
+def repair(
+    problem: Problem, near: list[IntArray], incumbent: Incumbent, budget: Budget
+) -> None:
+    """Offer what walks make of placements (R,) that break rules, and of simple starts.
+
+    What a placement breaks is counted: the tiers between each pinned unit and its
+    nearest host, sets that are torn, and in each box the replicas, ranks or hosts that
+    are too many (`fence.hpp`). A walk makes changes that break no more than was broken,
+    now and then one more, and late on its way any that mends, whatever it costs; its
+    best is what breaks least, and the cheapest of that. Where the annealer was not
+    built, or does not know the job, it is slow.
+    """
+    for units in spaces(problem, incumbent):
+        walks: Walks | MendsInFull
+        try:
+            walks = units.walks()
+        except PricedInFull:
+            walks = units.mends()
+        moves = min(MOST_MOVES, MOVES_A_UNIT * len(walks.units.slots.ranks))
+        seed = seeds(problem)
+        for slots in best_starts(walks, near, budget, may_break=True):
+            walk, before = Walk(next(seed), HEAT, slots), inf
+            while not budget.is_over():
+                walk = walks.walk(walk._replace(seed=next(seed)), moves, budget)
+                if not 0 < walk.broken < before:
+                    break
+                before = walk.broken
+            incumbent.offer(REPAIRED, walks.units.gpu_of_rank(walk.slots))
+
+
+def readmitted(
+    limits: Limits, job: Job, effort: EngineLimits = EFFORT
+) -> IntArray | None:
+    """Nodes to avoid that must be used for the sets of ``job`` to fit, shape (any,).
+
+    For machines too large for a variable a rank: every domain holds whole co-location
+    sets, and a node to avoid is used or not. As few as can be where a domain's replicas
+    are not limited; then pins and limits may still ask for more. None when the sets do
+    not fit even so, or no answer was found in the effort allowed.
+    """
+    for block in launch_blocks(limits.topology, job):
+        found = _fewest(limits, colocation_of(limits.topology, job, block), effort)
+        if found is not None:
+            return found
+    return None
+
+
+def _fewest(
+    limits: Limits, colocation: Colocation, effort: EngineLimits
+) -> IntArray | None:
+    """The nodes to avoid that are used when as few as possible are."""
+    topology = limits.topology
+    packing = Packing(topology, colocation)
+    program = packing.program
+    used = [program.column(most=1, price=int(price)) for price in limits.avoided]
+    for node, room in enumerate(node_capacity(topology, colocation.block).tolist()):
+        program.row([*packing.ranks_on(node), Term(used[node], -room)], most=0)
+    packing.nest()
+    for tier, number in limits.spares:
+        row = topology.domain_of_node[tier]
+        for domain in range(int(row.max()) + 1):
+            nodes = np.flatnonzero(row == domain).tolist()
+            there = [Term(used[node]) for node in nodes]
+            program.row(there, most=max(len(nodes) - number, 0))
+    counts = solve(program, effort).counts
+    if counts is None:
+        return None
+    return np.flatnonzero(limits.avoided & (np.array(counts)[used] > 0))

@@ -1,1 +1,0 @@
-"""The search under rules about hosts and failures."""
