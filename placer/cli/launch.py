@@ -249,7 +249,8 @@ def step_environment(
 def _placed(options: dict[str, Any]) -> Plan:
     from placer.api.place import place
 
-    options = with_folder(options, "there is no --plan")
+    outside = "" if "SLURM_JOB_ID" in os.environ else " and no Slurm allocation"
+    options = with_folder(options, f"there is no --plan{outside}")
     if not options["hosts"]:
         raise _no_hosts()
     machine = read_machine(options)

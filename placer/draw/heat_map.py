@@ -60,8 +60,11 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
     _draw_tiers(root, tiers, plan.topology.get("scale_up", 0))
     for index, (axis, row) in enumerate(rows.items()):
         y = _TOP + index * _HIGH
-        name = svg.shortened(axis, _LEFT - _MARGIN - 8, 13)
-        svg.write(root, name, _MARGIN, y + _HIGH / 2 + 4, font_size=13)
+        words = axis.rsplit(".", 1)  # of a role: its name above what it does
+        for line, word in enumerate(words):
+            name = svg.shortened(word, _LEFT - _MARGIN - 8, 13)
+            at = y + _HIGH / 2 + 4 + 8 * (2 * line + 1 - len(words))
+            svg.write(root, name, _MARGIN, at, font_size=13)
         for column, tier in enumerate(tiers):
             size_bytes = row.get(tier, 0.0)
             cell = _Cell(axis, tier, size_bytes, max(sent), sum(sent), plan.period)

@@ -26,7 +26,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 90, 24, 34, 52
 _HEAD = 30
 _LEGEND_LINE = 18
 _RADIUS, _LEAST_RADIUS = 4.6, 3.0
-_LABEL_GAP = 44  # pixels between the labels of two ticks, at least
+_LABEL_GAP = 8  # pixels between the labels of two ticks, at least
 _MOST_VALUES = 12  # of which each has a tick; more share round ones
 _MOST_NAMES = 3  # of series that coincide
 # An axis that would leave so much of itself empty below its values starts later.
@@ -150,7 +150,8 @@ def _vertical(panel: Panel) -> tuple[_Scale, float]:
     """The vertical axis, and the distance of its ticks."""
     low, high = min(panel.known, default=0.0), max(panel.known, default=0.0) or 1.0
     start = low if low > _EMPTY * high and low < high else 0.0
-    step = nice_step(high - start)
+    # Labels have four digits: below the last of them ticks would read alike.
+    step = max(nice_step(high - start), 10.0 ** math.floor(math.log10(high)) / 1000)
     start = step * math.floor(start / step)
     end = step * math.ceil(high / step - 1e-9)
     return _Scale(start, end, PANEL_HEIGHT - _BOTTOM, _TOP), step
@@ -181,9 +182,11 @@ def _draw_panel(group: Xml.Element, panel: Panel) -> None:
         at = x(value)
         line = {"x1": at, "x2": at, "y1": bottom, "y2": bottom + 5}
         svg.add(group, "line", **line, class_="p-rule")
-        if at - last >= _LABEL_GAP:
-            svg.write(group, panel.x_text(value), at, bottom + 20, text_anchor="middle")
-            last = at
+        text = panel.x_text(value)
+        half = svg.text_width(text, 12) / 2
+        if at - half - last >= _LABEL_GAP:
+            svg.write(group, text, at, bottom + 20, text_anchor="middle")
+            last = at + half
     for index, series in enumerate(panel.series):
         _draw_series(group, series, index, x, y)
 

@@ -72,14 +72,14 @@ def machine_of(
     """The machine that probes describe, without what they contradict each other in.
 
     ``tell``: called with what a user should know. ``gpus``: of each node whose probe
-    does not count them, by default as most others have.
+    does not count them, by default as most others have, else as Slurm gave the job.
     """
     from placer.formats.machines.machine import read_topology
 
     probes = [json.loads(line) for line in lines.splitlines()]
     counts = Counter(n for one in probes if isinstance(n := one.get("gpus"), int) and n)
-    if gpus is None and counts:
-        ((gpus, _),) = counts.most_common(1)
+    if gpus is None:
+        gpus = max(counts, key=counts.__getitem__) if counts else _gpus_given()
     without: tuple[str, ...] = ()
     with TemporaryDirectory() as folder:
         path = Path(folder) / "probes"
@@ -123,3 +123,10 @@ def _without(probes: Iterable[dict[str, Any]], keys: Sequence[str]) -> str:
         json.dumps({k: v for k, v in one.items() if k not in keys}) + "\n"
         for one in probes
     )
+
+
+def _gpus_given() -> int | None:
+    """GPUs a node that Slurm gave this job, where it was asked for them."""
+    given = map(os.environ.get, ("SLURM_GPUS_ON_NODE", "SLURM_GPUS_PER_NODE"))
+    counts = (text.rpartition(":")[2] for text in given if text)  # 4, h100:4
+    return next((int(count) for count in counts if count.isdigit()), None) or None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from placer.base.errors import InputError
@@ -40,8 +41,9 @@ def read_rows(source: str) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def _swept(section: Section) -> list[str]:
-    """The keys of a point, in the order of rows."""
-    found = [key for key, _ in section.entries()]
+    """The keys of a point: they stand before what follows from them."""
+    keys = (key for key, _ in section.entries())
+    found = [*takewhile(lambda key: key != "world_size", keys)]
     fixed = [key for key in (*SIZES, NIC_RATE) if key in found]
     return fixed + [key for key in found if key.startswith(OVERSUBSCRIPTION)]
 

@@ -1,6 +1,7 @@
 """``placer draw`` from end to end."""
 
 import json
+import re
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -12,10 +13,11 @@ from tests.clients import needs
 from tests.commands import refusal, run
 from tests.draw.pictures import SCORE
 
+TIMES = {"step_time_s": 25.48, "exposed_scale_out_s": 0.1, "status": "optimal"}
 ROWS = {
     "rows": [
-        {"dp": 2, "step_time_s": 1.0, "exposed_scale_out_s": 0.1, "status": "optimal"},
-        {"dp": 4, "step_time_s": 1.1, "exposed_scale_out_s": 0.2, "gap": 0.0},
+        {"dp": 2, "world_size": 16, "global_batch": 32} | TIMES,
+        {"dp": 4, "world_size": 32, "global_batch": 64} | TIMES | {"step_time_s": 25.5},
         {"dp": 8, "status": "infeasible", "error": "too large"},
     ]
 }
@@ -45,12 +47,18 @@ def test_pictures_of_a_plan(plan, picture, theme):
 
 
 def test_scaling(tmp_path):
-    """Rows of a sweep are drawn, a point a row in both panels, whatever was assumed."""
+    """Rows of a sweep are drawn, a point a row in both panels, whatever was assumed.
+
+    What follows from the swept key makes no line of its own; no two labels are alike.
+    """
     rows, assumed = tmp_path / "rows", {"key": "gpu", "value": "H100"}
     rows.write_text(json.dumps(ROWS | {"assumed": [assumed]}))
     found = draw(rows, "scaling").stdout
     assert found.count('class="point circle"') == 4
     assert found.count('class="point missing"') == 2
+    assert found.count("<polyline") == 2
+    labels = re.findall(r'text-anchor="end"[^>]*>([^<]*)', found.split("</g>")[0])
+    assert labels == ["25.48 s", "25.49 s", "25.5 s"]
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,14 @@ def test_nodes_that_contradict_each_other():
     assert any("left out Slurm's switches" in note for note in told)
 
 
-def test_a_node_without_a_probe_is_like_the_others():
-    """It has as many GPUs as most; of its name, which it does not tell, is no word."""
+def test_a_node_without_a_probe_is_like_the_others(monkeypatch):
+    """It has as many GPUs as most; of its name, which it does not tell, is no word.
+
+    Where no probe counts any, there are as many as Slurm gave the job.
+    """
+    monkeypatch.setenv("SLURM_GPUS_PER_NODE", "h100:6")
+    none = completed("", ["n0", "n1"])
+    assert machine_of(none, str).gpus_of_node.tolist() == [6, 6]
     told = []
     text = "".join(line(f"n{k}") for k in range(3)) + line("n3", gpus=2)
     machine = machine_of(completed(text, ["n0", "n1", "n2", "n3", "n4"]), told.append)

@@ -190,3 +190,13 @@ def test_reasons_are_told_where_no_node_is_left(tmp_path):
         placer.read_topology(source, hardware=cases.H100, note=notes.append)
     assert "nodes left out, unschedulable: 1 (n1)" in notes
     assert "nodes left out, no GPUs: 1 (n2)" in notes
+
+
+@pytest.mark.parametrize("key", ["bandwidth: 450", "bandwidth: 450GB/s, latency: 4"])
+def test_a_tier_as_slow_as_no_link_is_asked_for_its_unit(tmp_path, key):
+    head = "{format: placer/topology, version: 1, name: a, tiers: [{name: node, size: 8"
+    text = (
+        f"{head}, {key}}}, {{name: rack, bandwidth: 50GB/s}}], layout: rack:1 node:2}}"
+    )
+    with pytest.warns(UserWarning, match=r"a: the node tier has .*: is a unit missing"):
+        placer.read_topology(written(tmp_path, text))

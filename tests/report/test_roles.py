@@ -13,6 +13,7 @@ from placer.base.units import format_seconds
 from placer.draw.heat_map import traffic_map
 from placer.report.columns import Look
 from placer.report.diff_text import diff_text
+from placer.report.page.bars import links_heading
 from placer.report.page.headlines import parts
 from placer.report.page.side import Side
 from placer.report.score_text import score_text
@@ -50,6 +51,14 @@ def test_pages_and_tables_of_a_workload_speak_of_a_cycle(plan):
     for text in (page, traffic_map(plan)):
         assert " cycle" in text
         assert not re.search(r"(a|each|One) step\b", text)
+    words = {word for axis in plan.score["traffic_bytes"] for word in axis.split(".")}
+    assert {"trainer", "dp"} < words < set(Xml.fromstring(traffic_map(plan)).itertext())
+    busy, quiet = (
+        Side("", replace(plan, score={**plan.score, "hottest_links": links}), None)
+        for links in ([{"busy_s": 0.5}], [])
+    )
+    now = "No uplink carries anything now: 500 ms of each cycle before"
+    assert links_heading([busy, quiet]) == now
     text = score_text(plan.score, plan.topology["tiers"], 1, Look())
     assert "bytes a cycle" in text
 

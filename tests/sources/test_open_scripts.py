@@ -60,13 +60,14 @@ def test_a_size_of_a_branch_is_asked_for_by_what_decides(tmp_path, text, hint):
 
 
 def test_missing_files_come_first_and_notes_are_kept(tmp_path):
-    """What is asked for may stand in them."""
+    """What is asked for may stand in them, or in a flag that is spelt another way."""
     text = "source $(dirname $0)/a.sh\n. b.sh\n[ -f c.sh ] && . c.sh\n"
-    text += "torchrun pretrain_gpt.py --num-layers 8 --hidden-size 64"
+    text += "torchrun pretrain_gpt.py --num-layers 8 --hidden-size 64 --seq-lenght 9"
     with pytest.raises(InputError) as caught:
         facts(tmp_path, text=text)
     first, *others = caught.value.problems
     assert first.message == "a.sh and b.sh, which it sources, are not there"
     assert others
-    (note,) = caught.value.notes  # of what the error does not say
+    slip, note = sorted(caught.value.notes)  # of what the error does not say
+    assert slip.endswith(":4) is not read: did you mean --seq-length?")
     assert "source c.sh" in note

@@ -15,6 +15,7 @@ from placer.base.arguments import (
     takes,
 )
 from placer.base.errors import InputError, Problem, refuse
+from placer.base.units import format_bandwidth, format_seconds
 from placer.documents.recognise import Source, checked_name
 from placer.formats.machines.assumed import RACK_NODES, assumed_hosts
 from placer.formats.machines.built import Given, machine_of, plain_machine
@@ -39,6 +40,8 @@ from placer.topology.synthetic import (
 
 _SOURCES = PATH | sequence("a list of paths", PATH)
 _RACK = "rack"
+# No link is slower (B/s) or takes longer (s).
+_SLOWEST, _LONGEST = 1e6, 1.0
 
 
 @takes(source=_SOURCES, hardware=PATH | NOTHING)
@@ -118,6 +121,7 @@ def read_topology(
     plain = [found for found in opened if isinstance(found, Topology)]
     if plain:
         machine = plain_machine(plain, len(opened), given)
+        _ask_for_units(machine, tell)
         return machine if name is None else replace(machine, name=checked_name(name))
     texts = [found for found in opened if not isinstance(found, Topology)]
     kind = given.kind
@@ -140,6 +144,15 @@ def read_topology(
     given = replace(given, gpus_per_node=gpus_per_node)
     machine = machine_of(tree, findings, kind, given, own, texts, tell)
     return given.with_assumed(machine, kind, assumed)
+
+
+def _ask_for_units(machine: Topology, tell: Callable[[str], None]) -> None:
+    """Tell tiers that are as slow as no link is, as where a file leaves out a unit."""
+    for tier in machine.tiers:
+        if tier.bandwidth < _SLOWEST or tier.latency > _LONGEST:
+            speed, wait = format_bandwidth(tier.bandwidth), format_seconds(tier.latency)
+            words = f"the {tier.name} tier has {speed} and {wait} of latency"
+            tell(f"{machine.name}: {words}: is a unit missing?")
 
 
 def read_alone(

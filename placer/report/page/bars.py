@@ -301,12 +301,13 @@ def links_heading(sides: Sequence[Side]) -> str:
     lists = [side.plan.score.get("hottest_links", []) for side in sides]
     busy = [max((link["busy_s"] for link in found), default=0.0) for found in lists]
     now, period = format_seconds(busy[-1]), sides[-1].plan.period
+    was = format_seconds(busy[0])
     if not busy[-1]:
-        return "No uplink carries anything"
+        before = f" now: {was} of each {period} before" if busy[0] else ""
+        return f"No uplink carries anything{before}"
     if len(busy) == 1 or abs(busy[0] - busy[1]) < 1e-6 * busy[0]:
         return f"The busiest uplink is in use for {now} of each {period}"
     word = "less" if busy[1] < busy[0] else "more"
-    was = format_seconds(busy[0])
     return (
         f"The busiest uplink carries {word} now: {now} of each {period}, {was} before"
     )

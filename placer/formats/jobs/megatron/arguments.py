@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from placer.base.errors import Problem
 from placer.documents.tree import visible
@@ -133,12 +134,16 @@ class Arguments(Settings):
         core_rules.refuse(self.found, self.place(name), message, hint)
 
     def ignore_rest(self, joined: Findings) -> None:
-        """Ignore the flags that nobody asked for."""
-        joined.ignored += (
-            Remark(argument.flag, argument.place)
-            for name, argument in self._given.items()
-            if name not in self.known
-        )
+        """Ignore the flags that nobody asked for; a note has one that may be a slip."""
+        missed = self.known - self._given.keys()
+        for name, argument in self._given.items():
+            if name in self.known:
+                continue
+            joined.ignored.append(Remark(argument.flag, argument.place))
+            for near in get_close_matches(name, missed, n=1, cutoff=0.9):
+                meant = f"--{near.replace('_', '-')}"
+                flag = f"{visible(argument.flag)} ({argument.place})"
+                joined.notes.append(f"{flag} is not read: did you mean {meant}?")
 
 
 def _setting(argument: Argument) -> Setting:
