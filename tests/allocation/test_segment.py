@@ -7,6 +7,7 @@ import pytest
 
 from placer.allocation.segment import advice, segment_of
 from placer.job.axes import Parallelism
+from tests import texts
 from tests.commands import data, run
 from tests.texts import table
 
@@ -68,6 +69,15 @@ def test_a_number_of_nodes_that_hurts(tmp_path):
     text = run(*words).stdout
     for line in ("export SBATCH_SEGMENT_SIZE=2", "BlockSizes=18", "slice-size: 2"):
         assert line in text
+
+
+def test_no_rate_is_assumed_for_segments(tmp_path):
+    """A script that names no GPU has degrees, and nothing else is read of it."""
+    script = tmp_path / "pretrain.sh"
+    script.write_text(texts.data("jobs/script.sh"))
+    found = run("segment", "-j", f"megatron:{script}", "--nodes", 4)
+    assert "segment 4: keeps tp inside" in found.stdout
+    assert "tflops" not in found.stderr
 
 
 def test_no_segment_keeps_the_groups():

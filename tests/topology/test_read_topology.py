@@ -139,6 +139,28 @@ def test_affinity_is_shown_and_of_no_other_effect():
     lines = draw(machine).splitlines()
     assert "NUMA 0: GPU[0-1]; NUMA 1: GPU[2-3]" in lines
     assert "NIC a b: GPU[0-1]; NIC c: GPU2; no NIC: GPU3" in lines
+    assert lines[:2] == ["small", "6 nodes, 22 GPUs"]
+    (row,) = [line.split("  ") for line in lines if line.startswith("rack  ")]
+    row = [cell.strip() for cell in row if cell]
+    assert row == ["rack", "3", "4-10", "900 GB/s", "1 us", "1", "1", "scale-up"]
+    assert "rack: 1 of 10 GPUs, 1 of 8 GPUs, 1 of 4 GPUs" in lines
+    assert "1 node with a bandwidth factor below 1" in lines
+
+
+def test_a_few_sizes_and_links_are_shown_of_many():
+    """The commonest sizes first, of others how many; the slowest links."""
+    sizes = [*range(2, 12), 2]
+    nodes = [f"  - {{names: n{k}, rack: r{k}, block: b, gpus: {size}}}\n"
+             for k, size in enumerate(sizes)]  # fmt: skip
+    links = [f"  - {{between: [r0, r{k}], bandwidth: {k}GB/s}}\n" for k in range(1, 11)]
+    text = f"{HEAD}nodes:\n{''.join(nodes)}links:\n{''.join(links)}"
+    shown = ", ".join(f"1 of {size} GPUs" for size in range(11, 4, -1))
+    lines = draw(parse_topology(text, "many.yaml")).splitlines()
+    assert f"node: 2 of 2 GPUs, {shown}, 2 of 2 other sizes" in lines
+    assert lines[-13:-3] == [f"link r0 - r{k}: {k} GB/s, 5 us" for k in range(1, 11)]
+    faster = "  - {between: [r1, r2], bandwidth: 20GB/s}\n"
+    lines = draw(parse_topology(text + faster, "many.yaml")).splitlines()
+    assert lines[-5:-3] == ["link r0 - r10: 10 GB/s, 5 us", "and 1 faster link"]
 
 
 def budget_of(entry):
