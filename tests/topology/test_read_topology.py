@@ -140,9 +140,10 @@ def test_affinity_is_shown_and_of_no_other_effect():
     assert "NUMA 0: GPU[0-1]; NUMA 1: GPU[2-3]" in lines
     assert "NIC a b: GPU[0-1]; NIC c: GPU2; no NIC: GPU3" in lines
     assert lines[:2] == ["small", "6 nodes, 22 GPUs"]
-    (row,) = [line.split("  ") for line in lines if line.startswith("rack  ")]
-    row = [cell.strip() for cell in row if cell]
-    assert row == ["rack", "3", "4-10", "900 GB/s", "1 us", "1", "1", "scale-up"]
+    cells = [[*filter(None, line.split("  "))] for line in lines[3:8]]
+    cells = [[cell.strip() for cell in row] for row in cells]
+    assert cells[3] == ["rack", "3", "4-10", "900 GB/s", "1 us", "1", "1", "scale-up"]
+    assert len({line.rindex("  ") for line in lines[3:8]}) == 1  # columns are aligned
     assert "rack: 1 of 10 GPUs, 1 of 8 GPUs, 1 of 4 GPUs" in lines
     assert "1 node with a bandwidth factor below 1" in lines
 
