@@ -217,7 +217,7 @@ def _histogram(gpus: IntArray) -> str:
     more = len(parts) - _MAX_SIZES
     if more > 0:
         rest = int(sum(counts[i] for i in order[_MAX_SIZES:]))
-        parts = [*parts[:_MAX_SIZES], f"{rest} of {more} other sizes"]
+        parts = [*parts[:_MAX_SIZES], f"{rest} of {counted(more, 'other size')}"]
     return ", ".join(parts)
 
 
