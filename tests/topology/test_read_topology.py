@@ -160,7 +160,9 @@ def test_a_few_sizes_and_links_are_shown_of_many():
     assert "1 of 9 GPUs" in few
     assert "other" not in few
     nodes += "  - {names: away, rack: r0, block: b}\n"
-    links = [f"  - {{between: [r0, r{k}], bandwidth: {k}GB/s}}\n" for k in range(1, 11)]
+    links = [
+        f"  - {{between: [r0, r{k}], bandwidth: {k}GB/s}}\n" for k in range(10, 0, -1)
+    ]
     more = "description: many\nunavailable: {away: broken}\n"
     text = f"{HEAD}{more}nodes:\n{''.join(nodes)}links:\n{''.join(links)}"
     shown = ", ".join(f"1 of {size} GPUs" for size in range(11, 4, -1))
