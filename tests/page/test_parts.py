@@ -299,7 +299,7 @@ def test_what_scripts_read_and_bars_show_is_of_the_plan():
         sorted({*plan.domains["rack"]}),
     ]
     assert all(a != b for a, b in zip(full, short, strict=True))
-    assert (data["level"], data["uplinks"]) == (1, "node")
+    assert (data["level"], data["uplinks"], side["slowest"]) == (1, "node", 0)
     assert data["homes"] == [["tp", 0], ["cp", 0], ["pp", 1]]
     neighbours = [["tp", 2, 1, "tp"], ["cp", 2, 2, "cp"], ["pp", 2, 24, "stage"]]
     assert side["axes"] == [*neighbours, ["dp", 6, 4, "replica"]]
@@ -321,3 +321,7 @@ def test_what_scripts_read_and_bars_show_is_of_the_plan():
     (side,) = read_by_scripts(report_html(plan, None))["sides"]
     neighbours = [["tp", 2, 1, "tp"], ["ep", 4, 1, "ep"], ["dp", 8, 2, "replica"]]
     assert side["axes"] == [*neighbours, ["edp", 4, 4, "edp"]]
+    own = {"name": "own", "collective": "all_reduce", "bytes": "1MB", "ranks": "all"}
+    plan = plan_on(inputs()[0], small_job(tp=2, dp=24, groups=[own]), np.arange(48))
+    (side,) = read_by_scripts(report_html(plan, None))["sides"]
+    assert {*side["groups"]} == {"tp", "dp"}
