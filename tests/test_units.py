@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.base.units import (
+    counted,
     format_bandwidth,
     format_bytes,
     format_seconds,
@@ -105,3 +106,12 @@ def test_sizes_and_bandwidths_for_people():
     assert format_bytes(12) == "12 B"
     assert format_bytes(999_999) == "1 MB"
     assert format_bandwidth(100e9) == "100 GB/s"
+
+
+def test_counts_for_people():
+    """What is counted is one, or several by the rules of English; names stay names."""
+    one = ["tray", "leaf", "switch", "class", "bus", "city", "blocks-2"]
+    several = ["trays", "leaves", "switches", "classes", "buses", "cities", "blocks-2"]
+    assert [counted(1, noun) for noun in one] == [f"1 {noun}" for noun in one]
+    found = [counted(2048, noun) for noun in (*one, "pods")]
+    assert found == [f"2,048 {words}" for words in (*several, "pods")]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from placer.base.csv_rows import csv_text
+from placer.base.units import counted
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -107,7 +108,7 @@ class Allocation:
     grade: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        jobs = f"{len(self.jobs)} {'job' if len(self.jobs) == 1 else 'jobs'}"
+        jobs = counted(len(self.jobs), "job")
         return f"<placer.Allocation: {jobs}, {self.status}>"
 
     def _repr_html_(self) -> str:

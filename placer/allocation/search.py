@@ -28,7 +28,7 @@ from placer.allocation.together import (
 from placer.allocation.useful_rest import with_useful_rest
 from placer.base.arrays import BoolArray
 from placer.base.errors import InfeasibleError
-from placer.base.units import plural
+from placer.base.units import counted
 from placer.cost import DIFFERENCE
 from placer.solve.problem.params import NORMAL, QUICK, WORTHWHILE, Effort
 from placer.solve.run.solution import EXACT, is_reached
@@ -329,7 +329,7 @@ def _ways_out(offers: Offers, short: int, without: list[str]) -> list[str]:
             found.append(f"let jobs share a {tier}")
     more = -(-short // int(question.machine.gpus_of_node.max()))
     if more > 0 and int((~question.free).sum()) >= more:
-        found.append(f"free {more:,} more {plural('node', more)} at least")
+        found.append(f"free {counted(more, 'more node')} at least")
     names = ", ".join(without[:_NAMED])
     others = len(without) - _NAMED
     return [*found, f"leave out {names}{f' and {others:,} more' * (others > 0)}"]

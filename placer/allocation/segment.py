@@ -13,6 +13,7 @@ from math import lcm
 from typing import Any
 
 from placer.base.arrays import divisors
+from placer.base.units import counted
 from placer.job.axes import Parallelism
 
 # The rule of NVIDIA-NeMo/Megatron-Bridge's launcher: the largest divisor up to this.
@@ -100,11 +101,13 @@ def advice(axes: Parallelism, nodes: int, gpus: int, domain: int) -> dict[str, A
         key=lambda one: (one.size * 2 > domain, one.nodes, one.size),
         default=None,
     )
-    why = f"keeps {found.text} inside a domain of {domain} nodes"
+    room = counted(domain, "node")
+    why = f"keeps {found.text} inside a domain of {room}"
     if found.least < found.size:
         why += f"; {found.least} keeps as much, and is sooner given"
     if not fits:
-        why = f"no segment of {nodes} nodes keeps tp, cp and ep inside {domain} nodes"
+        asked = counted(nodes, "node")
+        why = f"no segment of {asked} keeps tp, cp and ep inside {room}"
     document: dict[str, Any] = {
         "nodes": nodes,
         "domain": domain,
@@ -163,9 +166,9 @@ def _public(
             if not is_kept(axes, found):
                 verdict += f", and keeps no more than {found.text}"
         elif nodes % size:
-            verdict = f"refused: {size} does not divide {nodes} nodes"
+            verdict = f"refused: {size} does not divide {counted(nodes, 'node')}"
         elif size > domain:
-            verdict = f"refused: a domain has {domain} nodes"
+            verdict = f"refused: a domain has {counted(domain, 'node')}"
         else:
             keeps = next(
                 keeps + ((f"ep in parts of {parts}",) if parts else ())

@@ -21,7 +21,7 @@ from placer.base.errors import (
     refuse,
 )
 from placer.base.naming import named
-from placer.base.units import format_bytes
+from placer.base.units import counted, format_bytes
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
 from placer.degrees.asked import problems
@@ -282,8 +282,7 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
     if not found.considered:
         reasons = search.legal.refused.most_common(3)
         why = "; ".join(
-            f"{reason} ({count:,} {'time' if count == 1 else 'times'})"
-            for reason, count in reasons
+            f"{reason} ({counted(count, 'time')})" for reason, count in reasons
         )
         none = "no sizes of those lists make up the GPUs and the batch"
         hints = _wider(search.legal.space)

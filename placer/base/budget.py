@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from placer.base.units import format_power
+from placer.base.units import counted, format_power
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class HostBudget:
     def __str__(self) -> str:
         limits = []
         if self.gpus is not None:
-            limits.append(f"{self.gpus:,} GPU{'s' * (self.gpus != 1)}")
+            limits.append(counted(self.gpus, "GPU"))
         if self.watts is not None:
             each = format_power(self.gpu_watts)
             limits.append(f"{format_power(self.watts)} at {each} a GPU")
         if self.replicas is not None:
-            limits.append(f"{self.replicas:,} replica{'s' * (self.replicas != 1)}")
+            limits.append(counted(self.replicas, "replica"))
         return f"at most {' and '.join(limits)} on {self.hosts}"

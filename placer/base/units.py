@@ -177,14 +177,21 @@ def _short(value: float) -> str:
     return text if "e" not in text else f"{value:z.0f}"
 
 
+def counted(count: int, noun: str) -> str:
+    """So many of a thing: ``1 leaf``, ``2,048 nodes``, ``2 blocks-2``."""
+    return f"{count:,} {plural(noun, count)}"
+
+
 def plural(noun: str, count: int) -> str:
     """A countable noun after its number: ``2`` takes ``racks``, ``leaves``."""
     if count == 1:
         return noun
     if noun.endswith("leaf"):
         return f"{noun[:-1]}ves"
-    if noun.endswith(("s", "x", "ch", "sh")):
+    if noun.endswith(("ss", "us", "x", "ch", "sh")):
         return f"{noun}es"
+    if noun.endswith("s") or noun[-1:].isdecimal():
+        return noun
     if noun.endswith("y") and noun[-2:-1] not in "aeiou":
         return f"{noun[:-1]}ies"
     return f"{noun}s"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.base.units import plural
+from placer.base.units import counted
 from placer.cli import complete, shared
 from placer.cli.exit_codes import DONE, NO
 from placer.cli.inputs import Given, given_inputs
@@ -51,8 +51,7 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
             given = Given(inputs.topology, inputs.job)
         faults, older = _checked(found, given, options)
         ranks, nodes = found.world_size, len(found.nodes)
-        holds = f"ok: {ranks:,} {plural('rank', ranks)} on "
-        holds += f"{nodes:,} {plural('node', nodes)}"
+        holds = f"ok: {counted(ranks, 'rank')} on {counted(nodes, 'node')}"
     except ContradictionError as error:
         faults = [str(problem) for problem in error.problems]
     if options["format_name"] == "json":

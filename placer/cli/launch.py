@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from placer.base.errors import InputError, refuse
+from placer.base.units import counted
 from placer.cli import shared
 from placer.cli.folder import MACHINE_OPTIONS, SOURCE_OPTIONS, from_folder, with_folder
 from placer.cli.grouped import command
@@ -109,9 +110,8 @@ def launch(**options: Any) -> None:
         if remark := started.remark or _regrouped(plan, started.segment):
             click.echo(f"placer: {remark}", err=True)
         tasks = ", one task each," if per_node else ""
-        text = (
-            f"{plan.world_size:,} ranks on {len(plan.nodes):,} hosts{tasks} by {path}"
-        )
+        size = counted(plan.world_size, "rank")
+        text = f"{size} on {counted(len(plan.nodes), 'host')}{tasks} by {path}"
         click.echo(f"placer: {text}, in the order of {hostfile}", err=True)
     count = hosts.count("\n")
     environ = step_environment(plan, path, hostfile, count, os.environ)

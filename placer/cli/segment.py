@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from placer.base.errors import InputError
+from placer.base.units import counted
 from placer.cli import shared
 from placer.cli.exit_codes import DONE, NO
 from placer.cli.grouped import command
@@ -65,20 +66,21 @@ def _text(found: dict[str, Any]) -> str:
     flags = found["flags"]
     lines = [f"segment {found['segment']}: {found['why']}"]
     if not found["has_ranks_for_all"]:
-        lines.append(
-            f"not all GPUs of {found['nodes']} nodes can have ranks of this job"
-        )
+        nodes = counted(found["nodes"], "node")
+        lines.append(f"not all GPUs of {nodes} can have ranks of this job")
     if "better" in found:
         better = found["better"]
+        nodes = counted(better["nodes"], "node")
         lines.append(
-            f"better: {better['nodes']} nodes in segments of {better['segment']}, "
+            f"better: {nodes} in segments of {better['segment']}, "
             f"which keep {better['keeps']}"
         )
     if "one_node_fewer" in found:
         fewer = found["one_node_fewer"]
         rest = "" if fewer["has_ranks_for_all"] else "; not all GPUs can have ranks"
+        nodes = counted(fewer["nodes"], "node")
         lines.append(
-            f"one node fewer: {fewer['nodes']} nodes, segment {fewer['segment']} keeps "
+            f"one node fewer: {nodes}, segment {fewer['segment']} keeps "
             f"{fewer['keeps']}{rest}"
         )
     lines += [

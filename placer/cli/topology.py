@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from placer.base.errors import InputError, Problem, refuse
+from placer.base.units import counted
 from placer.cli import complete, shared
 from placer.cli.format_list import format_list, preset_list
 from placer.cli.grouped import Group
@@ -130,8 +131,8 @@ def validate(format_name: str, **options: Any) -> None:
 
 
 def _valid_line(row: dict[str, Any]) -> str:
-    nodes = f"{row['nodes']} nodes" if row["nodes"] else "it names no nodes"
-    gpus = "" if row["gpus"] is None else f", {row['gpus']} GPUs"
+    nodes = counted(row["nodes"], "node") if row["nodes"] else "it names no nodes"
+    gpus = "" if row["gpus"] is None else f", {counted(row['gpus'], 'GPU')}"
     return f"{row['source']}: valid, {nodes}{gpus}"
 
 

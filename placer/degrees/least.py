@@ -156,8 +156,6 @@ class Least:
         work_s = chunk * np.array([layer.forward, layer.backward])
         more_s = np.array([layer.more_forward, layer.more_backward])
         first, last = chunk - choice.embedding, chunk - choice.loss
-        if choice.pp * choice.vp == 1:
-            first -= choice.loss
         host_s = np.array(layer.host)
         full = work_s[:, None] * paces.full + chunk * more_s[:, None]
         ends = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from placer.base.errors import InputError
-from placer.base.units import format_seconds
+from placer.base.units import counted, format_seconds
 from placer.cost.step import Step, StepModel
 from placer.draw import palette, svg
 from placer.draw.line_plot import nice_step
@@ -68,7 +68,7 @@ class Run:
     def left_out(self) -> str:
         """How many stages have no row; empty if none."""
         count = self.step.model.job.parallelism.pp - len(self.stages)
-        return f"{count:,} more stage{'s' * (count != 1)}" if count else ""
+        return counted(count, "more stage") if count else ""
 
     @property
     def bands(self) -> list[list[int]]:
@@ -206,8 +206,7 @@ def _draw_heading(root: Xml.Element, run: Run) -> None:
     axes = step.model.job.parallelism
     parts = (
         f"replica {run.replica}",
-        f"{axes.pp} stage{'s' * (axes.pp != 1)}"
-        + f" of {axes.vp} chunks" * (axes.vp > 1),
+        counted(axes.pp, "stage") + f" of {axes.vp} chunks" * (axes.vp > 1),
         micro_batches_text(run),
         f"{format_seconds(step.step_time_s)} a step",
     )

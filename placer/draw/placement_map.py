@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.units import plural
+from placer.base.units import counted, plural
 from placer.draw import gpu_cells, palette, svg, tiles
 from placer.draw.grouping import Content, Grouping, default_axis, grouping, leaving
 from placer.draw.machine_view import MachineView, machine_view
@@ -167,7 +167,7 @@ def _subtitle(content: Content, place: str) -> str:
     parts += [f"{np.count_nonzero(content.shown):,} GPUs"]
     for level, name in enumerate(view.levels[:-1]):
         count = len(np.unique(view.domain_of_node[level, nodes]))
-        parts.append(f"{count:,} {plural(name, count)}")
+        parts.append(counted(count, name))
     parts.append(f"a cell is a {_cell(content)}")
     return f" {svg.DOT} ".join(parts)
 
@@ -177,7 +177,7 @@ def _cell(content: Content) -> str:
     if content.level < 0:
         return "GPU"
     ranks = content.usual_ranks
-    return f"{content.view.levels[content.level]} of {ranks:,} GPU{'s' * (ranks != 1)}"
+    return f"{content.view.levels[content.level]} of {counted(ranks, 'GPU')}"
 
 
 def _leaving(content: Content) -> str:
@@ -185,7 +185,7 @@ def _leaving(content: Content) -> str:
     view, groups, away = content.view, content.groups, content.leaving
     count, total = int(away.groups.sum()), len(groups.members)
     home = view.levels[away.home] if away.home >= 0 else "GPU"
-    noun = groups.group_noun + "s" * (total != 1)
+    noun = plural(groups.group_noun, total)
     if away.home == len(view.levels) - 1:
         spanning = int(np.count_nonzero(away.level_of_group == away.home))
         verb = "spans" if spanning == 1 else "span"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from placer.base.units import counted
 from placer.draw import palette, svg
 from placer.draw.flow import GAP, HEADER, PADDING, Flow, draw_panels, flow
 from placer.draw.grouping import Content, Grouping
@@ -242,8 +243,8 @@ def _hover(tiles: Tiles, tile: Tile) -> str:
     text += ", ".join(values[:_NAMED]) + more
     if tile.groups_leaving:
         home = view.levels[content.leaving.home] if content.leaving.home >= 0 else "GPU"
-        noun = groups.group_noun + "s" * (tile.groups_leaving != 1)
-        text += f"\n{tile.groups_leaving:,} {noun} here beyond one {home}"
+        away = counted(tile.groups_leaving, groups.group_noun)
+        text += f"\n{away} here beyond one {home}"
     return text
 
 

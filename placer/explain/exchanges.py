@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.base.units import counted
 from placer.cost.fabric import Fabric
 from placer.job.edges import AxisEdges, hop_edges
 from placer.job.model import Job
@@ -161,7 +162,7 @@ def broken_rules(topology: Topology, job: Job, gpu_of_rank: IntArray) -> list[st
             if any(misplaced_pins(seats, topology, [pin]))
         ]
         broken += [
-            f"at most {most} replica{'s' * (most > 1)} a {tier}"
+            f"at most {counted(most, 'replica')} a {tier}"
             for tier, most in rules.at_most.items()
             if any(crowded_domains(seats, topology, job, {tier: most}))
         ]

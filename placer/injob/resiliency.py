@@ -19,6 +19,7 @@ from typing import Any
 
 from placer.api.options import seconds_of
 from placer.base.errors import InputError
+from placer.base.units import counted
 from placer.injob.again import LIMIT_S, placed_again
 from placer.injob.bounded import first_line, needed
 from placer.injob.probe import node_name, probe
@@ -124,7 +125,9 @@ class _Ranks:
         wanted = min(self.nodes or len(hosts), len(hosts))
         wanted -= wanted % self.multiple_of
         if not wanted:
-            message = f"{len(hosts)} nodes are left, not the {self.multiple_of} needed"
+            message = (
+                f"{counted(len(hosts), 'node')} left, not the {self.multiple_of} needed"
+            )
             raise InputError(message)
         spare = [None] * (len(hosts) - wanted)
         given = json.dumps([*range(wanted), *spare])

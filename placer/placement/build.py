@@ -10,6 +10,7 @@ import numpy as np
 from placer.assumed import all_assumed, assumed_entry
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError, Problem, refuse
+from placer.base.units import counted
 from placer.job.model import Job
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
@@ -107,7 +108,8 @@ def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
         rank = outside[0]
         count = topology.gpus_of_node[node_of_rank[rank]]
         host = plan.host_of_rank[rank]
-        message = f"{host} has {count} GPUs, none with index {plan.gpu_of_rank[rank]}"
+        index = plan.gpu_of_rank[rank]
+        message = f"{host} has {counted(count, 'GPU')}, none with index {index}"
         raise InputError(message, key=f"gpu_of_rank[{rank}]")
     return Placement(topology.gpu_at(node_of_rank, plan.gpu_of_rank))
 

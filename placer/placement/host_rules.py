@@ -9,6 +9,7 @@ import numpy as np
 
 from placer.base.budget import HostBudget
 from placer.base.errors import InfeasibleError, Problem, refuse
+from placer.base.units import plural
 from placer.documents import known_hint
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
@@ -36,7 +37,7 @@ def unknown_tiers(
                     f"{key}.{tier}", *_unknown(tier, topology.name, tiers)
                 )
             elif key == "spares" and tier == tiers[0]:
-                message = f"spares are whole {tier}s, which no {tier} holds"
+                message = f"spares are whole {plural(tier, 2)}, which no {tier} holds"
                 hint = f"name a tier above {tier}: {', '.join(tiers[1:])}"
                 hint = hint if tiers[1:] else "the machine has no tier above it"
                 yield rules.problem(f"{key}.{tier}", message, hint)

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 import numpy as np
 
 from placer.base.errors import InputError, Problem, refuse
+from placer.base.units import counted
 from placer.documents import Document
 from placer.documents.tree import visible
 from placer.placement.placement import Placement
@@ -90,7 +91,7 @@ def _unknown_host(entry: Entry, topology: Topology, source: str) -> Problem:
 
 
 def _wrong_count(found: int, world_size: int, source: str) -> Problem:
-    message = f"the lines place {found} ranks, the job has {world_size}"
+    message = f"the lines place {counted(found, 'rank')}, the job has {world_size}"
     hint = f"one line is one rank; for several, {EXAMPLE[6:]}" if found else EXAMPLE
     return Problem(message, source, hint=hint)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.base.units import format_power
+from placer.base.units import counted, format_power
 from placer.job.model import Job
 from placer.job.rules import Pin
 from placer.placement.seats import Seats, share
@@ -52,9 +52,9 @@ def crowded_domains(
         over = np.flatnonzero(held > limit)
         if over.size:
             name = topology.domain_names[tiers[tier]][over[0]]
-            counted = share(over.size, int((held > 0).sum()), tier, "holds", "hold")
+            share_of = share(over.size, int((held > 0).sum()), tier, "holds", "hold")
             yield (
-                f"{counted} ranks of more than {limit} replicas: "
+                f"{share_of} ranks of more than {limit} replicas: "
                 f"the first is {name}, with {held[over[0]]}"
             )
 
@@ -94,11 +94,11 @@ def missing_spares(
         touched = np.unique(row[seats.node])
         short = touched[spare[touched] < least]
         if short.size:
-            counted = share(short.size, touched.size, tier, "keeps", "keep")
+            share_of = share(short.size, touched.size, tier, "keeps", "keep")
             name = topology.domain_names[tiers[tier]][short[0]]
             yield (
-                f"{counted} fewer than {least} nodes free: the first is {name}, "
-                f"with {int(spare[short[0]])}"
+                f"{share_of} fewer than {counted(least, 'node')} free: "
+                f"the first is {name}, with {int(spare[short[0]])}"
             )
 
 

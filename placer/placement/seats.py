@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
+from placer.base.units import counted
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.topology.model import Topology
@@ -19,7 +20,7 @@ _SHOWN_RANKS = 4
 
 def share(count: int, total: int, noun: str, one: str, many: str) -> str:
     """``3 of 1,024 ranks use``: a count of a total, and the verb that fits it."""
-    return f"{count:,} of {total:,} {noun}s {one if count == 1 else many}"
+    return f"{count:,} of {counted(total, noun)} {one if count == 1 else many}"
 
 
 def some_ranks(ranks: IntArray) -> str:

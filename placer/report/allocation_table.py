@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.base.hostlist import compress_grid, expand, with_blanks
-from placer.base.units import listed, plural
+from placer.base.units import counted, listed, plural
 from placer.report.assumed_text import assumed_lines
 from placer.report.columns import WIDTH, columns, fitted, paragraphs, wrapped
 from placer.report.notebook import html_table
@@ -62,7 +62,7 @@ def _shape(domains: Mapping[str, Sequence[int]], tier: str) -> str:
         return "the best nodes"
     count = len(domains)
     if all(held == size for held, size in domains.values()):
-        return f"{count} full {plural(tier, count)}"
+        return counted(count, f"full {tier}")
     return counts_text([held for held, _ in domains.values()], tier)
 
 
@@ -75,7 +75,7 @@ def _odd(grade: Mapping[str, Any]) -> list[str]:
             by_count[held].append(name)
     found = []
     for held, names in sorted(by_count.items())[:_GROUPS]:
-        nodes = f"{held} {plural('node', held)}"
+        nodes = counted(held, "node")
         each = " each" if len(names) > 1 else ""
         verb = "hold" if len(names) > 1 else "holds"
         found.append(f"{_list(names)} {verb} {nodes}{each}")
@@ -189,7 +189,7 @@ def _table(found: Found) -> list[list[str]]:
 
 def _where(job: Mapping[str, Any]) -> str:
     """``32 nodes, 16 in each of 2 racks``."""
-    nodes = f"{job['nodes']:,} {plural('node', job['nodes'])}"
+    nodes = counted(job["nodes"], "node")
     counts = job["nodes_by_domain"]
     if not counts:
         return nodes
@@ -203,7 +203,7 @@ def counts_text(counts: Sequence[int], tier: str) -> str:
     """How many nodes domains give: ``16 in each of 2 racks, 14 in one``."""
     groups = Counter(counts)
     if len(groups) > _NAMED:
-        racks = f"{len(counts)} {plural(tier, len(counts))}"
+        racks = counted(len(counts), tier)
         return f"{min(counts)} to {max(counts)} in {racks}"
     parts: list[str] = []
     for count, number in sorted(groups.items(), reverse=True):
@@ -232,14 +232,13 @@ def _demand(often: Mapping[str, float]) -> str:
 def _left(left: Mapping[str, Any]) -> list[str]:
     """What is free afterwards, by the measure that broke ties."""
     count = left["free_nodes"]
-    text = f"Left: {count:,} {plural('node', count)}"
+    text = f"Left: {counted(count, 'node')}"
     if left["largest_free"]:
         most = ", ".join(
             f"{n:,} in one {tier}" for tier, n in left["largest_free"].items()
         )
         whole = ", ".join(
-            f"{n:,} whole {plural(tier, n)}"
-            for tier, n in left["whole_domains"].items()
+            counted(n, f"whole {tier}") for tier, n in left["whole_domains"].items()
         )
         text += f", {whole}, at most {most}"
     if "useful_nodes" in left:

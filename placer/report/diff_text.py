@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.base.units import format_bytes, format_seconds, plural
+from placer.base.units import counted, format_bytes, format_seconds
 from placer.placement.plan_keys import OBJECTIVES
 from placer.report.changes import CostChange, EntryChange
 from placer.report.columns import WIDTH, fitted, paragraphs, table, wrapped
@@ -34,7 +34,7 @@ def diff_verdict(found: PlanDiff) -> dict[str, Any]:
 def diff_sentence(found: PlanDiff) -> str:
     """The sentence, without a full stop: cost after and before, and how many move."""
     if found.is_empty:
-        ranks = f"{found.ranks_compared:,} {plural('rank', found.ranks_compared)}"
+        ranks = counted(found.ranks_compared, "rank")
         return f"no difference: {ranks} on the same GPUs"
     moved = f"{len(found.moved):,} of {found.ranks_compared:,} ranks move"
     return "; ".join([*_cost(found), moved])
@@ -139,7 +139,7 @@ def _domains(changes: list[DomainChange]) -> Iterator[str]:
         yield f"      {change.old} -> {change.new}: {change.groups:,}"
     more = len(changes) - _SHOWN_DOMAINS
     if more > 0:
-        yield f"      and {more:,} more pair{'s' * (more != 1)} of domains"
+        yield f"      and {counted(more, 'more pair')} of domains"
 
 
 def _nodes(found: PlanDiff) -> Iterator[str]:
@@ -162,9 +162,9 @@ def _ranks(found: PlanDiff) -> Iterator[str]:
 
 def _fold(word: str, fold: Fold) -> str:
     who = "" if fold.index is None else f"{word} {fold.index}, ".lstrip()
-    what = f"{fold.nodes:,} node{'s' * (fold.nodes != 1)}"
+    what = counted(fold.nodes, "node")
     where = f"{fold.old} -> {fold.new}" if fold.old != fold.new else f"in {fold.old}"
-    return f"{who}{what}: {where} ({fold.ranks:,} rank{'s' * (fold.ranks != 1)})"
+    return f"{who}{what}: {where} ({counted(fold.ranks, 'rank')})"
 
 
 def _restart(work: Restart) -> Iterator[str]:

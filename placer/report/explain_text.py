@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.base.units import format_bytes, format_seconds, plural
+from placer.base.units import counted, format_bytes, format_seconds, plural
 from placer.report.columns import columns, paragraphs, table, wrapped
 from placer.report.words import hop_cost, largest_island, slowest_host
 
@@ -102,10 +102,10 @@ def where(facts: Facts, island: str) -> str:
     if len(members) <= _SHOWN_DOMAINS:
         spread = ", ".join(f"{count} in {name}" for name, count in members.items())
     elif low == high:
-        spread = f"{low} in each of {len(members)} {island}s"
+        spread = f"{low} in each of {counted(len(members), island)}"
     else:
-        spread = f"{low} to {high} in each of {len(members)} {island}s"
-    nics = f"{facts['nics']} NIC{'s' * (facts['nics'] != 1)} a {island}"
+        spread = f"{low} to {high} in each of {counted(len(members), island)}"
+    nics = f"{counted(facts['nics'], 'NIC')} a {island}"
     return f"{spread}; {nics}; together in one {facts['common_tier']}"
 
 
@@ -116,7 +116,7 @@ def _reason(name: str, worst: Facts, best: Facts, island: str) -> str:
         return f"it spans one {tier}, the best group one {usual}"
     if name == "members":
         count, usual = len(worst["members"]), len(best["members"])
-        return f"it spans {count} {plural(island, count)}, not {usual}"
+        return f"it spans {counted(count, island)}, not {usual}"
     if name == "nics":
         return f"it uses {worst['nics']} of a {island}'s NICs, not {best['nics']}"
     if name == "bandwidth_factor":
@@ -211,7 +211,7 @@ def _free_scale_out(facts: Facts | None, island: str, period: str) -> Iterator[s
         if abs(seconds) > 1e-9
     )
     of_which = f": {by_axis}" if by_axis else ""
-    yield f"free fabric between {island}s"
+    yield f"free fabric between {plural(island, 2)}"
     yield from wrapped(
         f"  {format_seconds(facts['step_time_s'])} a {period}, "
         f"{format_seconds(facts['saved_s'])} ({facts['saved_share']:z.1%}) "

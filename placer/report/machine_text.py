@@ -10,11 +10,11 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.base.hostlist import compress
 from placer.base.units import (
+    counted,
     format_bandwidth,
     format_bytes,
     format_count,
     format_seconds,
-    plural,
 )
 from placer.job.adapters import trained_parameters
 from placer.job.even import told
@@ -111,7 +111,7 @@ def draw(topology: Topology) -> str:
         ("compute", topology.speed_of_node),
     ):
         if slow := int(np.count_nonzero(factor < 1.0)):
-            lines.append(f"{_count(slow, 'node')} with a {what} factor below 1")
+            lines.append(f"{counted(slow, 'node')} with a {what} factor below 1")
     lines += _links(topology)
     lines += _inside(topology)
     lines += _left_out(topology)
@@ -129,7 +129,7 @@ def parts(topology: Topology) -> str:
         *((len(seen.domain_names[t]), seen.tiers[t].name) for t in inside),
         (topology.num_gpus, "GPU"),
     ]
-    return ", ".join(_count(number, noun) for number, noun in counts)
+    return ", ".join(counted(number, noun) for number, noun in counts)
 
 
 def _inside(topology: Topology) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _links(topology: Topology) -> Iterator[str]:
         facts = format_bandwidth(link.bandwidth), format_seconds(link.latency)
         yield f"link {one} - {other}: {', '.join(facts)}"
     if len(links) > _MAX_LINKS:
-        yield f"and {_count(len(links) - _MAX_LINKS, 'faster link')}"
+        yield f"and {counted(len(links) - _MAX_LINKS, 'faster link')}"
 
 
 def tier_rows(topology: Topology) -> list[tuple[str, ...]]:
@@ -194,7 +194,7 @@ def _tree(topology: Machine) -> list[str]:
         return uneven[::-1]
     gpus_of_domain = [1, *(int(gpus[0]) for gpus in sizes)]
     factors = [
-        _count(outer // inner, kind)
+        counted(outer // inner, kind)
         for (inner, outer), kind in zip(
             pairwise(gpus_of_domain), ["GPU", *names[:-1]], strict=True
         )
@@ -213,11 +213,11 @@ def _histogram(gpus: IntArray) -> str:
     """``118 of 72 GPUs, 10 of 64 GPUs``: the commonest sizes first."""
     sizes, counts = np.unique(gpus, return_counts=True)
     order: Sequence[int] = np.lexsort((-sizes, -counts)).tolist()
-    parts = [f"{counts[i]} of {_count(int(sizes[i]), 'GPU')}" for i in order]
+    parts = [f"{counts[i]} of {counted(int(sizes[i]), 'GPU')}" for i in order]
     more = len(parts) - _MAX_SIZES
     if more > 0:
         rest = int(sum(counts[i] for i in order[_MAX_SIZES:]))
-        parts = [*parts[:_MAX_SIZES], f"{rest} of {more} other sizes"]
+        parts = [*parts[:_MAX_SIZES], f"{rest} of {counted(more, 'other size')}"]
     return ", ".join(parts)
 
 
@@ -228,7 +228,3 @@ def _left_out(topology: Topology) -> Iterator[str]:
         by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
         yield f"left out, {reason}: {compress(names)}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {plural(noun, number)}"

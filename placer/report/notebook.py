@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from placer.base.units import format_seconds
+from placer.base.units import counted, format_seconds
 from placer.job.model import Job
 from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
@@ -75,7 +75,7 @@ def plan_html(plan: Plan) -> str:
 
 def plan_title(plan: Plan) -> str:
     """``64 ranks on 8 nodes, 1.272 s a step``."""
-    nodes = f"{len(plan.nodes):,} node{'s' * (len(plan.nodes) != 1)}"
+    nodes = counted(len(plan.nodes), "node")
     size = f"{plan.world_size:,} ranks on {nodes}"
     if step := plan.score.get("step_time_s"):
         return f"{size}, {format_seconds(step)} a step"

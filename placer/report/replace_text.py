@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from placer.base.hostlist import expand
+from placer.base.units import plural
 from placer.report.columns import WIDTH, columns, wrapped
 from placer.report.words import NOUN, amount, hosts_text
 
@@ -43,7 +44,7 @@ def _moves(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
         dp = plan.job["parallelism"]["dp"]
         names = ", ".join(map(str, given_up[:20])) + ", ..." * (len(given_up) > 20)
         yield from wrapped(
-            f"dp {dp + len(given_up)} -> {dp}: replica{'s' * (len(given_up) > 1)} "
+            f"dp {dp + len(given_up)} -> {dp}: {plural('replica', len(given_up))} "
             f"{names} given up, those after take their numbers",
             "  ",
             width,

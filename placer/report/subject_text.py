@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.base.hostlist import compress
-from placer.base.units import format_bandwidth, format_bytes, format_seconds, plural
+from placer.base.units import counted, format_bandwidth, format_bytes, format_seconds
 from placer.report.columns import WIDTH, fitted, paragraphs
 from placer.report.explain_text import rank_text, where
 from placer.report.words import amount, hop_cost, largest_island
@@ -154,7 +154,7 @@ def _messages(ways: Mapping[str, Facts]) -> Iterator[str]:
         )
         ends = "to" if way == "sends" else "from"
         count, largest = facts["ranks"], facts["largest"]
-        yield from _detail(f"{way} {tiers}, {ends} {count:,} {plural('rank', count)}:")
+        yield from _detail(f"{way} {tiers}, {ends} {counted(count, 'rank')}:")
         for hop in largest:
             yield f"    {format_bytes(hop['bytes'])} {ends} {_hop(hop)}"
         if count > len(largest):
@@ -173,7 +173,7 @@ def _speed(facts: Facts) -> str:
     if facts["slowest_s"] - facts["seconds"] > slack:
         return f"{took}; {slowest} for the slowest group"
     others = facts["as_slow"] - 1
-    alike = f", as {others:,} other{'s' * (others > 1)}" if others else ""
+    alike = f", as {counted(others, 'other')}" if others else ""
     return f"{took}: the slowest{alike}; {fastest} for the fastest"
 
 

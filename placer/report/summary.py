@@ -9,7 +9,7 @@ import numpy as np
 
 from placer.base.hostlist import compress, expand
 from placer.base.naming import named
-from placer.base.units import format_seconds, plural
+from placer.base.units import counted, format_seconds
 from placer.cost import JITTER
 from placer.job.orders import how_to_number
 from placer.placement.launcher_orders import in_natural_order
@@ -237,7 +237,7 @@ def _count(tier: str, ranks: np.ndarray) -> str:
     low, high = int(ranks.min()), int(ranks.max())
     size = f"{low:,} GPUs" if low == high else f"{low:,} to {high:,} GPUs"
     each = " each" if len(ranks) > 1 and low == high else ""
-    return f"{len(ranks):,} {plural(tier, len(ranks))} ({size}{each})"
+    return f"{counted(len(ranks), tier)} ({size}{each})"
 
 
 def _proved(bound: Mapping[str, Any], look: Look) -> Iterator[str]:
@@ -267,7 +267,7 @@ def _worst(
         return
     island = largest_island(tiers, scale_up)
     domains, alike = worst["domains"], worst["as_slow"]
-    over = f" over {domains:,} {plural(island, domains)}" * (domains > 1)
+    over = f" over {counted(domains, island)}" * (domains > 1)
     count = "" if alike == 1 else f", one of {alike:,} as slow,"
     share = worst["exposed_s"] / score["step_time_s"]
     text = (
@@ -294,13 +294,13 @@ def used_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
         names = domains_of[count]
         each = " each" * (len(names) > 1)
         text = (
-            f"{count:,} {plural('node', count)}{each} in {len(names):,} "
-            f"{plural(tier, len(names))}: {hosts_text(in_natural_order(names))}"
+            f"{counted(count, 'node')}{each} in {counted(len(names), tier)}: "
+            f"{hosts_text(in_natural_order(names))}"
         )
         yield from wrapped(text, "  ", width)
     if rest := counts[_MOST:]:
         total = sum(len(domains_of[count]) for count in rest)
-        yield f"fewer in {total:,} other {plural(tier, total)}"
+        yield f"fewer in {counted(total, f'other {tier}')}"
 
 
 def rule_lines(rules: Mapping[str, Any], width: int = WIDTH) -> Iterator[str]:
@@ -313,9 +313,9 @@ def rule_lines(rules: Mapping[str, Any], width: int = WIDTH) -> Iterator[str]:
     if len(pins) > MOST_NAMED:
         held.append(f"{len(pins) - MOST_NAMED} more pins")
     for tier, number in rules.get("at_most", {}).items():
-        held.append(f"at most {number} replica{'s' * (number > 1)} in a {tier}")
+        held.append(f"at most {counted(number, 'replica')} in a {tier}")
     for tier, number in rules.get("spares", {}).items():
-        held.append(f"{number} spare node{'s' * (number > 1)} in every {tier} used")
+        held.append(f"{counted(number, 'spare node')} in every {tier} used")
     if held:
         yield from wrapped(f"kept: {'; '.join(held)}", "  ", width)
     if rules.get("budgets"):
@@ -330,9 +330,10 @@ def rule_lines(rules: Mapping[str, Any], width: int = WIDTH) -> Iterator[str]:
 def _avoided(rules: Mapping[str, Any]) -> str:
     """How many of the nodes to avoid are used, and the first of them."""
     total = sum(len(expand(text)) for text in rules["avoid"])
+    of = f"{counted(total, 'node')} to avoid"
     used = rules.get("avoided_nodes", ())
     if not used:
-        return f"avoided: none of {total:,} nodes to avoid is used"
+        return f"avoided: none of {of} is used"
     named = compress(used[:MOST_NAMED])
     more = f" and {len(used) - MOST_NAMED} more" * (len(used) > MOST_NAMED)
-    return f"avoided: {len(used):,} of {total:,} nodes to avoid are used: {named}{more}"
+    return f"avoided: {len(used):,} of {of} are used: {named}{more}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from placer.base.errors import InfeasibleError
-from placer.base.units import format_bytes, format_seconds, plural
+from placer.base.units import counted, format_bytes, format_seconds, plural
 from placer.cost import JITTER
 from placer.job.started import STARTERS
 from placer.placement.plan import Plan
@@ -236,7 +236,7 @@ def _repaired(plan: Plan) -> Iterator[str]:
     else:
         yield compared(objective, own, before, "before", plan.period) + _costs(plan)
     if given_up := about.get("given_up"):
-        yield f"{len(given_up):,} {plural('replica', len(given_up))} given up"
+        yield f"{counted(len(given_up), 'replica')} given up"
     if not about["moved"]:
         yield f"all {plan.world_size:,} ranks stay"
     else:
@@ -248,7 +248,7 @@ def _repaired(plan: Plan) -> Iterator[str]:
 
 
 def _nodes(plan: Plan) -> str:
-    return f"{len(plan.nodes):,} {plural('node', len(plan.nodes))}"
+    return counted(len(plan.nodes), "node")
 
 
 def _where(plan: Plan) -> str:
@@ -256,7 +256,7 @@ def _where(plan: Plan) -> str:
     tier, domains = inner_domains(plan)
     if not tier:
         return _nodes(plan)
-    return f"{_nodes(plan)} in {len(domains):,} {plural(tier, len(domains))}"
+    return f"{_nodes(plan)} in {counted(len(domains), tier)}"
 
 
 def _hours(plan: Plan, facts: Facts) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placer.base.units import format_seconds
+from placer.base.units import format_seconds, plural
 from placer.documents import Section, Value
 from placer.documents.keys import BANDWIDTH, TEXT, TIME, key, list_of, special
 from placer.documents.records import entries, read
@@ -152,15 +152,16 @@ class _Reader:
         if len(common) > 1:
             also = self.tiers[common[1]].name
             return (
-                f"both {kind}s and {also}s are called so",
+                f"both {plural(kind, 2)} and {plural(also, 2)} are called so",
                 "give the domains of every tier names of their own",
             )
         parents = self._parents(t, names)
         if parents[0] != parents[1]:
-            return f"{kind}s of different {met.name}s", _ONE_PARENT
+            return f"{plural(kind, 2)} of different {plural(met.name, 2)}", _ONE_PARENT
         if met.scale_up:
+            joined = f"{plural(kind, 2)} that are joined by NVLink"
             return (
-                f"{kind}s that are joined by NVLink: tier {met.name!r} is scale_up",
+                f"{joined}: tier {met.name!r} is scale_up",
                 "links join domains of the network",
             )
         return None

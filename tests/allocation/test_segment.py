@@ -7,6 +7,7 @@ import pytest
 
 from placer.allocation.segment import advice, segment_of
 from placer.job.axes import Parallelism
+from tests import texts
 from tests.commands import data, run
 from tests.texts import table
 
@@ -29,24 +30,21 @@ def test_segments_keep_groups(sizes, nodes, segment, keeps, parts):
 
 @pytest.mark.parametrize("seed", range(60))
 def test_what_is_said_to_be_kept_is(seed):
-    """Groups that a segment keeps end where segments end, in the usual rank order."""
+    """Groups that a segment keeps end where segments end, in the usual rank order.
+
+    So do they in the smallest that keeps as much.
+    """
     rng = random.Random(seed)
     tp, cp, ep, pp = (rng.choice((1, 2, 4, 8)) for _ in range(4))
     axes = Parallelism(tp=tp, etp=1, cp=cp, ep=ep, pp=pp, dp=lcm(tp * cp, ep))
     gpus, nodes = rng.choice((4, 8)), rng.randint(1, 80)
     found = segment_of(axes, nodes, gpus, rng.choice((1, 9, 18)))
-    assert nodes % found.size == 0
-    assert found.size % found.least == 0 or found.least <= found.size
-    held = found.size * gpus
-    if "cp" in found.keeps:
-        assert held % (tp * cp) == 0
-    if "ep" in found.keeps:
-        assert held % ep == 0
-    if found.parts:
-        assert held % found.parts == 0
-        assert ep % found.parts == 0
-    if "pp" in found.keeps:
-        assert held % (tp * cp * pp) == 0
+    units = {"tp": tp, "cp": tp * cp, "ep": ep, "pp": tp * cp * pp}
+    for size in (found.size, found.least):
+        assert nodes % size == 0
+        assert all(size * gpus % units[axis] == 0 for axis in found.keeps)
+        assert not found.parts or size * gpus % found.parts == 0
+    assert not found.parts or ep % found.parts == 0
 
 
 def test_a_number_of_nodes_that_hurts(tmp_path):
@@ -68,6 +66,15 @@ def test_a_number_of_nodes_that_hurts(tmp_path):
     text = run(*words).stdout
     for line in ("export SBATCH_SEGMENT_SIZE=2", "BlockSizes=18", "slice-size: 2"):
         assert line in text
+
+
+def test_no_rate_is_assumed_for_segments(tmp_path):
+    """A script that names no GPU has degrees, and nothing else is read of it."""
+    script = tmp_path / "pretrain.sh"
+    script.write_text(texts.data("jobs/script.sh"))
+    found = run("segment", "-j", f"megatron:{script}", "--nodes", 4)
+    assert "segment 4: keeps tp inside" in found.stdout
+    assert "tflops" not in found.stderr
 
 
 def test_no_segment_keeps_the_groups():

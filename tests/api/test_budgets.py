@@ -4,6 +4,7 @@ import pytest
 
 import placer
 from placer import testing
+from placer.placement.check import violations
 from placer.topology.read import parse_topology
 
 MACHINE = """\
@@ -32,12 +33,18 @@ def machine(watts):
 
 
 def test_obeyed_and_shown(job):
-    """A plan keeps to the budget, says what it uses of it, and passes its check."""
+    """A plan keeps to the budget, says what it uses of it, and passes its check.
+
+    Under a smaller one it does not.
+    """
     found = placer.place(machine("8kW"), job)
     inside = sum(host.startswith(("r1", "r2")) for host in found.plan.host_of_rank)
     assert inside == 8
     assert "8 GPUs, at most 8 kW at 1 kW a GPU on r[1-2]*" in found.summary()
     placer.check(found.plan)
+    over = "8 GPUs hold ranks, 2 too many, 8 kW are drawn, 1 kW too many"
+    (fault,) = violations(found.plan, machine("7kW, gpus: 6, replicas: 1"), job)
+    assert fault.endswith(f"a GPU and 1 replica on r[1-2]*: {over}")
 
 
 def test_named_with_the_amount(job):

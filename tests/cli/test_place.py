@@ -218,7 +218,7 @@ def test_rules_are_kept_recorded_and_checked(job, tmp_path):
     flags = ("--pin", "0-1=r2-n[2-3]", "--avoid", "r1-n1", "--at-most", "rack=2")
     found = run(*words(job, RULED), *flags, "--spares", "rack=1", "-o", path)
     assert "kept: ranks 0-1 on r2-n[2-3]; at most 2 replicas in a rack;" in found.stdout
-    assert "avoided: none of 1 nodes to avoid is used" in found.stdout
+    assert "avoided: none of 1 node to avoid is used" in found.stdout
     plan = json.loads(path.read_text())
     assert plan["rules"]["pin"] == [{"ranks": "0-1", "nodes": "r2-n[2-3]"}]
     assert len(plan["rules"]["spare_nodes"]) == 2

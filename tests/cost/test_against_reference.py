@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from placer.explain.score import score
+from placer.job.beside import beside_seconds, host_passes, host_wait
 from placer.job.traffic import RankTraffic
 from placer.placement.placement import Placement
 from tests.cost.random_cases import random_case, unequal, with_adapters
 from tests.cost.reference import reference_step
+from tests.cost.reference.beside import host_of, layers_twice, of_layer
 from tests.marks import slow
 
 PARTS = ("step_time_s", "compute_s", "bubble_s", "fixed_s", "exposed_scale_out_s")
@@ -67,3 +69,18 @@ def test_agrees_with_plain_loops(change, first):
             assert fast[part] == expected, (seed, part)
         expected = pytest.approx(plain["exposed_s"], rel=1e-9, abs=small)
         assert fast["exposed_s"] == expected, seed
+
+
+@pytest.mark.parametrize("change", ["as drawn", "adapters"])
+def test_what_no_product_takes(change):
+    """Memory, launches and the host of many jobs, of which steps show the sum alone."""
+    for seed in range(150):
+        job = CHANGES[change](random_case(seed, with_model=True), seed).job
+        launched, moved, waits = of_layer(job)
+        taken = pytest.approx(launched + moved, rel=1e-9)
+        assert beside_seconds(job, job.model) == taken, seed
+        assert host_wait(job, job.model) == pytest.approx(waits, rel=1e-9), seed
+        ahead = 0.0 if job.model.moe_layers else host_of(job)
+        forward, backward = host_passes(job, job.model)
+        assert forward * (3 + layers_twice(job)) == pytest.approx(ahead), seed
+        assert forward + backward == pytest.approx(ahead), seed

@@ -3,15 +3,19 @@
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
 
 from placer.cost.footprint.stages import footprint
 from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.degrees.least import Least
 from placer.degrees.space import Legal, Space
+from placer.explain.score import score
 from placer.job.adapters import Adapters
+from placer.job.axes import Parallelism
 from placer.job.memory import MODULES
-from placer.job.parallel import ContextParallel, ExpertParallel
+from placer.job.parallel import ContextParallel, DataParallel, ExpertParallel
+from placer.placement.placement import Placement
 from placer.solve.bounds.case import step_on_best_links
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -136,6 +140,22 @@ ORDERS = (
     "cp-ep-dp-tp-pp",
     "cp-tp-ep-pp-dp",
 )
+
+
+@pytest.mark.parametrize("hides", [False, True])
+@pytest.mark.parametrize("sharding", ["ddp", "zero1", "zero2", "zero3"])
+def test_gradients_add_what_the_scorer_says(sharding, hides):
+    """Where every group has its best place, but for the latency of the first bucket."""
+    experts = replace(varied(0).model, experts=8, top_k=2, expert_ffn=512, moe_layers=2)
+    mode = DataParallel(sharding, 1, overlap_reduce=hides, overlap_gather=hides)
+    for tp, dp, ep, etp in ((1, 8, 2, 1), (2, 8, 2, 2), (2, 4, 4, 1)):
+        axes = Parallelism(tp=tp, dp=dp, ep=ep, etp=etp)
+        work = replace(varied(0), parallelism=axes, model=experts, data_parallel=mode)
+        in_order = score(machine("node:2 gpu:8"), work, Placement(np.arange(tp * dp)))
+        least = Least(machine("node:2 gpu:8"), work, experts).sync.exposed_s(work)
+        waits = in_order["exposed_s"]["dp"]
+        assert least <= waits * (1 + 1e-9)
+        assert least == pytest.approx(waits, rel=0.1 if hides else 1e-9)
 
 
 @pytest.mark.parametrize("adapters", [None, Adapters(rank=64)], ids=["full", "lora"])

@@ -11,7 +11,7 @@ import pytest
 
 import placer
 from placer.cost import DIFFERENCE
-from placer.degrees.kinds import MEMORY, RATED
+from placer.degrees.kinds import MEMORY, RATED, methods
 from tests.commands import run
 from tests.degrees.cases import machine
 from tests.degrees.test_tuning import work
@@ -64,6 +64,9 @@ def test_the_best_of_the_job_s_own_kind_stands_beside(found):
     """It is marked, placed like the others, and named in the first sentences."""
     (own,) = [row for row in found.rows if row["is_own_kind"]]
     assert own["methods"] == found.to_dict()["own"]["methods"]
+    choice = found.found.rows[0].choice._replace(pp=2, ep=2, sharding="hsdp")
+    assert methods(choice) == ("sharded parameters", "pipelines", "expert groups")
+    assert methods(choice._replace(pp=1, ep=1, sharding="zero1")) == ("ZeRO",)
     assert own["parallelism"]["pp"] == 2
     number = found.rows.index(own) + 1
     text = found.summary()

@@ -53,18 +53,19 @@ def test_every_format_takes_a_part(plan, name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("asked", "message", "hint"),
     [
-        ("rollout", "rollout has 2 instances"),
-        ("rollout:2", 'rollout has no instance "2"'),
-        ("trainer:x", 'trainer has no instance "x"'),
-        ("critic", 'there is no role "critic"'),
+        ("rollout", "rollout has 2 instances", "rollout:0 to rollout:1"),
+        ("rollout:2", 'rollout has no instance "2"', "rollout:0 to rollout:1"),
+        ("trainer:x", 'trainer has no instance "x"', "trainer:0"),
+        ("critic", 'there is no role "critic"', "known: trainer, rollout"),
     ],
 )
-def test_what_is_not_there_is_said(plan, asked, message):
+def test_what_is_not_there_is_said(plan, asked, message, hint):
     """With what there is."""
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as caught:
         role_part(plan, asked)
+    assert caught.value.problems[0].hint == hint
 
 
 def test_the_command_prints_a_role(plan, tmp_path):

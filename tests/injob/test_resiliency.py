@@ -170,7 +170,7 @@ def test_too_few_are_left():
     """Fewer nodes than must take part is an error in words."""
     job = Job(3, multiple_of=2)
     job.round()
-    with pytest.raises(InputError, match="1 nodes are left, not the 2 needed"):
+    with pytest.raises(InputError, match="1 node left, not the 2 needed"):
         job.asked[0](asked_for(job.states[0], Store(), {2, 4}))
 
 

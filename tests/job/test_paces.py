@@ -66,21 +66,15 @@ def test_outputs_multiply_in_bf16(gemm, experts, share):
 
 @pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 20))])
 def test_no_walk_is_shorter(seed):
-    """Any times of up to seven stages and five chunks, any number of micro-batches."""
-    draw = np.random.default_rng(seed)
-    for _ in range(60):
+    """Any times of up to seven stages and five chunks, any number of micro-batches.
+
+    Nor where one rank takes longer for each of its chunks, whichever it is.
+    """
+    draw = np.random.default_rng([seed, 1])
+    for _ in range(40):
         p, v = int(draw.integers(2, 8)), int(draw.integers(1, 6))
         m, times = int(draw.integers(1, 5 * p + 3)), drawn(draw, p)
         assert least_pipeline(times, m, v) <= walked(times, m, v) * (1 + 1e-9) + 1e-12
-
-
-@pytest.mark.parametrize("seed", [*range(4), *slow(range(4, 20))])
-def test_no_walk_with_a_slow_rank_is_shorter(seed):
-    """Nor is one where a rank takes longer for each of its chunks, whichever it is."""
-    draw = np.random.default_rng([seed, 1])
-    for _ in range(30):
-        p, v = int(draw.integers(2, 8)), int(draw.integers(1, 6))
-        m, times = int(draw.integers(1, 5 * p + 3)), drawn(draw, p)
         by = draw.uniform(0, 3, 2)
         slow = ChunkTimes(times.full + by[:, None], times.first + by, times.last + by)
         found = least_with_slow_rank(times, slow, m, v)

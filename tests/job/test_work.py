@@ -8,8 +8,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.documents import parse_document
 from placer.job.axes import Parallelism
-from placer.job.beside import beside_seconds, elementwise_bytes
-from placer.job.memory import Memory
+from placer.job.beside import beside_seconds
 from placer.job.model import Compute, Job
 from placer.job.models import Model, attention_flops, flops_per_sample
 from placer.job.pace import compute_at, logit_seconds, rates, share_of
@@ -135,31 +134,6 @@ def test_gathered_logits_are_read_by_every_rank():
         assert logit_seconds(gathered, BLOOM) == pytest.approx(seconds)
         assert share_of(gathered, BLOOM).end_s == pytest.approx(seconds)
         assert logit_seconds(bloom(2, tp), BLOOM) == 0.0
-
-
-def moved(**memory):
-    """Bytes that a layer moves beside its products, a token and number of its width."""
-    of = bloom(memory=Memory(**memory))
-    return elementwise_bytes(of, BLOOM) / (2048 * 14336 / 8)
-
-
-def test_bytes_by_hand():
-    """Numbers of two bytes, read and written once by each operation.
-
-    Norms: 2 (1 read, 1 write) forward, 2 (2, 1) backward. Residuals: 2 (2, 1) both
-    ways. Activation function: (1, 1) and (2, 1) of four widths. An unfused norm moves
-    nine times as much; unfused softmax moves scores, as many as heads by tokens.
-    """
-    norms, residuals, activation = 2 * (2 + 3), 2 * (3 + 3), 2 + 3
-    assert moved() == 2 * (norms + residuals) + 2 * 4 * activation
-    fused, unfused = 2 * 2 * 2, 2 * (6 + 8 + 4 + 8 + 6 + 4)
-    assert moved(norm="unfused") - moved() == unfused * 3 - fused - 2 * 3 * 2
-    scores, slow = 64 * 2048 / 14336, moved(attention="unfused")
-    assert slow - moved() == pytest.approx(2 * (2 + 3) * scores)
-    # Dropout reads 2 bytes and a mask, or writes it, and writes 2; added to a residual
-    # it costs forward the mask alone.
-    more = moved(attention="unfused", dropout=True) - slow
-    assert more == pytest.approx((5 + 5) * scores + 2 * (1 + 5))
 
 
 def test_a_known_time_stays():

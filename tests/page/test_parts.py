@@ -1,5 +1,6 @@
 """Parts of a report: colours of tiers, columns, names, and what to do with a plan."""
 
+import base64
 import json
 import re
 from dataclasses import replace
@@ -20,6 +21,7 @@ from placer.placement.inputs import Inputs
 from placer.report.next_text import launch_commands
 from placer.report.page.maps import maps_of, modes
 from placer.report.page.side import Side
+from placer.testing import job
 from placer.topology.read import read_topology
 from tests.draw.pictures import of_class, parse
 from tests.page.plans import inputs, plan_on, small_job, two_plans
@@ -40,9 +42,9 @@ def said(page):
 def test_free_nodes_are_drawn_beside_ranks():
     """Of a machine that is known, free nodes in domains with ranks are shown."""
     topology = read_topology("rack:3 node:4 gpu:8")
-    job = small_job(tp=2, pp=2, dp=10)
-    plan = plan_on(topology, job, np.arange(40))
-    maps = maps_of([Side("", plan, Inputs(topology, job))])
+    small = small_job(tp=2, pp=2, dp=10)
+    plan = plan_on(topology, small, np.arange(40))
+    maps = maps_of([Side("", plan, Inputs(topology, small))])
     assert (maps.gpus.tolist(), maps.left_out) == ([8] * 8, 4)
     assert maps.seats(maps.view).tolist() == list(range(40))
     alone = maps_of([Side("", plan, None)])
@@ -90,9 +92,9 @@ def test_each_tier_has_one_colour_everywhere(machine):
 def test_a_plan_stands_beside_the_order_in_use(launcher, order, other):
     """That of its script's launcher, by its name, as the verdict of the plan has it."""
     started = {"name": launcher, "source": "a.sh", "line": 1} if launcher else {}
-    job = replace(DEEP, started=Started(**started) if started else None)
+    deep = replace(DEEP, started=Started(**started) if started else None)
     hosts = ",".join(f"r{k % 2 + 1}-n{k // 2 + 1}" for k in range(8))
-    plan = place(read_topology("rack:2 node:4 gpu:8"), job, hosts=hosts).plan
+    plan = place(read_topology("rack:2 node:4 gpu:8"), deep, hosts=hosts).plan
     name = launcher or "given-order"
     assert plan.verdict["against"] == name
     page = report_html(plan)
@@ -260,11 +262,35 @@ def test_a_page_says_how_far_a_plan_is_proved():
         assert ("proved optimal" in text) == (one is plan)
 
 
+def test_a_map_says_whether_groups_are_where_they_belong():
+    """They are, are not, or cannot be: that of an optimal plan, and of one as fast."""
+    old, new, _ = two_plans()
+    proof = {"lower_bound": 1.0, "gap": 0.0, "status": "optimal"}
+    bound = {"objective": "time", "value": 1.0, **proof}
+    best = replace(new, bound=bound)
+    flat = plan_on(inputs()[0], small_job(tp=2, dp=24), np.arange(48))
+    groups = "3 of 24 tp groups leave their node"
+    open_, proved = ("bad", groups), ("", f"{groups}, and no placement is better")
+    for plan, beside, told in (
+        (new, old, [("bad", "24 of 24 pipelines leave their rack"), open_]),
+        (best, old, [("bad", "16 of 24 pipelines leave their block"), proved]),
+        (best, new, [proved, proved]),
+        (flat, None, [("ok", "every tp group is where it belongs")]),
+    ):
+        page = report_html(plan, beside)
+        assert re.findall(r'<figcaption>.*?<span class="(\w*)">([^<]*)', page) == told
+
+
+def read_by_scripts(page):
+    """The data of a page."""
+    return json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+
+
 def test_what_scripts_read_and_bars_show_is_of_the_plan():
     """Whole names, the busiest uplinks of nodes, and the lengths of a step's parts."""
     plan = two_plans()[1]
     page = report_html(plan, None)
-    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    data = read_by_scripts(page)
     machine, (side,) = data["machine"], data["sides"]
     full, short = machine["full"], machine["names"]
     names = [a or b for a, b in zip(full, short, strict=True)]
@@ -273,6 +299,16 @@ def test_what_scripts_read_and_bars_show_is_of_the_plan():
         sorted({*plan.domains["rack"]}),
     ]
     assert all(a != b for a, b in zip(full, short, strict=True))
+    assert (data["level"], data["uplinks"], side["slowest"]) == (1, "node", 0)
+    assert data["homes"] == [["tp", 0], ["cp", 0], ["pp", 1]]
+    neighbours = [["tp", 2, 1, "tp"], ["cp", 2, 2, "cp"], ["pp", 2, 24, "stage"]]
+    assert side["axes"] == [*neighbours, ["dp", 6, 4, "replica"]]
+    groups = side["groups"]
+    over = {axis: [axis] for axis in ("tp", "cp", "pp")} | {"dp": ["dp", "cp"]}
+    assert {axis: own["over"] for axis, own in groups.items()} == over
+    assert (len(groups["pp"]["seconds"]), groups["pp"]["of_group"]) == (1, "")
+    number = np.frombuffer(base64.b64decode(groups["tp"]["of_group"]), "<i4")
+    assert np.bincount(number).tolist() == [21, 3]  # those that leave their node
     links = plan.score["hottest_links"]
     busy = dict(zip(names[0], side["busy"], strict=True))
     assert links[0]["busy_s"] == pytest.approx(max(busy.values()), rel=1e-5)
@@ -280,3 +316,12 @@ def test_what_scripts_read_and_bars_show_is_of_the_plan():
     for part in ("compute", "bubble"):
         (width,) = re.findall(rf"p-{part} l\d+ w(\d+)", page)
         assert int(width) == round(1000 * plan.score[f"{part}_s"] / step)
+    experts = job(tp=2, ep=4, etp=1, dp=8, weights={"tp": 4, "dp": 1})
+    plan = plan_on(read_topology("rack:2 node:2 gpu:4"), experts, np.arange(16))
+    (side,) = read_by_scripts(report_html(plan, None))["sides"]
+    neighbours = [["tp", 2, 1, "tp"], ["ep", 4, 1, "ep"], ["dp", 8, 2, "replica"]]
+    assert side["axes"] == [*neighbours, ["edp", 4, 4, "edp"]]
+    own = {"name": "own", "collective": "all_reduce", "bytes": "1MB", "ranks": "all"}
+    plan = plan_on(inputs()[0], small_job(tp=2, dp=24, groups=[own]), np.arange(48))
+    (side,) = read_by_scripts(report_html(plan, None))["sides"]
+    assert {*side["groups"]} == {"tp", "dp"}

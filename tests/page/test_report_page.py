@@ -154,6 +154,9 @@ def test_search(browser, page):
         found, said, invalid = found_ranks(browser, text)
         assert (found, invalid) == (set(), "true")
         assert said.startswith("Nothing is called so")
+    several = "return arguments[0].map((noun) => plural(2, noun))"
+    nouns = browser.run(several, ["leaf", "switch", "city", "tray", "blocks-2"])
+    assert nouns == ["2 leaves", "2 switches", "2 cities", "2 trays", "2 blocks-2"]
 
 
 def test_pointer_and_keys(browser, page):

@@ -1,12 +1,14 @@
 """The placements a job would get without a search, against what launchers do."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Job
+from placer.job.started import Started
 from placer.placement.baselines import baseline
 from placer.testing.oracle import coordinates
 from placer.topology.read import read_topology
@@ -35,6 +37,19 @@ def test_named_orders_number_ranks_by_that_order(seed, name, order):
             if axis != "ep":
                 assert rest % axes.size(axis) == there[axis]
                 rest //= axes.size(axis)
+
+
+def test_sorted_hosts_are_those_of_the_launcher():
+    """By text, and by their numbers where Slurm starts the job."""
+    plain, job = read_topology("node:12 gpu:1"), Job("j", Parallelism(dp=12))
+    names = tuple(f"n{k}" for k in range(1, 13))
+    machine = replace(plain, domain_names=(names, *plain.domain_names[1:]))
+    slurm = replace(job, started=Started("slurm", "a.sh", 1))
+    by_text, by_number = (
+        baseline("sorted-hosts", machine, one).gpu_of_rank.tolist()
+        for one in (job, slurm)
+    )
+    assert (by_text, by_number) == ([0, 9, 10, 11, *range(1, 9)], [*range(12)])
 
 
 def test_random_depends_on_the_seed_alone():

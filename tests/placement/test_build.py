@@ -28,7 +28,7 @@ def test_unknown_nodes_and_gpus():
         "nodes[7]: topology half has no node n007",
     ]
     smaller = replace(topology, gpus_of_node=np.array([2, 2, 2, 1, 2, 2, 2, 2]))
-    with pytest.raises(InputError, match=r"gpu_of_rank\[7\]: n003 has 1 GPUs, none wi"):
+    with pytest.raises(InputError, match=r"gpu_of_rank\[7\]: n003 has 1 GPU, none wi"):
         placement_of_plan(tiny_plan(), smaller)
 
 

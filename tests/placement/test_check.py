@@ -136,7 +136,7 @@ def test_groups_lie_in_equal_parts(racks, parts):
     gpus = [8 * "abcd".index(rack) + rank for rank, rack in enumerate(racks)]
     machine = read_topology("rack:4 node:8 gpu:1")
     found = violations(Placement(np.array(gpus)), machine, even)
-    says = "1 of 1 ep groups does not lie in equal parts, one a rack: the first is ep"
+    says = "1 of 1 ep group does not lie in equal parts, one a rack: the first is ep"
     assert found == ([f"{says} group 0 ({parts})"] if parts else [])
 
 
@@ -207,7 +207,7 @@ def test_a_plan_names_its_spares():
     plan = build_plan(MACHINE, job, PLACEMENT)
     assert plan.rules["spare_nodes"] == ["r1-n3", "r2-n3"]
     for kept, expected in (
-        (["r1-n3"], "1 of 2 racks keeps fewer than 1 nodes free"),
+        (["r1-n3"], "1 of 2 racks keeps fewer than 1 node free"),
         (["r1-n3", "r2-n3", "r1-n1"], "node r1-n1 is said to be kept free, but holds"),
         (["r1-n3", "r2-n3", "zz"], "node zz is said to be kept free, but is no usable"),
     ):

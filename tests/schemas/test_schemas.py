@@ -226,6 +226,9 @@ def damaged(whole):
                 case = copy.deepcopy(whole)
                 del at(case, path)[key]
                 yield f"{path}: without {key}", case
+                case = copy.deepcopy(whole)
+                at(case, path)[key] = None
+                yield f"{path}: {key} = null", case
             if isinstance(value[key], dict | list) and value[key]:
                 stack.append((*path, key))
 
@@ -275,15 +278,22 @@ PROBE = json.loads(texts.data("machines/probe.json"))
 
 
 def test_damaged_plans_and_probes_are_refused_by_both(plans):
-    """One key more hinders nobody; of a wrong type or missing, both refuse it."""
-    cases = [("probe", case) for _, case in damaged(PROBE)]
+    """One key more hinders nobody; of a wrong type or missing, both refuse it.
+
+    Null is as good as absent.
+    """
+    cases = [("probe", *case) for case in damaged(PROBE)]
     for plan in plans:
         short = {k: v for k, v in plan.items() if k not in ("inputs", "advice")}
         assert problems("plan", short) == []
-        cases += [("plan", case) for _, case in damaged(short)]
+        cases += [("plan", *case) for case in damaged(short)]
     assert len(cases) > 1000
-    for name, case in random.Random(1).sample(cases, 400):
+    for index in random.Random(1).sample(range(len(cases)), 400):
+        name, what, case = cases[index]
         found, by_schema = problems(name, case), faults(name, case)
+        key = what.rpartition(": ")[-1].removesuffix(" = null")
+        if f'"{key}": {{"description"' in json.dumps(SCHEMAS[name]):
+            assert not found or problems(name, cases[index - 1][-1]), what
         assert found or not by_schema, f"only the schema says {by_schema}"
         shape = [message for message in found if SHAPE.search(message)]
         assert by_schema or not shape, f"only the reader says {shape}"

@@ -32,7 +32,7 @@ def test_another_link_is_another_machine():
 def test_links_of_an_allocation_and_of_the_drawing():
     """Those of domains that are left out go; the whole machine is written still.
 
-    The drawing names the slowest first, and counts the slow nodes.
+    The drawing names them, and counts the slow nodes.
     """
     some = read().select(np.array([0, 2]))
     assert [link.between for link in some.links] == [("us", "eu")]
@@ -40,9 +40,6 @@ def test_links_of_an_allocation_and_of_the_drawing():
     assert len(compact_document(some)["links"]) == 2
     lines = draw(read()).splitlines()
     assert "link us - eu: 50 MB/s, 30 ms" in lines
-    assert lines.index("link us - eu: 50 MB/s, 30 ms") < lines.index(
-        "link us - asia: 125 MB/s, 1 ms"
-    )
     assert "2 nodes with a compute factor below 1" in lines
 
 

@@ -299,7 +299,7 @@ def read_mlperf(found: Findings, rank: str, place: Place) -> None:
     ``conf/megatron_gpt_peft_tuning_config.yaml``; of v5.0 its ``train.py``.
     """
     known = int(rank) if re.fullmatch("[1-9][0-9]{0,5}", rank) else None
-    found.later(_count, _Adapted(place, known, FUSED[:2], fused=True))
+    found.later(_count, _Adapted(place, known, FUSED[:2]))
     rule = "MLPerf's LoRA is of Llama 2 70B"
     for key, value in _LLAMA_2.items():
         found.derive(f"model.{key}", value, rule, place)

@@ -34,6 +34,7 @@ import re
 from collections import Counter
 
 from placer.base.errors import Problem
+from placer.base.units import plural
 from placer.documents import Value, parse_answer
 from placer.formats.machines.findings import Findings, Level, some, usual
 from placer.formats.machines.labelled import are_numbers
@@ -275,8 +276,9 @@ def _drop_racks_across_blocks(findings: Findings) -> None:
                 racks.setdefault(block, set()).add(rack)
         torn = [rack for rack, found in blocks.items() if len(found) > 1]
         if torn and any(len(found) > 1 for found in racks.values()):
+            above = plural(_OCI_LEVELS[k].name, 2)
             findings.notes.append(
-                f"racks with hosts of several {_OCI_LEVELS[k].name}s, so racks are "
+                f"racks with hosts of several {above}, so racks are "
                 f"left out: {len(torn)} ({some(torn)})"
             )
             for facts in findings.nodes.values():

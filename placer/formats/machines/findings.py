@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import Problem
 from placer.base.hostlist import HostLists
+from placer.base.units import counted
 from placer.documents import Value
 from placer.topology.affinity import Affinity
 
@@ -145,16 +146,6 @@ def hosts_of(value: Value | None, lists: HostLists) -> list[str]:
         return []
 
 
-def count_of(count: int, what: str) -> str:
-    """So many of a thing: ``1 leaf``, ``2 leaves``, ``2 blocks-2``."""
-    if count == 1 or what[-1:] == "s" or what[-1:].isdecimal():
-        return f"{count} {what}"
-    for end, plural in (("leaf", "leaves"), ("y", "ies")):
-        if what.endswith(end):
-            return f"{count} {what.removesuffix(end)}{plural}"
-    return f"{count} {what}s"
-
-
 def usual(names: Iterable[str]) -> str:
     """What most are called; empty where none is called anything."""
     found = Counter(filter(None, names)).most_common(1)
@@ -184,4 +175,7 @@ def kinds_of_hosts(words: Mapping[str, str]) -> list[str]:
         hosts.setdefault(kind, []).append(host)
     if len(hosts) == 1:
         return [f"every host: {kind}" for kind in hosts]
-    return [f"{len(names)} hosts ({some(names)}): {k}" for k, names in hosts.items()]
+    return [
+        f"{counted(len(names), 'host')} ({some(names)}): {k}"
+        for k, names in hosts.items()
+    ]

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import islice
 
 from placer.base.errors import MOST_PROBLEMS, Problem
+from placer.base.units import counted
 from placer.formats.machines.findings import (
     Findings,
     NodeFacts,
@@ -95,7 +96,7 @@ class Matrix:
         kinds = {self.cells[self.gpus[a], self.gpus[b]] for a, b in self.pairs}
         found = "/".join(sorted(kinds))
         over = math.comb(len(self.gpus), 2) - len(self.pairs)
-        words = f"{len(self.gpus)} GPUs"
+        words = counted(len(self.gpus), "GPU")
         if not self.pairs:
             return f"{words}, no {link}"
         if self.split:
@@ -161,7 +162,7 @@ def _lost(matrix: Matrix, whole: bool, usual: Parts) -> str:
     if matrix.islands == usual or (not usual and not (whole and told)):
         return ""
     if usual and len(matrix.gpus) != gpus:
-        return f"{len(matrix.gpus)} GPUs where others have {gpus} in islands"
+        return f"{counted(len(matrix.gpus), 'GPU')} where others have {gpus} in islands"
     return f"{len(matrix.islands)} {link} islands" if matrix.split else f"no {link}"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError, Problem
+from placer.base.units import counted
 from placer.formats.machines.findings import Findings
 from placer.formats.machines.islands import Parts
 from placer.formats.machines.pcie import Pcie
@@ -53,7 +54,7 @@ class Inside:
         """Why a node of so many GPUs must not be used; empty when it may."""
         if not self.sizes or gpus in (0, self.gpus):
             return ""
-        return f"{gpus} GPUs where others have {self.gpus} in islands"
+        return f"{counted(gpus, 'GPU')} where others have {self.gpus} in islands"
 
 
 def inside_of(findings: Sequence[Findings], hardware: Topology) -> Inside:

@@ -19,6 +19,7 @@ from difflib import get_close_matches
 
 from placer.base.errors import Problem, refuse
 from placer.base.naming import named
+from placer.base.units import plural
 from placer.documents import Value, parse_answer
 from placer.documents.tree import visible
 from placer.formats.machines.findings import Findings, some, usual
@@ -181,7 +182,7 @@ def _named(
     for level, column in zip(findings.levels, columns, strict=True):
         if key := label_of_names(column, labels, unused):
             unused.remove(key)
-            findings.notes.append(f"{level.name}s have the names of {key}")
+            findings.notes.append(f"{plural(level.name, 2)} have the names of {key}")
             column = [given.get(key, "") for given in labels]
         found.append(column)
     return found

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.base.units import counted
 
 UNKNOWN = -1
 _ID = 32  # characters of a UUID without its hyphens
@@ -67,7 +68,7 @@ def split_words(inner: Layer, outer: Layer, domain: int) -> str:
     where = outer.domain_of_node[inner.domain_of_node == domain]
     found, counts = np.unique(where[where >= 0], return_counts=True)
     parts = [
-        f'{n} {"node" if n == 1 else "nodes"} in "{outer.names[d]}"'
+        f'{counted(n, "node")} in "{outer.names[d]}"'
         for d, n in zip(found.tolist(), counts.tolist(), strict=True)
     ]
     more = len(parts) - 3

@@ -15,12 +15,12 @@ from placer.base.arguments import (
     takes,
 )
 from placer.base.errors import InputError, Problem, refuse
-from placer.base.units import format_bandwidth, format_seconds
+from placer.base.units import counted, format_bandwidth, format_seconds
 from placer.documents.recognise import Source, checked_name
 from placer.formats.machines.assumed import RACK_NODES, assumed_hosts
 from placer.formats.machines.built import Given, machine_of, plain_machine
 from placer.formats.machines.combine import Tree, combine
-from placer.formats.machines.findings import Findings, NodeFacts, count_of
+from placer.formats.machines.findings import Findings, NodeFacts
 from placer.formats.machines.inside import ISLAND
 from placer.formats.machines.joined import renamed
 from placer.formats.machines.layers import Layer
@@ -281,26 +281,24 @@ def summaries(
     gpus = dict(zip(tree.nodes, tree.gpus, strict=True))
     usual = gpus_per_node or int(hardware.gpus_of_node.max())
     for found, nodes in zip(findings, renamed(findings), strict=True):
-        counted = sum(
-            usual if gpus[name] is None else gpus[name] or 0 for name in nodes
-        )
+        known = sum(usual if gpus[name] is None else gpus[name] or 0 for name in nodes)
         sound = sum(1 for facts in nodes.values() if not facts.unavailable)
         islands = sound * len(found.islands)
         size = ", ".join(
-            count_of(number, what)
+            counted(number, what)
             for number, what in (
                 (len(nodes), "node"),
                 (islands, ISLAND),
-                (counted, "GPU"),
+                (known, "GPU"),
             )
             if number or what != ISLAND
         )
         alike = _nvlink(found, tree)
         uncounted = sum(gpus[name] is None for name in nodes)
         if uncounted and gpus_per_node is None:
-            on_some = f"on {count_of(uncounted, 'node')}"
+            on_some = f"on {counted(uncounted, 'node')}"
             where = "a node" if uncounted == len(nodes) else on_some
-            alike.insert(0, f"{count_of(usual, 'GPU')} {where}")
+            alike.insert(0, f"{counted(usual, 'GPU')} {where}")
         parts = (
             size if nodes else _no_nodes(found),
             _domains(found, nodes),
@@ -313,9 +311,9 @@ def summaries(
 
 def _no_nodes(found: Findings) -> str:
     if found.aliases:
-        return count_of(len(found.aliases), "name")
+        return counted(len(found.aliases), "name")
     if found.label_orders:
-        return f"{count_of(sum(map(len, found.label_orders)), 'label')} in order"
+        return f"{counted(sum(map(len, found.label_orders)), 'label')} in order"
     return "no nodes"
 
 
@@ -324,7 +322,7 @@ def _domains(found: Findings, nodes: Mapping[str, NodeFacts]) -> str:
     columns = zip(*(facts.domains for facts in nodes.values()), strict=True)
     counts = [len(set(column) - {""}) for column in columns]
     named = zip(found.levels, counts, strict=False)
-    return ", ".join(count_of(count, level.name) for level, count in named if count)
+    return ", ".join(counted(count, level.name) for level, count in named if count)
 
 
 def _nvlink(found: Findings, tree: Tree) -> list[str]:
@@ -340,5 +338,5 @@ def _nvlink(found: Findings, tree: Tree) -> list[str]:
 def _left_out(found: Findings) -> str:
     counts = {"line": len(found.ignored)} if found.ignored else {}
     counts |= found.unused
-    listed = ", ".join(count_of(n, what) for what, n in counts.items())
+    listed = ", ".join(counted(n, what) for what, n in counts.items())
     return f"ignored {listed}" if listed else ""

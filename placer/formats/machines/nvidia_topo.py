@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from placer.base.errors import Problem, refuse
+from placer.base.units import counted
 from placer.formats.machines.findings import Findings
 from placer.formats.machines.gpu_matrix import Matrix, Style, findings_of, matrix_of
 from placer.formats.machines.labelled import Lines, lines_of_hosts
@@ -59,7 +60,7 @@ def read(text: str, source: str) -> Findings:
 def _words(matrix: Matrix) -> str:
     """The node in one line."""
     gpus, _, links = matrix.words().partition(", ")
-    return f"{gpus}, {len(_nics(matrix))} NICs, {links}{_rails(matrix)}"
+    return f"{gpus}, {counted(len(_nics(matrix)), 'NIC')}, {links}{_rails(matrix)}"
 
 
 def _nics(matrix: Matrix) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from placer.base.errors import Problem, capped, refuse
 from placer.base.hostlist import name_problem
+from placer.base.units import counted
 from placer.documents import Document, Value, records
 from placer.documents.facts import TEXT
 from placer.documents.keys import Key, Kind, integer, key, list_of, map_of, special
@@ -252,7 +253,7 @@ def _notes(probed: Sequence[Probed]) -> Iterator[str]:
             failed.setdefault("; ".join(one.problems)[:300], []).append(one.host)
     for problem, hosts in [*failed.items()][:20]:
         yield f"{some(hosts)}: {problem}"
-    yield from _odd(probed, [f"{one.gpus} GPUs" for one in probed])
+    yield from _odd(probed, [counted(one.gpus, "GPU") for one in probed])
     named = [one for one in probed if one.gpu]
     yield from _odd(named, [one.gpu for one in named])
     domains = Counter(one.domain for one in probed)

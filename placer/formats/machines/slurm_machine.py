@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from placer.base.errors import Problem, refuse
+from placer.base.units import counted
 from placer.formats.machines.findings import (
     MAX_NODES,
     Findings,
     Level,
     NodeFacts,
-    count_of,
     some,
 )
 from placer.formats.machines.switches import (
@@ -255,5 +255,5 @@ def _trees(path_of: Mapping[str, tuple[str, ...]]) -> str:
     roots = Counter(next(filter(None, path[::-1]), "") for path in path_of.values())
     if len(roots) < 2:
         return ""
-    listed = [f"{root} ({count_of(count, 'node')})" for root, count in roots.items()]
+    listed = [f"{root} ({counted(count, 'node')})" for root, count in roots.items()]
     return f"trees that no switch joins: {some(listed)}: Slurm runs no job across them"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placer.base.units import format_beside, format_seconds, plural
+from placer.base.units import counted, format_beside, format_seconds
 from placer.cost.links import LinkLoad, total_load
 from placer.cost.step import Step
 from placer.draw import palette
@@ -104,7 +104,7 @@ def group_rows(sides: Sequence[Side]) -> Iterator[GroupRow]:
         text, home = _reach(counts), home_of.get(axis)
         if home and home.leaving[-1]:
             text += f": {home.leaving[-1]:,} leave their {home.tier}"
-        many = f"{total:,} {plural('group', total)}"
+        many = counted(total, "group")
         yield GroupRow(axis, many, counts[0] != counts[-1], bars, text)
 
 
@@ -136,7 +136,7 @@ def step_rows(sides: Sequence[Side]) -> Iterator[StepRow]:
     """A row a part of the step, one after the other, and the whole step at the end."""
     found = [parts(side) for side in sides]
     steps = [float(side.plan.score.get("step_time_s", 0.0)) for side in sides]
-    longest = max(*steps, 1e-12) if len(steps) > 1 else max(steps[0], 1e-12)
+    longest = max(*steps, 1e-12)
     names = [name for name in found[-1] if any(row.get(name) for row in found)]
     rows = {name: [row.get(name, 0.0) for row in found] for name in names}
     widest = max(abs(row[-1] - row[0]) for row in (*rows.values(), steps))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from placer.base.units import format_seconds, listed, plural
+from placer.base.units import counted, format_seconds, listed, plural
 from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.started import order_in_use_of
@@ -184,15 +184,14 @@ def groups_heading(sides: Sequence[Side], found: Sequence[Home]) -> str:
         if not leaving:
             return "Every group is where it belongs"
         text = ", ".join(
-            f"{h.leaving[-1]:,} of {h.groups[-1]:,} {plural(h.noun, h.groups[-1])}"
-            for h in leaving
+            f"{h.leaving[-1]:,} of {counted(h.groups[-1], h.noun)}" for h in leaving
         )
         if is_optimal(sides[-1].plan):
             return f"{text} reach further, and {_NO_BETTER}"
         return f"{text} reach further than they need"
     of, count = home.groups[-1], abs(change)
     words = ("come back into", "leave") if count > 1 else ("comes back into", "leaves")
-    what = f"{count:,} of {of:,} {plural(home.noun, of)}"
+    what = f"{count:,} of {counted(of, home.noun)}"
     subject = what if of > 1 else f"The {home.noun}"
     return f"{subject} {words[change < 0]} one {home.tier}"
 
@@ -212,7 +211,7 @@ def map_line(
     home = told if told in leaving else worst
     count, of = home.leaving[side], home.groups[side]
     verb = "leaves its" if count == 1 else "leave their"
-    text = f"{count:,} of {of:,} {plural(home.noun, of)} {verb} {home.tier}"
+    text = f"{count:,} of {counted(of, home.noun)} {verb} {home.tier}"
     is_best = is_optimal(sides[side].plan)
     is_as_good = is_optimal(sides[-1].plan) and abs(gained(sides)) < _SAME
     if is_best or is_as_good:
@@ -278,7 +277,7 @@ def facts(sides: Sequence[Side], found: Sequence[Home]) -> Iterator[Fact]:
     tier, domains = inner_domains(new)
     if tier:
         was = f"{len(inner_domains(old)[1]):,}" if len(sides) > 1 else ""
-        nodes = f"{len(new.nodes):,} {plural('node', len(new.nodes))}"
+        nodes = counted(len(new.nodes), "node")
         yield f"{plural(tier, 2).capitalize()} used", was, f"{len(domains):,}", nodes
     if new.bound and new.bound.get("lower_bound"):
         gap = gap_text(new.bound["gap"]).replace("%", " %")

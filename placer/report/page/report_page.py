@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-from placer.base.units import plural
+from placer.base.units import counted
 from placer.draw import svg
 from placer.placement.plan import Plan
 from placer.report.assumed_text import assumed_texts
@@ -153,7 +153,7 @@ def _texts(
     return {
         "plan": plan,
         "before": matching is not None,
-        "world": f"{plan.world_size:,} {plural('GPU', plan.world_size)}",
+        "world": counted(plan.world_size, "GPU"),
         "shape": _shape(plan),
         "names": _names(sides),
         "facts": [*facts(sides, found)],
@@ -202,7 +202,7 @@ def _shown_text(maps: Maps) -> str:
     if not maps.left_out:
         return ""
     count = maps.left_out
-    return f"{count:,} {plural('node', count)} in domains without ranks are not drawn."
+    return f"{counted(count, 'node')} in domains without ranks are not drawn."
 
 
 def _certificate(plan: Plan) -> Iterator[str]:
@@ -240,7 +240,7 @@ def _switch(sides: Sequence[Side], matching: Matching | None) -> str:
         for node in np.unique(plan.node_of_rank[moved]).tolist()
     }
     text = f"{len(ranks[0]):,} of {len(matching.old_rank):,} ranks are on another GPU"
-    return f"{text}, on {len(nodes):,} {plural('node', len(nodes))}."
+    return f"{text}, on {counted(len(nodes), 'node')}."
 
 
 def _data(

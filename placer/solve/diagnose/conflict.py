@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from placer.base.budget import HostBudget
 from placer.base.errors import InfeasibleError
-from placer.base.units import format_power
+from placer.base.units import counted, format_power
 from placer.job.even import is_even, part_size, told, told_part
 from placer.job.model import Job
 from placer.job.rules import Rules
@@ -242,12 +242,12 @@ def _rules(topology: Machine, job: Job) -> Iterator[Blamed]:
         if part_size(axis) != 1:  # which ties nothing
             yield _requirement(axis, tier, tiers)
     for tier, number in job.rules.spares.items():
-        text = f"{number} spare node{'s' * (number > 1)} in every {tier}"
+        text = f"{counted(number, 'spare node')} in every {tier}"
         relaxed, fewer = f"with {{}} spare nodes a {tier}", range(number - 1, -1, -1)
         change = partial(_renumbered, "spares", tier)
         yield Blamed(f"{text} that is used", change, relaxed, fewer)
     for tier, number in job.rules.at_most.items():
-        text = f"at most {number} replica{'s' * (number > 1)} in a {tier}"
+        text = f"at most {counted(number, 'replica')} in a {tier}"
         more = range(number + 1, job.parallelism.dp + 1)
         change = partial(_renumbered, "at_most", tier)
         yield Blamed(text, change, f"with at most {{}} a {tier}", more)

@@ -223,7 +223,7 @@ def _brought(limits: Limits, tier: int, own: frozenset[int], ranks: list[int]) -
         hosts = limits.host_names(own)
         return f"pins bring consecutive ranks {names} to {hosts}"
     domains = ", ".join(topology.domain_names[tier][domain] for domain in sorted(own))
-    tiers = topology.tiers[tier].name + "s" * (len(own) > 1)
+    tiers = plural(topology.tiers[tier].name, len(own))
     return f"pins and required groups bring ranks {names} to {tiers} {domains}"
 
 

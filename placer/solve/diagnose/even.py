@@ -9,6 +9,7 @@ import numpy as np
 
 from placer.base.arrays import IntArray, divisors
 from placer.base.errors import InfeasibleError
+from placer.base.units import counted
 from placer.job.even import axis_of, is_even, part_key, part_size
 from placer.job.model import Job
 from placer.solve.diagnose.counts import is_packed_never
@@ -86,8 +87,8 @@ def _reason(problem: Problem, job: Job, axis: str, tier: str) -> tuple[str, list
     shown = ", ".join(map(str, sorted(nodes.tolist(), reverse=True)[:6]))
     more = ", ..." if len(nodes) > 6 else ""
     line = (
-        f"{axis} {length} cannot lie in equal parts, one a {tier}: {len(nodes):,} "
-        f"{tier}s of {shown}{more} nodes"
+        f"{axis} {length} cannot lie in equal parts, one a {tier}: "
+        f"{counted(len(nodes), tier)} of {shown}{more} nodes"
     )
     smaller = next(
         (

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray, grouped
+from placer.base.units import counted
 from placer.placement.previous import Previous
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.compiled import Problem
@@ -85,7 +86,7 @@ class Failure:
                 f"{lost:,} ranks were on lost nodes, and {more:,} more belong to "
                 "required groups for which their domain has no room",
             )
-        return Fewest(lost, f"the {lost:,} rank{'s' * (lost != 1)} on lost nodes")
+        return Fewest(lost, f"the {counted(lost, 'rank')} on lost nodes")
 
     def most_damaged(self, block: int, count: int) -> list[int]:
         """Replicas to give up: ``count``, in blocks of ``block`` consecutive ones.

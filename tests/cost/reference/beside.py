@@ -34,7 +34,13 @@ def of_layer(job):
 
 
 def _elementwise(job, model):
-    """Bytes of the mean layer's norms, residuals, activation functions and softmax."""
+    """Bytes of the mean layer's norms, residuals, activation functions and softmax.
+
+    Numbers are read and written once by each operation: two norms (1 read, 1 written)
+    forward and (2, 1) backward, two residuals (2, 1) both ways, activation functions
+    (1, 1) and (2, 1). Scores are as many as heads by tokens. Dropout reads a number and
+    a byte of mask, or writes that, and writes a number; in a residual the mask alone.
+    """
     axes, w = job.parallelism, job.bytes.activation
     memory, share = job.memory, model.moe_layers / model.layers
     tokens = job.sequence * job.micro_batch / axes.cp

@@ -113,7 +113,13 @@ function partner(rank, from, to) {
 }
 
 const number = (value) => value.toLocaleString("en-US");
-const plural = (count, word) => number(count) + " " + word + (count === 1 ? "" : /[sx]$|ch$/.test(word) ? "es" : "s");
+const plural = (count, word) => number(count) + " " + (count === 1 ? word : several(word));
+// As `plural` of placer/base/units.py.
+function several(word) {
+  if (/leaf$/.test(word)) return word.slice(0, -1) + "ves";
+  if (/(ss|us|x|ch|sh)$/.test(word)) return word + "es";
+  return /[s\d]$/.test(word) ? word : word.replace(/([^aeiou])y$/, "$1ie") + "s";
+}
 function seconds(value) {
   const unit = value >= 1 ? [1, "s"] : value >= 1e-3 ? [1e3, "ms"] : [1e6, "\u00b5s"];
   return Number((value * unit[0]).toPrecision(4)) + " " + unit[1];
