@@ -18,7 +18,9 @@ struct Annealer {
 
   Annealer(std::unique_ptr<Energy> given, int width, std::vector<Family> families)
       : energy(std::move(given)), cost(energy->cost()), search(*energy, width, std::move(families)),
-        tried(std::max(MOVES_HOMEWARD.size(), MOVES_OF_RUNS.size())), helped(tried.size()) {}
+        tried(std::max(MOVES_HOMEWARD.size(), MOVES_OF_RUNS.size())), helped(tried.size()) {
+    seen.resize(search.slots);
+  }
 
   void begin_walk(uint64_t seed) {
     search.random = Random(seed);
@@ -172,7 +174,7 @@ struct Annealer {
   }
   // Whether what is priced late may bring a change below a limit.
   bool is_near(double after, double limit) {
-    return after - temperature < limit || after - energy->late_gain(temperature) < limit;
+    return after - temperature < limit || after - energy->late_gain(temperature, after - limit) < limit;
   }
   void note_best() {
     energy->note_best();
@@ -184,14 +186,11 @@ struct Annealer {
   const Pairs& atoms() {
     // Room changes as pairs are made one after the other: noted from the state before.
     before.clear();
-    for (const auto& [one, other] : pairs) {
-      before.push_back(one);
-      before.push_back(other);
-    }
-    std::sort(before.begin(), before.end());
-    before.erase(std::unique(before.begin(), before.end()), before.end());
     was_at.clear();
-    for (int slot : before) was_at.push_back(search.unit_at(slot));
+    seen.wipe();
+    for (const auto& [one, other] : pairs)
+      for (int slot : {one, other})
+        if (seen.mark(slot)) before.push_back(slot), was_at.push_back(search.unit_at(slot));
     were_away = search.away(before);
     if (search.width == 1) return pairs;
     spread.clear();
@@ -201,6 +200,7 @@ struct Annealer {
     return spread;
   }
   Ints before, was_at;          // slots of the change, and who was there
+  Marks seen;
   int64_t were_away = 0;
   double fee_of_best = 0.0;
   double fee() const { return search.home.price * (double)search.home.away; }

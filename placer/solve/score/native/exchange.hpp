@@ -172,7 +172,9 @@ struct Messages : OnUplinks {
   double size;
 
   // Groups are a sender and its receiver.
-  Messages(const Cost& cost, const Given& of) : OnUplinks(cost, of, 1, 2), size(of.real("size")) {}
+  Messages(const Cost& cost, const Given& of) : OnUplinks(cost, of, 1, 2), size(of.real("size")) {
+    adds_up = !machine.thin.empty();
+  }
 
  private:
   // Below what one GPU sends by itself no uplink holds anybody up.
@@ -183,7 +185,6 @@ struct Messages : OnUplinks {
   }
   void add_load(int p, double sign) override {
     const Machine& m = machine;
-    if (m.thin.empty()) return;
     const int from = sender(p), to = receiver(p), common = m.tier(from, to);
     for (int t : m.thin) {
       if (t > common) break;

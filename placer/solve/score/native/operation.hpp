@@ -201,6 +201,7 @@ struct Inside : Operation {
 // Groups whose loads on uplinks add up.
 struct OnUplinks : Operation {
   Ints lanes;                 // groups alike that are kept once
+  bool adds_up = true;        // uplinks make somebody wait
 
   OnUplinks(const Cost& cost, const Given& of, int sizes, int ways)
       : Operation(cost, of.rows("member"), sizes), lanes(of.ints("lanes")), load(ways * machine.uplinks(), 0.0) {
@@ -208,18 +209,20 @@ struct OnUplinks : Operation {
   }
   void rebuild() override {
     std::fill(load.begin(), load.end(), 0.0);
-    for (int g = 0; g < groups; ++g) add_load(g, 1.0);
+    for (int g = 0; adds_up && g < groups; ++g) add_load(g, 1.0);
     for (int g = 0; g < groups; ++g) price(g);
     kept.kept.clear();
     changed.clear();
   }
   void before_move(const Ints& moved) override {
+    if (!adds_up) return;
     loads_seen.wipe();
     loads.clear();
     for (int g : moved) add_load(g, -1.0);
   }
   void after_move(const Ints& moved) override {
-    for (int g : moved) add_load(g, 1.0);
+    for (int g : moved)
+      if (adds_up) add_load(g, 1.0);
   }
   void settle() override {
     changed.clear();

@@ -178,11 +178,10 @@ struct StepTime : Cost {
   double replica_s(int replica) {
     for (int p = 0; p < stages; ++p) {
       const int cell = replica * stages + p;
-      for (size_t a = 0; a < axes.size(); ++a)
-        now[a * stages + p] = largest(axes[a], axes[a].groups, cell);
-      now[axes.size() * stages + p] = slowness(cell, atoms_of_cell);
+      const auto waits = [&](const Axis& axis) { return largest(axis, axis.groups, cell); };
+      of_replica[p] = stage(p, slowness(cell, atoms_of_cell), waits);
     }
-    return walk();
+    return walk(of_replica.data());
   }
 
   void start() {
@@ -235,7 +234,9 @@ struct StepTime : Cost {
     of_atom_in_blocks = in_blocks(cells_of_atom);
     atoms_of_block = of_atom_in_blocks.turned(cells);
     atoms_of_cell = cells_of_atom.turned(replicas * stages);
-    now.resize((axes.size() + 1) * stages);
+    of_block.resize(cells);
+    of_replica.resize(stages);
+    dirty_seen.resize(cells);
     work.resize(2 * stages + 4);
     hop.resize(stages);
   }
@@ -256,8 +257,9 @@ struct StepTime : Cost {
     for (int c = 0; c < (int)slow.size(); ++c) {
       for (Axis& axis : axes) axis.slowest[c] = largest(axis, axis.groups_of_block, c);
       slow[c] = slowness(c, atoms_of_block);
+      of_block[c] = stage_of_block(c);
     }
-    for (size_t b = 0; b < block_s.size(); ++b) block_s[b] = walk_block((int)b);
+    for (size_t b = 0; b < block_s.size(); ++b) block_s[b] = walk(&of_block[b * stages]);
     for (size_t k = 0; k < peak_s.size(); ++k) peak_s[k] = peak((int)k);
     exposed_s = sync.exposed(peak_s);
     own_s = of_kinds();
@@ -288,6 +290,7 @@ struct StepTime : Cost {
     dirty_blocks.clear();
     blocks_before.clear();
     blocks_seen.wipe();
+    dirty_seen.wipe();
     is_late = false;
     for (size_t o = 0; o < operations.size(); ++o) {
       if (operations[o]->is_slow()) is_late = true;
@@ -333,6 +336,7 @@ struct StepTime : Cost {
     layout.undo();
     for (auto& op : operations) op->undo();
     values.undo();
+    waits.undo();
     longest_s = before.longest;
     exposed_s = before.exposed;
     own_s = before.own;
@@ -352,16 +356,21 @@ struct StepTime : Cost {
   }
   using Key = uint64_t;
   struct Known { Key key = 0; double seconds = 0.0; };
+  // What a stage of a pipeline takes: passes of a full chunk, of the first and of the last one of
+  // all, a hop to the next stage.
+  struct Stage { double full[2] = {}, first[2] = {}, last[2] = {}, hop = 0.0; Key key = 0; };
   struct Before { double longest = 0, exposed = 0, own = 0, traffic = 0, background = 0; };
   std::vector<Known> memory;
   std::vector<Ints> parts_of, axes_of;
   std::vector<Rows> stages_of;  // of the groups of each part
   Rows of_atom_in_blocks, atoms_of_block;
-  Marks cells_seen, blocks_seen, stages_seen, instances_seen;
+  Marks cells_seen, blocks_seen, dirty_seen, stages_seen, instances_seen;
   Ints instance_of;  // of each atom, -1: of none that counts
   Journal<double> values;
-  Ints atoms, dirty_blocks;
-  Reals blocks_before, work, hop, now, slow, peak_s, least_peak_s;
+  Journal<Stage> waits;
+  std::vector<Stage> of_block, of_replica;  // [block, stage], each at its slowest; [stage]
+  Ints atoms, dirty_blocks, dirty_cells;
+  Reals blocks_before, work, hop, slow, peak_s, least_peak_s;
   Before before;
   bool joins_nobody = true, is_open = false;
 
@@ -382,6 +391,7 @@ struct StepTime : Cost {
   }
   void forget() {
     values.kept.clear();
+    waits.kept.clear();
     dirty_blocks.clear();
   }
   double largest(const Axis& axis, const Rows& groups, int cell) const {
@@ -402,6 +412,7 @@ struct StepTime : Cost {
     return 1.0 / least;
   }
   void dirty(int cell) {
+    if (dirty_seen.mark(cell)) dirty_cells.push_back(cell);
     const int block = cell / stages;
     if (!blocks_seen.mark(block)) return;
     dirty_blocks.push_back(block);
@@ -451,9 +462,12 @@ struct StepTime : Cost {
       }
   }
   void walk_dirty() {
-    if (dirty_blocks.empty()) return;
+    if (dirty_cells.empty()) return;
+    for (int c : dirty_cells) waits.set(of_block[c], stage_of_block(c));
+    dirty_cells.clear();
+    dirty_seen.wipe();
     for (int b : dirty_blocks) {
-      const double seconds = walk_block(b);
+      const double seconds = walk(&of_block[(size_t)b * stages]);
       if (seconds != block_s[b]) values.set(block_s[b], seconds);
     }
     longest_s = *std::max_element(block_s.begin(), block_s.end());
@@ -467,52 +481,56 @@ struct StepTime : Cost {
       most = std::max(most, op.of(part.size, *g));
     return most;
   }
-  double walk_block(int block) {
-    const int first = block * stages;
-    for (size_t a = 0; a < axes.size(); ++a)
-      std::copy_n(axes[a].slowest.data() + first, stages, now.data() + a * stages);
-    std::copy_n(slow.data() + first, stages, now.data() + axes.size() * stages);
-    return walk();
+  Stage stage_of_block(int cell) const {
+    return stage(cell % stages, slow[cell], [&](const Axis& axis) { return axis.slowest[cell]; });
   }
-  // The pipeline of stages that wait as `now` says: axis after axis, then how slow they are.
-  double walk() {
-    Key key = 0x2545f4914f6cdd1dull;
-    for (double value : now) {
+  // Stage p, so much slower than usual, where it waits for each axis.
+  template <class Waits> Stage stage(int p, double slower, const Waits& waits_for) const {
+    Stage found;
+    double forward = 0.0, backward = 0.0;
+    for (const Axis& axis : axes) {
+      const double seconds = waits_for(axis);
+      if (axis.is_hop) {
+        found.hop = axis.forward.at(seconds);
+        continue;
+      }
+      forward += axis.forward.at(seconds);
+      backward += axis.backward.at(seconds);
+    }
+    // Layers take no less than their launches, of so much of a full chunk; `end` comes besides.
+    const auto pass = [&](double work, double pace, double share, double end, double added, double host) {
+      return std::max(work * slower * pace + share * added, work * slower * end + share * host);
+    };
+    const auto set = [&](double* to, double pace, double share, double end) {
+      to[0] = pass(work_forward, pace, share, end, forward, host_forward);
+      to[1] = pass(work_backward, pace, share, end, backward, host_backward);
+    };
+    set(found.full, pace_full[p], 1.0, 0.0);
+    if (p == 0) set(found.first, pace_first, share_first, end_first);
+    if (p == stages - 1) set(found.last, pace_last, share_last, end_last);
+    Key key = 0x2545f4914f6cdd1dull + p;
+    for (double value : {found.full[0], found.full[1], found.first[0], found.first[1], found.last[0], found.last[1], found.hop}) {
       Key bits;
       std::memcpy(&bits, &value, sizeof bits);
       key = (key ^ bits) * 0x9fb21c651e98df25ull;
       key ^= key >> 32;
     }
+    found.key = key;
+    return found;
+  }
+  // The pipeline of such stages. Few of many that are asked for differ.
+  double walk(const Stage* of) {
+    Key key = 0;
+    for (int p = 0; p < stages; ++p) key += of[p].key;
     Known& known = memory[key & (memory.size() - 1)];
     if (known.key == key && known.seconds > 0.0) return known.seconds;
-    std::fill(hop.begin(), hop.end(), 0.0);
     for (int p = 0; p < stages; ++p) {
-      double forward = 0.0, backward = 0.0;
-      for (size_t a = 0; a < axes.size(); ++a) {
-        const double waits = now[a * stages + p];
-        if (axes[a].is_hop) {
-          hop[p] = axes[a].forward.at(waits);
-          continue;
-        }
-        forward += axes[a].forward.at(waits);
-        backward += axes[a].backward.at(waits);
-      }
-      const double slower = now[axes.size() * stages + p];
-      // Layers take no less than their launches, of so much of a full chunk; `end` comes besides.
-      const auto pass = [&](double work, double pace, double share, double end, double added, double host) {
-        return std::max(work * slower * pace + share * added, work * slower * end + share * host);
-      };
-      const auto set = [&](double* to, double pace, double share, double end) {
-        to[0] = pass(work_forward, pace, share, end, forward, host_forward);
-        to[1] = pass(work_backward, pace, share, end, backward, host_backward);
-      };
-      double full[2];
-      set(full, pace_full[p], 1.0, 0.0);
-      work[p] = full[0];
-      work[stages + p] = full[1];
-      if (p == 0) set(&work[2 * stages], pace_first, share_first, end_first);
-      if (p == stages - 1) set(&work[2 * stages + 2], pace_last, share_last, end_last);
+      work[p] = of[p].full[0];
+      work[stages + p] = of[p].full[1];
+      hop[p] = of[p].hop;
     }
+    std::copy_n(of[0].first, 2, &work[2 * stages]);
+    std::copy_n(of[stages - 1].last, 2, &work[2 * stages + 2]);
     known = {key, pipeline.seconds(work.data(), hop.data())};
     return known.seconds;
   }

@@ -48,52 +48,70 @@ struct Sync {
       bucket += parts[i].first_bucket * own[0];
       embedding += parts[i].embedding * *std::max_element(own, own + stages);
     }
-    add_up(&Part::reduce, peak);
-    double sum = once(backward, 0.0);
-    if (reduces_each) add_up(&Part::again, peak), sum += others * between(backward);
-    add_up(&Part::gather, peak);
-    sum += once(forward, bucket);
-    if (gathers_each) sum += others * between(forward);
+    add_up(peak);
+    double sum = once(reduce, backward, 0.0);
+    if (reduces_each) sum += others * between(again, backward);
+    sum += once(gather, forward, bucket);
+    if (gathers_each) sum += others * between(gather, forward);
     return sum / every + embedding;
   }
 
  private:
-  Reals seconds;  // [stage, chunk]
-  Reals most;     // [chunk]
+  struct Sums {
+    Reals Part::*of;
+    Reals seconds;                // [stage, chunk]
+    Reals total;                  // [stage]
+  };
+  Sums reduce{&Part::reduce, {}, {}}, again{&Part::again, {}, {}}, gather{&Part::gather, {}, {}};
+  Reals seen;                     // peaks that have been added up
+  Reals most;                     // [chunk]
 
-  void add_up(Reals Part::*of, const Reals& peak) {
-    seconds.assign((size_t)stages * chunks, 0.0);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const Reals& each = parts[i].*of;
-      for (int p = 0; p < stages && !each.empty(); ++p) {
-        const double own = peak[i * stages + p];
-        for (int at = p * chunks; at < (p + 1) * chunks; ++at) seconds[at] += each[at] * own;
+  // Of stages whose peaks are not what they were last time.
+  void add_up(const Reals& peak) {
+    if (seen.empty()) {
+      seen.assign(peak.size(), -1.0);
+      for (Sums* sums : {&reduce, &again, &gather})
+        sums->seconds.resize((size_t)stages * chunks), sums->total.resize(stages);
+    }
+    for (int p = 0; p < stages; ++p) {
+      bool differs = false;
+      for (size_t k = p; k < peak.size(); k += stages) differs |= seen[k] != peak[k];
+      if (!differs) continue;
+      for (Sums* sums : {&reduce, &again, &gather}) {
+        double* row = &sums->seconds[(size_t)p * chunks];
+        std::fill_n(row, chunks, 0.0);
+        for (size_t i = 0; i < parts.size(); ++i) {
+          const Reals& each = parts[i].*sums->of;
+          const double own = peak[i * stages + p];
+          for (int v = 0; v < chunks && !each.empty(); ++v) row[v] += each[p * chunks + v] * own;
+        }
+        sums->total[p] = std::accumulate(row, row + chunks, 0.0);
       }
     }
+    seen = peak;
   }
-  double total() const {
-    double most = 0.0;
-    for (int p = 0; p < stages; ++p)
-      most = std::max(most, std::accumulate(&seconds[p * chunks], &seconds[p * chunks] + chunks, 0.0));
-    return most;
-  }
+  double total(const Sums& sums) const { return std::max(0.0, *std::max_element(sums.total.begin(), sums.total.end())); }
   // What is hidden takes multiprocessors from the work.
-  double with_share(double seen) const { return share ? seen + share * std::max(0.0, total() - seen) : seen; }
-  double beyond(const Pass& pass, int first) {
+  double with_share(const Sums& sums, double seen) const {
+    return share ? seen + share * std::max(0.0, total(sums) - seen) : seen;
+  }
+  double beyond(const Sums& sums, const Pass& pass, int first) {
     most.assign(chunks, 0.0);
     for (int p = 0; p < stages; ++p)
-      for (int v = 0; v < chunks; ++v) most[v] = std::max(most[v], seconds[p * chunks + v]);
+      for (int v = first; v < chunks; ++v) most[v] = std::max(most[v], sums.seconds[p * chunks + v]);
     double sum = 0.0;
     for (int v = first; v < chunks; ++v) sum += std::max(0.0, most[v] - pass.window_s);
     return sum;
   }
-  double between(const Pass& pass) { return with_share(pass.overlaps ? beyond(pass, 0) : total()); }
+  double between(const Sums& sums, const Pass& pass) {
+    return with_share(sums, pass.overlaps ? beyond(sums, pass, 0) : total(sums));
+  }
   // The last reduction of a step, or the first gather.
-  double once(const Pass& pass, double bucket) {
-    if (!pass.overlaps) return with_share(total());
-    double late = std::max(bucket, seconds[0] - (1 - 1 / buckets) * pass.chunk_s);
-    for (int p = 1; p < stages; ++p) late = std::max(late, seconds[p * chunks] - p * pass.chunk_s);
-    return with_share(beyond(pass, 1) + late);
+  double once(const Sums& sums, const Pass& pass, double bucket) {
+    if (!pass.overlaps) return with_share(sums, total(sums));
+    double late = std::max(bucket, sums.seconds[0] - (1 - 1 / buckets) * pass.chunk_s);
+    for (int p = 1; p < stages; ++p) late = std::max(late, sums.seconds[p * chunks] - p * pass.chunk_s);
+    return with_share(sums, beyond(sums, pass, 1) + late);
   }
 };
 
