@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Format:
+class LauncherFormat:
     """One launcher format."""
 
     name: str
@@ -129,11 +129,11 @@ csv rank_map.render_csv .csv
 """
 
 
-def _rows() -> Iterator[Format]:
+def _rows() -> Iterator[LauncherFormat]:
     lines = _TABLE.splitlines()
     for row, description in zip(lines[::2], lines[1::2], strict=True):
         name, writer, suffix, *limits = row.split()
-        yield Format(
+        yield LauncherFormat(
             name,
             description.strip(),
             suffix.removeprefix("-"),
@@ -142,7 +142,7 @@ def _rows() -> Iterator[Format]:
         )
 
 
-FORMATS: dict[str, Format] = {row.name: row for row in _rows()}
+FORMATS: dict[str, LauncherFormat] = {row.name: row for row in _rows()}
 
 
 def render(plan: Plan, name: str) -> str:
@@ -188,7 +188,7 @@ def render_files(plan: Plan, name: str) -> dict[str, str]:
     return files
 
 
-def format_called(name: str) -> Format:
+def format_called(name: str) -> LauncherFormat:
     """The format called ``name``."""
     if name in FORMATS:
         return FORMATS[name]

@@ -23,13 +23,13 @@ PACK_WORK, BUDGET_WORK = 30.0, 1.0  # of CP-SAT's deterministic seconds
 
 
 @dataclass(frozen=True, order=True)
-class Kind:
+class SetKind:
     """A sort of set: its ranks, and how many sets of each inner kind it has."""
 
     size: int
-    inside: tuple[tuple[Kind, int], ...] = ()
+    inside: tuple[tuple[SetKind, int], ...] = ()
 
-    def count(self, kind: Kind) -> int:
+    def count(self, kind: SetKind) -> int:
         """Sets of ``kind`` inside."""
         return dict(self.inside).get(kind, 0)
 
@@ -65,7 +65,7 @@ class Packing:
         self.kinds = _kinds(colocation, self.inside)
         self.distinct = [sorted(set(kinds)) for kinds in self.kinds]
         self.node_set_of_rank = colocation.label[0]
-        self.columns: list[dict[tuple[int, Kind], int]] = []
+        self.columns: list[dict[tuple[int, SetKind], int]] = []
         for row, kinds in zip(topology.domain_of_node, self.kinds, strict=True):
             number = Counter(kinds)
             domains = range(int(row.max()) + 1)
@@ -106,7 +106,7 @@ class Packing:
         home = [0] * len(self.kinds[-1])
         for t in range(len(self.columns) - 1, 0, -1):
             parent = parent_of_domain(self.topology, t).tolist()
-            places: defaultdict[tuple[int, Kind], list[int]] = defaultdict(list)
+            places: defaultdict[tuple[int, SetKind], list[int]] = defaultdict(list)
             for (domain, kind), column in reversed(self.columns[t - 1].items()):
                 places[parent[domain], kind].extend([domain] * counts[column])
             below = [0] * len(self.kinds[t - 1])
@@ -128,14 +128,16 @@ def _inside(colocation: Colocation, tier: int) -> list[list[int]]:
     return inside
 
 
-def _kinds(colocation: Colocation, inside: list[list[list[int]]]) -> list[list[Kind]]:
-    """Kind of every set of each tier."""
-    kinds = [[Kind(int(size)) for size in colocation.sizes(0)]]
+def _kinds(
+    colocation: Colocation, inside: list[list[list[int]]]
+) -> list[list[SetKind]]:
+    """SetKind of every set of each tier."""
+    kinds = [[SetKind(int(size)) for size in colocation.sizes(0)]]
     for sets in inside:
         below = kinds[-1]
         kinds.append(
             [
-                Kind(
+                SetKind(
                     sum(below[child].size for child in children),
                     tuple(sorted(Counter(below[child] for child in children).items())),
                 )

@@ -1,5 +1,10 @@
 """The stages of replicas: which groups each waits for, and the walk over them.
 
+Nothing of the scorer is written again. What it asks of its network for an axis is noted
+(`calls`) and becomes an operation, whose groups are joined to the stages that they are
+in. On a network where the slowest group takes seconds of our choice it says how long a
+stage waits then: a few such answers make the two lines that say it of any.
+
 Shapes: D replicas, P stages; cell ``d P + p`` is stage ``p`` of replica ``d``.
 """
 

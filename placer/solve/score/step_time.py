@@ -1,4 +1,9 @@
-"""The step time as a compiled evaluator, made of the calls of the scorer."""
+"""The step time as a compiled evaluator, made of the calls of the scorer.
+
+It has the machine, the stages (`stages`), what compute leaves exposed after them, and
+the instances of roles, each a step of its own. Two placements tell whether it says what
+the scorer says.
+"""
 
 from __future__ import annotations
 
