@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from placer import read_job
 from placer.base.errors import InputError
 from placer.formats.machines.machine import read_topology
 from tests.readers import cases
@@ -61,3 +62,16 @@ def test_refused_by_name(tmp_path, text, message, prefix):
         message = "it is not of the format"
     with pytest.raises(InputError, match=message):
         read_topology(f"{prefix}{tmp_path}/file", hardware=cases.H100)
+
+
+def test_what_the_other_option_takes_is_sent_there(tmp_path):
+    """A script given as the machine, and switches given as the job."""
+    script, tree = tmp_path / "run.sh", tmp_path / "tree.conf"
+    script.write_text("torchrun pretrain_gpt.py --tensor-model-parallel-size 8\n")
+    tree.write_text(cases.TREE)
+    for read, path, other in (
+        (read_topology, script, "job"),
+        (read_job, tree, "topology"),
+    ):
+        with pytest.raises(InputError, match=f'give it as {other}="'):
+            read(path)
