@@ -64,14 +64,10 @@ def test_refused_by_name(tmp_path, text, message, prefix):
         read_topology(f"{prefix}{tmp_path}/file", hardware=cases.H100)
 
 
-def test_what_the_other_option_takes_is_sent_there(tmp_path):
+@pytest.mark.parametrize("other", ["job", "topology"])
+def test_what_the_other_option_takes_is_sent_there(tmp_path, other):
     """A script given as the machine, and switches given as the job."""
-    script, tree = tmp_path / "run.sh", tmp_path / "tree.conf"
-    script.write_text("torchrun pretrain_gpt.py --tensor-model-parallel-size 8\n")
-    tree.write_text(cases.TREE)
-    for read, path, other in (
-        (read_topology, script, "job"),
-        (read_job, tree, "topology"),
-    ):
-        with pytest.raises(InputError, match=f'give it as {other}="'):
-            read(path)
+    script = "torchrun pretrain_gpt.py --tensor-model-parallel-size 8\n"
+    (tmp_path / "file").write_text(script if other == "job" else cases.TREE)
+    with pytest.raises(InputError, match=f'give it as {other}="'):
+        (read_topology if other == "job" else read_job)(tmp_path / "file")
