@@ -53,7 +53,8 @@ class Problem:
         place = self.source
         if self.line:
             place += f":{self.line}:{self.column}"
-        text = ": ".join(part for part in (place, self.key, self.message) if part)
+        key = "" if place.lstrip("-") == self.key else self.key  # an option is its key
+        text = ": ".join(part for part in (place, key, self.message) if part)
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
 

@@ -13,7 +13,8 @@ Kind = Literal["topologies", "jobs", "models"]
 
 _SUFFIX = ".yaml"
 _LIST_HINT = {
-    "topologies": '"placer topology list" shows all presets; a file needs its path',
+    "topologies": '"placer topology list" shows all presets; a file needs its path, '
+    'a text is like "rack:8 node:18 gpu:4"',
     "jobs": '"placer job list" shows all presets; a file needs its path',
     "models": "presets are {names}; any other model is written as a mapping: "
     "{{layers: 32, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 128256}}, "

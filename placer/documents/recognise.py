@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from placer.base.errors import InputError, refuse
+from placer.base.naming import named
 from placer.documents import files
 from placer.documents.tree import CONTROL, visible
 
@@ -114,6 +115,17 @@ def _unknown(name: str, names: Iterable[str], formats: Iterable[str]) -> InputEr
     meant = f'did you mean "{near[0]}"? ' if near else ""
     hint = f"{meant}formats: {', '.join(formats)}"
     return InputError(f'there is no file and no format "{name}"', hint=hint)
+
+
+def refuse_other(
+    text: str, shown: str, formats: Mapping[str, Format], option: str
+) -> None:
+    """Refuse a text in one of the formats that another option takes."""
+    found = [] if is_own(text) else recognise(text, formats.values())
+    if found:
+        message = f"it is no {option}: it looks like {found[0]}"
+        hint = f"give it as {named(option, f'{found[0]}:{shown}')}"
+        raise InputError(message, shown, hint=hint)
 
 
 @contextmanager

@@ -115,8 +115,10 @@ def as_number(value: Any, minimum: float, maximum: float) -> float:
     Raises `MisfitError` if the value is anything else.
     """
     text = raw(value)
-    if kind_of(value) != "number" or not _REAL.fullmatch(text):
-        raise MisfitError(f"expected a number, got {shown(value)}")
+    is_number = kind_of(value) == "number"
+    if not is_number or not _REAL.fullmatch(text):
+        hint = "write a decimal number" if is_number else ""
+        raise MisfitError(f"expected a number, got {shown(value)}", hint)
     if len(text) > 100 or not minimum <= float(text) <= maximum:
         raise _out_of_range(text, f"{minimum:g}", f"{maximum:g}")
     return float(text)

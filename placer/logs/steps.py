@@ -83,6 +83,9 @@ def counted(steps: Steps) -> Steps:
     """The steps, if there are any."""
     if steps.count:
         return steps
+    if not steps.left_out:
+        message, hint = "no step is told in it", "is it a log of that program?"
+        raise InputError(message, steps.source, hint=hint)
     message = f"no step to measure by ({steps.left_out} left out: warm-up, evaluation)"
     raise InputError(message, steps.source, hint="give a longer log")
 

@@ -71,7 +71,7 @@ def test_options_fill_gaps_and_settings_change_variables(script):
     [
         ("", ("--set", "NODES=2"), "no source has a variable NODES"),
         ("", ("--select", "3"), 'no program "3" of the 1'),
-        ("", ("--gpus", "12"), "= 8 does not divide the 12 GPUs"),
+        ("", ("--gpus", "12"), "--gpus: tp 4 x pp 2 = 8 does not divide the 12 GPUs"),
         ("quickstart", ("--set", "job.parallelism.dq=8"), 'unknown key "dq"'),
         ("quickstart", ("--set", "job.name.first=x"), "name is no mapping in the job"),
         (

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from placer import read_job
 from placer.base.errors import InputError
 from placer.formats.machines.machine import read_topology
 from tests.readers import cases
@@ -61,3 +62,12 @@ def test_refused_by_name(tmp_path, text, message, prefix):
         message = "it is not of the format"
     with pytest.raises(InputError, match=message):
         read_topology(f"{prefix}{tmp_path}/file", hardware=cases.H100)
+
+
+@pytest.mark.parametrize("other", ["job", "topology"])
+def test_what_the_other_option_takes_is_sent_there(tmp_path, other):
+    """A script given as the machine, and switches given as the job."""
+    script = "torchrun pretrain_gpt.py --tensor-model-parallel-size 8\n"
+    (tmp_path / "file").write_text(script if other == "job" else cases.TREE)
+    with pytest.raises(InputError, match=f'give it as {other}="'):
+        (read_topology if other == "job" else read_job)(tmp_path / "file")

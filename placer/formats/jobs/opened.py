@@ -11,9 +11,16 @@ from pathlib import Path
 from placer.base.errors import InputError, Problem
 from placer.documents import files, parse_document
 from placer.documents.presets import preset_names
-from placer.documents.recognise import Source, Text, open_text, perhaps_of_another
+from placer.documents.recognise import (
+    Source,
+    Text,
+    open_text,
+    perhaps_of_another,
+    refuse_other,
+)
 from placer.formats.jobs.findings import Asked, refuse_long
 from placer.formats.jobs.registry import FORMATS
+from placer.formats.machines.registry import FORMATS as MACHINES
 from placer.job.model import Job
 from placer.job.read import decode_job, read_job
 from placer.topology.gpu_kinds import HostHint
@@ -58,6 +65,7 @@ def include(source: str, name: str) -> tuple[str, str] | None:
 
 def _own(text: str, shown: str) -> Job:
     """A text that shows no other format, as a job file."""
+    refuse_other(text, shown, MACHINES, "topology")
     if text.startswith("#!"):
         message = "its format does not show from its content"
         hint = "say which: FORMAT:FILE; placer job formats lists what is read"

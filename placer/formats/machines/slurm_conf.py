@@ -21,7 +21,7 @@ from pathlib import Path
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import HostLists
-from placer.documents import files
+from placer.documents import closest, files
 from placer.formats.machines.findings import MAX_NODES, Findings, some
 from placer.formats.machines.slurm_machine import (
     Block,
@@ -195,9 +195,10 @@ class _Reader:
             message = f'"{what[:60]}" is not understood'
             self.problems.append(line.problem(message, kind, _WHERE))
             return
-        for key in set(line.values) - {kind} - _KEYS[kind]:
-            message = f"{line.keys[key]} does not belong on a {line.keys[kind]} line"
-            self.problems.append(line.problem(message, key))
+        for key in sorted(set(line.values) - {kind} - _KEYS[kind]):
+            message = f"it does not belong on a {line.keys[kind]} line"
+            hint = closest(key, _KEYS[kind])
+            self.problems.append(line.problem(message, key, hint))
         getattr(self, f"_{kind}")(line)
 
     def _switchname(self, line: Line) -> None:

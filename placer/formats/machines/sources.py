@@ -9,7 +9,14 @@ from dataclasses import replace
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.documents.presets import is_preset
-from placer.documents.recognise import Source, Text, open_text, perhaps_of_another
+from placer.documents.recognise import (
+    Source,
+    Text,
+    open_text,
+    perhaps_of_another,
+    refuse_other,
+)
+from placer.formats.jobs.registry import FORMATS as JOBS
 from placer.formats.machines.findings import Findings
 from placer.formats.machines.joined import settled
 from placer.formats.machines.node_labels import LabelRules
@@ -60,6 +67,7 @@ def open_source(source: Source) -> Topology | Text:
 
 def _own(text: str, shown: str, given: str) -> Topology:
     """A text that shows no reader's format, as a topology file."""
+    refuse_other(text, shown, JOBS, "job")
     if text.strip() and ":" not in text:  # not even a mapping
         message = "its format does not show from its content"
         hint = (
