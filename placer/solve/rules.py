@@ -18,8 +18,9 @@ from placer.base.arrays import BoolArray, IntArray
 from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.solve.annealing.again import again
-from placer.solve.annealing.annealed import annealed, seeds, spaces
+from placer.solve.annealing.annealed import annealed, spaces
 from placer.solve.annealing.mend_in_full import MendsInFull
+from placer.solve.annealing.race import seeds
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk, Walks
 from placer.solve.bounds import Proof

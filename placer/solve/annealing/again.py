@@ -10,7 +10,8 @@ from __future__ import annotations
 from functools import partial
 
 from placer.base.threads import in_order
-from placer.solve.annealing.annealed import ANNEALED, annealed
+from placer.solve.annealing.annealed import annealed
+from placer.solve.annealing.race import ANNEALED
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts

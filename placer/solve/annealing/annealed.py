@@ -1,27 +1,21 @@
 """Placements annealed on the exact cost, from the best known ones and simple starts.
 
-Walks race: many short ones first, and each round the best quarter of them goes on,
-longer and cooler. Expert groups of single ranks move in parts of four first, and on the
-hop cost what the best placement keeps whole. How long walks are depends on the number
-of units alone, and each has its own random numbers: threads change nothing.
+Units move, and runs where nodes may hold other numbers of ranks. Expert groups of
+single ranks move in parts of four first, and on the hop cost what the best placement
+keeps whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
-from itertools import chain, count
-from operator import attrgetter
-
 import numpy as np
 
 from placer.base.arrays import IntArray, row_of_number
-from placer.base.threads import in_order
 from placer.solve.annealing.in_full import annealed_in_full
+from placer.solve.annealing.race import SMALL, Race, walk_finely
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.units import Units
-from placer.solve.annealing.walks import PricedInFull, Walk, Walks, walk_in_pool
+from placer.solve.annealing.walks import PricedInFull
 from placer.solve.problem.colocation import join
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -29,24 +23,6 @@ from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.later import has_own_traffic
 from placer.solve.score import is_built
 
-# How hot the walks of the first round are, in turn: a sum has no plateaus.
-SCALES = {
-    "time": (0.3, 0.1, 1.0, 2.0),
-    "hop-cost": (0.01, 1.0, 0.001, 0.1),
-    "flows": (1.0, 0.1, 0.3, 0.03),  # of the user's own groups, too
-}
-WALKS = 8  # of the first round of a race
-FEW_WALKS = 4  # where a large job goes on, and of flows, whose races become longer
-COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
-MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
-# Of the first walk of all, for who waits, which is cooler where it moves units seldom.
-BRIEF_MOVES_A_UNIT, MOST_BRIEF_MOVES, SELDOM = 200, 50_000, 50
-BRIEF_SCALES, COOL = {"time": 1.0, "hop-cost": 0.01, "flows": 0.3}, 0.3
-MOVES_A_UNIT_OF_FLOWS = 400  # most leave a maximum of many ports alone
-FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
-SMALL = 1e-4  # a gap that no model of a step can tell
-BY_SCORER = 500  # times dearer is a move whose step the scorer prices
-ANNEALED = "annealed"  # what placements found here are called
 BEGUN = "cells filled with copies of runs"
 PART = 4  # ranks of a part of an expert group
 
@@ -64,13 +40,12 @@ def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     if not is_built():
         annealed_in_full(problem, incumbent, budget)
         return
-    moving, is_searched = spaces(problem, incumbent), incumbent.is_worth_searching
+    moving = spaces(problem, incumbent)
     try:
-        for number, fine in enumerate(moving):
-            part = budget.share(len(moving) - number)
-            if is_searched:
-                _anneal(fine, _coarse(fine, incumbent.elite), incumbent, part)
-            else:
+        if incumbent.is_worth_searching:
+            _anneal(moving, incumbent, budget)
+        else:
+            for fine in moving:
                 _begin(fine, incumbent)
     except PricedInFull:
         annealed_in_full(problem, incumbent, budget)
@@ -83,23 +58,20 @@ def _begin(units: Units, incumbent: Incumbent) -> None:
         incumbent.offer(BEGUN, walks.units.gpu_of_rank(slots))
 
 
-def _anneal(
-    fine: Units, coarse: Units | None, incumbent: Incumbent, budget: Budget
-) -> None:
-    if coarse is None:
-        _race(fine, incumbent, budget)
-        return
-    _race(coarse, incumbent, budget.share(2))
-    if not incumbent.elite:  # under rules nothing may be known yet
-        return
-    walks = fine.walks()
-    slots = walks.units.slot_of_unit(incumbent.elite[0])
-    for seed, scale in zip(seeds(fine.problem), FINE_SCALES, strict=False):
-        walk = Walk(seed, scale, slots)
-        slots = walks.walk(walk, _moves(walks) * FINE_MOVES, budget).slots
-        _count([walks], incumbent)
-        _offer(walks, slots, incumbent)
-    incumbent.cut_short |= budget.is_over()
+def _anneal(moving: list[Units], incumbent: Incumbent, budget: Budget) -> None:
+    """Make the first walk of whatever moves, then races of each, the best first."""
+    begun = list[tuple[Race, Units | None]]()
+    for fine in moving:
+        coarse = _coarse(fine, incumbent.elite)
+        race = Race.begun(coarse or fine, incumbent)
+        begun.append((race, fine if coarse else None))
+    incumbent.prove_closer()
+    begun.sort(key=lambda one: one[0].cost)
+    for number, (race, then) in enumerate(begun):
+        part = budget.share(len(begun) - number)
+        race.run(part.share(2) if then else part)
+        if then:
+            walk_finely(then, incumbent, part)
 
 
 def is_for(problem: Problem) -> bool:
@@ -111,10 +83,6 @@ def is_for(problem: Problem) -> bool:
     if problem.job.model is None and not has_own_traffic(problem):
         return False
     return problem.model.fabric.has_network
-
-
-def _is_worth(incumbent: Incumbent) -> bool:
-    return incumbent.is_worth_searching and not incumbent.is_within(SMALL)
 
 
 def spaces(problem: Problem, incumbent: Incumbent) -> list[Units]:
@@ -149,117 +117,3 @@ def _coarse(fine: Units, known: list[IntArray]) -> Units | None:
             break
         whole = join(whole, groups)
     return fine.joined(whole)
-
-
-def _race(units: Units, incumbent: Incumbent, budget: Budget) -> None:
-    """Races of walks from starts of different sorts."""
-    pool = [units.walks()]
-    units, allows = pool[0].units, pool[0].units.problem.allows
-    of_flows, moves = units.partners is not None, _moves(pool[0])
-    starts = best_starts(pool[0], incumbent.elite, incumbent.budget)
-    if starts:
-        numbers, cost = seeds(units.problem), pool[0].load(starts[0])
-        brief = _brief(pool[0], next(numbers), starts[0], incumbent.budget)
-        _offer(pool[0], brief.slots, incumbent)
-        incumbent.prove_closer()
-        # Walks of few moves for each unit are far from their ends: go on.
-        gained = brief.cost < cost * (1 - SMALL)
-        if moves == MOST_MOVES and gained and not of_flows:
-            starts = [brief.slots]
-        most = FEW_WALKS if of_flows else WALKS
-        pool += [units.walks() for _ in range(1, min(budget.workers, most))]
-        for race in range(units.problem.params.races):
-            if not starts or not _is_worth(incumbent):  # none where time is up
-                break
-            _one_race(pool, numbers, starts, moves, incumbent, budget)
-            starts = starts[2:] + starts[:2]
-            if of_flows:  # from the best, or the next best, and longer
-                moves *= LONGER // 2
-                starts = best_starts(pool[0], incumbent.elite, budget)
-                starts = starts[race % 2 :] or starts
-                continue
-            if not incumbent.elite:  # under rules nothing may be known yet
-                continue
-            best = units.slot_of_unit(incumbent.elite[0])
-            if moves == MOST_MOVES and allows(units.gpu_of_rank(best)):
-                starts = [best]
-    incumbent.cut_short |= budget.is_over()
-
-
-def _brief(walks: Walks, seed: int, slots: IntArray, budget: Budget) -> Walk:
-    """The first walk of all: as long as one or two of a race, less for many units."""
-    moves = _moves(walks, BRIEF_MOVES_A_UNIT, MOST_BRIEF_MOVES)
-    scale = BRIEF_SCALES[_sort(walks.units)]
-    if moves < SELDOM * len(slots):
-        scale = min(COOL, scale)
-    return walks.walk(Walk(seed, scale, slots), moves, budget)
-
-
-def _one_race(
-    pool: list[Walks],
-    numbers: Iterator[int],
-    starts: list[IntArray],
-    moves: int,
-    incumbent: Incumbent,
-    budget: Budget,
-) -> None:
-    """Walk from starts at several heats; the best walks go on, longer."""
-    units = pool[0].units
-    of_flows = units.partners is not None
-    heat = SCALES[_sort(units)]
-    goes_on = moves == MOST_MOVES and len(starts) == 1
-    walks = FEW_WALKS if of_flows or goes_on else WALKS
-    racing = [
-        Walk(
-            next(numbers),
-            heat[number % len(heat)],
-            starts[number // len(heat) % len(starts)],
-        )
-        for number in range(walks)
-    ]
-    while not budget.is_over():
-        walker = partial(walk_in_pool, pool, moves, budget)
-        racing = in_order(walker, racing, budget.workers)
-        _count(pool, incumbent)
-        racing.sort(key=attrgetter("cost"))
-        _offer(pool[0], racing[0].slots, incumbent)
-        if len(racing) == 1:
-            break
-        moves *= LONGER
-        racing = [
-            walk._replace(seed=next(numbers), scale=walk.scale * COOLER)
-            for walk in racing[: max(len(racing) // LONGER, 1)]
-        ]
-
-
-def _sort(units: Units) -> str:
-    """What is priced, by which walks are more or less hot."""
-    return "flows" if units.partners is not None else units.problem.goal.name
-
-
-def seeds(problem: Problem) -> Iterator[int]:
-    """Seeds of walks, of which no two searches have the same."""
-    return count(problem.seed << 32)
-
-
-def _moves(walks: Walks, each: int = MOVES_A_UNIT, most: int = MOST_MOVES) -> int:
-    if walks.units.partners is not None:
-        each = MOVES_A_UNIT_OF_FLOWS
-    moves = min(most, each * len(walks.evaluator.slots.ranks))
-    calls_scorer = getattr(walks.evaluator.kernel, "calls_scorer", False)
-    return moves // BY_SCORER if calls_scorer else moves
-
-
-def _offer(walks: Walks, slots: IntArray, incumbent: Incumbent) -> None:
-    name = annealed_from(incumbent.method)
-    incumbent.offer(name, walks.units.gpu_of_rank(slots))
-
-
-def annealed_from(method: str) -> str:
-    """What a placement is called that was annealed from one of a method."""
-    return method if method.startswith(ANNEALED) else f"{ANNEALED}, from {method}"
-
-
-def _count(pool: list[Walks], incumbent: Incumbent) -> None:
-    for move, helped, tried in chain.from_iterable(one.counted() for one in pool):
-        incumbent.moves.count(move, helped, tried)
