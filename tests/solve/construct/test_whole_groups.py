@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -17,12 +18,14 @@ from placer.solve.run.budget import Budget
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
 
+IN_ROWS = "whole pp chains, groups, in rows"
 SPARSE = Model("s", 16, 2048, 4096, 32, 8, 32000, True, False, 16, 2, 0, 1024, 16)
 TIERS = [
     Tier("node", 450e9, 1e-6, True, 1.0, 0.8, 1.0),
     Tier("leaf", 50e9, 5e-6, False, 1.0, 1.0, 9.0),
     Tier("cluster", 50e9, 8e-6, False, 4.0, 1.0, 11.0),
 ]
+BLOCKS = [*TIERS[:2], replace(TIERS[1], name="block", distance=10.0), TIERS[2]]
 
 
 def machine(gpus, leaf):
@@ -118,9 +121,11 @@ def solved(problem):
     return search.solve(problem.with_params(listed_sample=0), Budget(60))
 
 
-def racks_of_chains(racks, stages):
+def racks_of_chains(racks, stages, blocks=None):
     """Racks of so many nodes, each a stage: racks of every pipeline, by fill."""
-    topology = machine([4] * sum(racks), np.repeat(range(len(racks)), racks).tolist())
+    rack = np.repeat(range(len(racks)), racks)
+    rows = [rack.tolist(), (rack * 0 if blocks is None else blocks[rack]).tolist()]
+    topology = machine_of([4] * sum(racks), [*rows, [0] * sum(racks)], BLOCKS)
     placed = Job(
         name="chains",
         parallelism=Parallelism(tp=4, pp=stages, dp=sum(racks) // stages),
@@ -128,46 +133,70 @@ def racks_of_chains(racks, stages):
         weights={"tp": 4000, "pp": 40, "dp": 4},
     )
     problem = Problem.of(topology, placed, "hop-cost")
-    rack = topology.domain_of_gpu[1]
     pipelines = placed.parallelism.ranks_of_group["pp"]
-    found = {
-        name: [set(rack[gpus[row]].tolist()) for row in pipelines]
-        for name, gpus in whole_group_fills(problem)
-    }
-    return problem, found
+    fills = dict(whole_group_fills(problem))
+    at = topology.domain_of_gpu[1][fills[IN_ROWS][pipelines[::4]]]
+    return problem, fills, at
 
 
 def test_chains_end_with_racks_that_together_hold_whole_ones():
     """Two chains of 16: in each, one rack of four stages and four of three."""
-    _, found = racks_of_chains([3, 4, 3, 3, 4, 3, 3, 3, 3, 3], 16)
-    of_lane = found["whole pp chains, groups, ending with domains"]
-    different = {frozenset(racks) for racks in of_lane}
-    assert sorted(map(len, different)) == [5, 5]
-    assert not frozenset.intersection(*different)
+    *_, at = racks_of_chains([3, 4, 3, 3, 4, 3, 3, 3, 3, 3], 16)
+    one, other = (set(racks) for racks in at.tolist())
+    assert len(one) == len(other) == 5
+    assert not one & other
     # As many as are wanted, and not one less: the rack of three is left out.
-    _, found = racks_of_chains([4, 3, 4], 4)
-    of_lane = found["whole pp chains, groups, ending with domains"]
-    assert max(map(len, of_lane)) == 1
+    *_, at = racks_of_chains([4, 3, 4], 4)
+    assert (at == at[:, :1]).all()
 
 
 def test_chains_that_no_racks_end_are_laid_there_and_back():
     """Five chains of four on racks of five, each in two at the most, is cheapest."""
-    problem, found = racks_of_chains([5] * 4, 4)
-    of_lane = found["whole pp chains, groups, ending with domains"]
-    assert max(map(len, of_lane)) == 2
-    costs = {n: problem.goal.value(gpus) for n, gpus in whole_group_fills(problem)}
-    assert min(costs, key=costs.__getitem__).endswith("ending with domains")
+    problem, fills, at = racks_of_chains([5] * 4, 4)
+    assert max(len(set(racks)) for racks in at.tolist()) == 2
+    costs = {name: problem.goal.value(gpus) for name, gpus in fills.items()}
+    assert min(costs, key=costs.__getitem__) == IN_ROWS
 
 
-def test_chains_that_share_a_rack_have_as_many_stages_there_as_can_be():
-    """Five of 8 in six racks: 6, 2 with 5, 3 with 4, 4 with 3, 5 with 2, and 6."""
-    problem, _ = racks_of_chains([6, 6, 7, 7, 7, 7], 8)
-    fills = dict(whole_group_fills(problem))
-    best = fills["whole pp chains, groups, ending with domains"]
-    rings = problem.job.parallelism.ranks_of_group["dp"]
-    rack = problem.machine.domain_of_gpu[1][best[rings]]
-    twice = (rack == np.roll(rack, 1, axis=1)).sum()
-    assert twice == 4 * (2 + 3 + 3 + 2)  # tp is 4
+@pytest.mark.parametrize(
+    ("racks", "blocks", "alike", "across"),
+    [
+        # 6, 2 with 5, 3 with 4, 4 with 3, 5 with 2, and 6.
+        ([6, 6, 7, 7, 7, 7], [0] * 6, 2 + 3 + 3 + 2, 0),
+        # Of two blocks with room for 12 and 20, one chain lies in both: 6, 2 with 4,
+        # then 4 with 3, 5 with 2, and 6.
+        ([6, 6, 7, 7, 6], [0, 0, 1, 1, 1], 2 + 3 + 2, 1),
+    ],
+)
+def test_chains_that_share_a_rack_have_as_many_stages_there_as_can_be(
+    racks, blocks, alike, across
+):
+    """Each chain of 8 is cut once, and as few lie in two blocks as can be."""
+    _, _, at = racks_of_chains(racks, 8, np.array(blocks))
+    assert ((at[:, 1:] != at[:, :-1]).sum(axis=1) == 1).all()
+    assert (at == np.roll(at, 1, axis=0)).sum() == alike
+    block = np.array(blocks)[at]
+    assert (block != block[:, :1]).any(axis=1).sum() == across
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_racks_of_a_block_are_taken_in_the_best_order(seed):
+    """No order cuts fewer chains, filled there and back, nor has more stages alike."""
+    draw = random.Random(f"rows {seed}")
+    size, racks = draw.randint(4, 8), [draw.randint(2, 9) for _ in range(4)]
+    racks.append(-sum(racks) % size or size)
+    *_, at = racks_of_chains(racks, size)
+
+    def in_turn(order):
+        rows = np.repeat(order, [racks[rack] for rack in order]).reshape(-1, size)
+        rows[1::2] = rows[1::2, ::-1].copy()
+        return rows
+
+    def worth(rows):
+        cuts = (rows[:, 1:] != rows[:, :-1]).sum()
+        return (rows[1:] == rows[:-1]).sum() - size * cuts
+
+    assert worth(at) == max(map(worth, map(in_turn, permutations(range(5)))))
 
 
 def test_the_smallest_domains_are_left_out():
