@@ -18,7 +18,6 @@ from placer.solve.run.budget import Budget
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of
 
-IN_ROWS = "whole pp chains, groups, in rows"
 SPARSE = Model("s", 16, 2048, 4096, 32, 8, 32000, True, False, 16, 2, 0, 1024, 16)
 TIERS = [
     Tier("node", 450e9, 1e-6, True, 1.0, 0.8, 1.0),
@@ -122,61 +121,36 @@ def solved(problem):
 
 
 def racks_of_chains(racks, stages, blocks=None):
-    """Racks of so many nodes, each a stage: racks of every pipeline, by fill."""
+    """Rack of each stage of every pipeline, on racks of so many nodes, a stage each."""
     rack = np.repeat(range(len(racks)), racks)
     rows = [rack.tolist(), (rack * 0 if blocks is None else blocks[rack]).tolist()]
     topology = machine_of([4] * sum(racks), [*rows, [0] * sum(racks)], BLOCKS)
-    placed = Job(
-        name="chains",
-        parallelism=Parallelism(tp=4, pp=stages, dp=sum(racks) // stages),
-        launcher="free",
-        weights={"tp": 4000, "pp": 40, "dp": 4},
-    )
-    problem = Problem.of(topology, placed, "hop-cost")
-    pipelines = placed.parallelism.ranks_of_group["pp"]
-    fills = dict(whole_group_fills(problem))
-    at = topology.domain_of_gpu[1][fills[IN_ROWS][pipelines[::4]]]
-    return problem, fills, at
+    axes = Parallelism(tp=4, pp=stages, dp=sum(racks) // stages)
+    weights = {"tp": 4000, "pp": 40, "dp": 4}
+    placed = Job(name="chains", parallelism=axes, launcher="free", weights=weights)
+    fills = dict(whole_group_fills(Problem.of(topology, placed, "hop-cost")))
+    gpus = fills["whole pp chains, groups, in rows"][axes.ranks_of_group["pp"][::4]]
+    return topology.domain_of_gpu[1][gpus]
 
 
 def test_chains_end_with_racks_that_together_hold_whole_ones():
     """Two chains of 16: in each, one rack of four stages and four of three."""
-    *_, at = racks_of_chains([3, 4, 3, 3, 4, 3, 3, 3, 3, 3], 16)
+    at = racks_of_chains([3, 4, 3, 3, 4, 3, 3, 3, 3, 3], 16)
     one, other = (set(racks) for racks in at.tolist())
     assert len(one) == len(other) == 5
     assert not one & other
     # As many as are wanted, and not one less: the rack of three is left out.
-    *_, at = racks_of_chains([4, 3, 4], 4)
+    at = racks_of_chains([4, 3, 4], 4)
     assert (at == at[:, :1]).all()
 
 
-def test_chains_that_no_racks_end_are_laid_there_and_back():
-    """Five chains of four on racks of five, each in two at the most, is cheapest."""
-    problem, fills, at = racks_of_chains([5] * 4, 4)
-    assert max(len(set(racks)) for racks in at.tolist()) == 2
-    costs = {name: problem.goal.value(gpus) for name, gpus in fills.items()}
-    assert min(costs, key=costs.__getitem__) == IN_ROWS
-
-
-@pytest.mark.parametrize(
-    ("racks", "blocks", "alike", "across"),
-    [
-        # 6, 2 with 5, 3 with 4, 4 with 3, 5 with 2, and 6.
-        ([6, 6, 7, 7, 7, 7], [0] * 6, 2 + 3 + 3 + 2, 0),
-        # Of two blocks with room for 12 and 20, one chain lies in both: 6, 2 with 4,
-        # then 4 with 3, 5 with 2, and 6.
-        ([6, 6, 7, 7, 6], [0, 0, 1, 1, 1], 2 + 3 + 2, 1),
-    ],
-)
-def test_chains_that_share_a_rack_have_as_many_stages_there_as_can_be(
-    racks, blocks, alike, across
-):
-    """Each chain of 8 is cut once, and as few lie in two blocks as can be."""
-    _, _, at = racks_of_chains(racks, 8, np.array(blocks))
+def test_of_chains_in_racks_of_two_blocks_one_lies_in_both():
+    """Of 12 and 20 stages: 6, 2 with 4, then 4 with 3, 5 with 2, and 6."""
+    block = np.array([0, 0, 1, 1, 1])
+    at = racks_of_chains([6, 6, 7, 7, 6], 8, block)
     assert ((at[:, 1:] != at[:, :-1]).sum(axis=1) == 1).all()
-    assert (at == np.roll(at, 1, axis=0)).sum() == alike
-    block = np.array(blocks)[at]
-    assert (block != block[:, :1]).any(axis=1).sum() == across
+    assert (at == np.roll(at, 1, axis=0)).sum() == 2 + 3 + 2
+    assert (block[at] != block[at][:, :1]).any(axis=1).sum() == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -185,7 +159,7 @@ def test_racks_of_a_block_are_taken_in_the_best_order(seed):
     draw = random.Random(f"rows {seed}")
     size, racks = draw.randint(4, 8), [draw.randint(2, 9) for _ in range(4)]
     racks.append(-sum(racks) % size or size)
-    *_, at = racks_of_chains(racks, size)
+    at = racks_of_chains(racks, size)
 
     def in_turn(order):
         rows = np.repeat(order, [racks[rack] for rack in order]).reshape(-1, size)
