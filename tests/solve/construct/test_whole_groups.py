@@ -144,8 +144,11 @@ def test_chains_end_with_racks_that_together_hold_whole_ones():
     assert (at == at[:, :1]).all()
 
 
-def test_of_chains_in_racks_of_two_blocks_one_lies_in_both():
+def test_of_chains_in_racks_of_two_blocks_one_lies_in_both_where_it_must():
     """Of 12 and 20 stages: 6, 2 with 4, then 4 with 3, 5 with 2, and 6."""
+    block = np.array([0, 0, 0, 1, 1, 1])
+    at = racks_of_chains([6, 7, 6, 6, 6, 7], 8, block)  # a seventh would be alike
+    assert (block[at] == block[at][:, :1]).all()
     block = np.array([0, 0, 1, 1, 1])
     at = racks_of_chains([6, 6, 7, 7, 6], 8, block)
     assert ((at[:, 1:] != at[:, :-1]).sum(axis=1) == 1).all()
