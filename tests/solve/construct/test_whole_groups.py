@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ TIERS = [
     Tier("leaf", 50e9, 5e-6, False, 1.0, 1.0, 9.0),
     Tier("cluster", 50e9, 8e-6, False, 4.0, 1.0, 11.0),
 ]
+BLOCKS = [*TIERS[:2], replace(TIERS[1], name="block", distance=10.0), TIERS[2]]
 
 
 def machine(gpus, leaf):
@@ -118,56 +120,60 @@ def solved(problem):
     return search.solve(problem.with_params(listed_sample=0), Budget(60))
 
 
-def racks_of_chains(racks, stages):
-    """Racks of so many nodes, each a stage: racks of every pipeline, by fill."""
-    topology = machine([4] * sum(racks), np.repeat(range(len(racks)), racks).tolist())
-    placed = Job(
-        name="chains",
-        parallelism=Parallelism(tp=4, pp=stages, dp=sum(racks) // stages),
-        launcher="free",
-        weights={"tp": 4000, "pp": 40, "dp": 4},
-    )
-    problem = Problem.of(topology, placed, "hop-cost")
-    rack = topology.domain_of_gpu[1]
-    pipelines = placed.parallelism.ranks_of_group["pp"]
-    found = {
-        name: [set(rack[gpus[row]].tolist()) for row in pipelines]
-        for name, gpus in whole_group_fills(problem)
-    }
-    return problem, found
+def racks_of_chains(racks, stages, blocks=None):
+    """Rack of each stage of every pipeline, on racks of so many nodes, a stage each."""
+    rack = np.repeat(range(len(racks)), racks)
+    rows = [rack.tolist(), (rack * 0 if blocks is None else blocks[rack]).tolist()]
+    topology = machine_of([4] * sum(racks), [*rows, [0] * sum(racks)], BLOCKS)
+    axes = Parallelism(tp=4, pp=stages, dp=sum(racks) // stages)
+    weights = {"tp": 4000, "pp": 40, "dp": 4}
+    placed = Job(name="chains", parallelism=axes, launcher="free", weights=weights)
+    fills = dict(whole_group_fills(Problem.of(topology, placed, "hop-cost")))
+    gpus = fills["whole pp chains, groups, in rows"][axes.ranks_of_group["pp"][::4]]
+    return topology.domain_of_gpu[1][gpus]
 
 
 def test_chains_end_with_racks_that_together_hold_whole_ones():
     """Two chains of 16: in each, one rack of four stages and four of three."""
-    _, found = racks_of_chains([3, 4, 3, 3, 4, 3, 3, 3, 3, 3], 16)
-    of_lane = found["whole pp chains, groups, ending with domains"]
-    different = {frozenset(racks) for racks in of_lane}
-    assert sorted(map(len, different)) == [5, 5]
-    assert not frozenset.intersection(*different)
+    at = racks_of_chains([3, 4, 3, 3, 4, 3, 3, 3, 3, 3], 16)
+    one, other = (set(racks) for racks in at.tolist())
+    assert len(one) == len(other) == 5
+    assert not one & other
     # As many as are wanted, and not one less: the rack of three is left out.
-    _, found = racks_of_chains([4, 3, 4], 4)
-    of_lane = found["whole pp chains, groups, ending with domains"]
-    assert max(map(len, of_lane)) == 1
+    at = racks_of_chains([4, 3, 4], 4)
+    assert (at == at[:, :1]).all()
 
 
-def test_chains_that_no_racks_end_are_laid_there_and_back():
-    """Five chains of four on racks of five, each in two at the most, is cheapest."""
-    problem, found = racks_of_chains([5] * 4, 4)
-    of_lane = found["whole pp chains, groups, ending with domains"]
-    assert max(map(len, of_lane)) == 2
-    costs = {n: problem.goal.value(gpus) for n, gpus in whole_group_fills(problem)}
-    assert min(costs, key=costs.__getitem__).endswith("ending with domains")
+def test_of_chains_in_racks_of_two_blocks_one_lies_in_both_where_it_must():
+    """Of 12 and 20 stages: 6, 2 with 4, then 4 with 3, 5 with 2, and 6."""
+    block = np.array([0, 0, 0, 1, 1, 1])
+    at = racks_of_chains([6, 7, 6, 6, 6, 7], 8, block)  # a seventh would be alike
+    assert (block[at] == block[at][:, :1]).all()
+    block = np.array([0, 0, 1, 1, 1])
+    at = racks_of_chains([6, 6, 7, 7, 6], 8, block)
+    assert ((at[:, 1:] != at[:, :-1]).sum(axis=1) == 1).all()
+    assert (at == np.roll(at, 1, axis=0)).sum() == 2 + 3 + 2
+    assert (block[at] != block[at][:, :1]).any(axis=1).sum() == 1
 
 
-def test_chains_that_share_a_rack_have_as_many_stages_there_as_can_be():
-    """Five of 8 in six racks: 6, 2 with 5, 3 with 4, 4 with 3, 5 with 2, and 6."""
-    problem, _ = racks_of_chains([6, 6, 7, 7, 7, 7], 8)
-    fills = dict(whole_group_fills(problem))
-    best = fills["whole pp chains, groups, ending with domains"]
-    rings = problem.job.parallelism.ranks_of_group["dp"]
-    rack = problem.machine.domain_of_gpu[1][best[rings]]
-    twice = (rack == np.roll(rack, 1, axis=1)).sum()
-    assert twice == 4 * (2 + 3 + 3 + 2)  # tp is 4
+@pytest.mark.parametrize("seed", range(20))
+def test_racks_of_a_block_are_taken_in_the_best_order(seed):
+    """No order cuts fewer chains, filled there and back, nor has more stages alike."""
+    draw = random.Random(f"rows {seed}")
+    size, racks = draw.randint(4, 8), [draw.randint(2, 9) for _ in range(4)]
+    racks.append(-sum(racks) % size or size)
+    at = racks_of_chains(racks, size)
+
+    def in_turn(order):
+        rows = np.repeat(order, [racks[rack] for rack in order]).reshape(-1, size)
+        rows[1::2] = rows[1::2, ::-1].copy()
+        return rows
+
+    def worth(rows):
+        cuts = (rows[:, 1:] != rows[:, :-1]).sum()
+        return (rows[1:] == rows[:-1]).sum() - size * cuts
+
+    assert worth(at) == max(map(worth, map(in_turn, permutations(range(5)))))
 
 
 def test_the_smallest_domains_are_left_out():

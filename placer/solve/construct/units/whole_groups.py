@@ -17,6 +17,7 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.job.axes import Parallelism
 from placer.solve.construct.units.pools import Pools, Way
+from placer.solve.construct.units.rows import chained
 from placer.solve.problem.axes import DENSE, EXPERT, KEPT_WHOLE
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.compiled import Problem
@@ -24,16 +25,13 @@ from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Candidate, Incumbent
 from placer.solve.tree.base import base_tier, linked_tier
 from placer.solve.tree.capacity import (
-    ancestor_of_domain,
     node_capacity,
     parent_of_domain,
     whole_sets,
 )
-from placer.solve.tree.fill import fill_domains, in_tree_order
+from placer.solve.tree.fill import fill_domains
 from placer.solve.tree.in_runs import fill_in_runs
 from placer.topology.machine import Machine
-
-MOST_TOURED = 4_096  # chains whose order is looked for
 
 
 def whole_groups(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -66,9 +64,11 @@ def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
         sequences = _sequences(job.parallelism, [*colocation.label[: tier + 1]])
         room = takes[-1] // grain
         for (name, sequence, many), way in product(sequences, Way):
-            if way is Way.ENDING and len(many) == len(KEPT_WHOLE) + 1:
+            if way is Way.IN_ROWS and len(many) == len(KEPT_WHOLE) + 1:
                 continue  # groups are in no chains
             domains = _domains(machine, tier, room, many, way)
+            if not len(domains):
+                continue
             domain_of_rank = np.empty(job.world_size, dtype=np.int64)
             domain_of_rank[sequence] = np.repeat(domains, grain)
             if in_runs:
@@ -116,6 +116,8 @@ def _domains(
 ) -> IntArray:
     """Domain of each set that stays together, in the order of the last, largest set.
 
+    None at all where chains in rows are too long, or do not fit.
+
     Parameters
     ----------
     room : ndarray, shape (D,), sets
@@ -131,44 +133,14 @@ def _domains(
         wanted //= size
         if size == 1:
             continue
-        if way is Way.ENDING and wanted == 1:
-            rows = rows[_tour(machine, tier, rows[:size])]
-            return np.asarray(rows.ravel())
-        if way is Way.ENDING and wanted == many[-1]:
+        if way is Way.IN_ROWS and wanted == many[-1]:
             # Single units end anywhere.
             while np.bincount(home).max() < 2 and own < len(machine.tiers) - 1:
                 own += 1
                 home = parent_of_domain(machine, own)[home]
-            sets = Pools(machine, own, home).chained(size, wanted)
-        else:
-            outer = rows.shape[1] > 1 and way is Way.ANYWHERE
-            gathers = Way.AT_ONCE if outer else way
-            sets = Pools(machine, own, home).gathered(size, wanted, gathers)
+            return np.asarray(rows[chained(machine, own, home, size, wanted)].ravel())
+        outer = rows.shape[1] > 1 and way is Way.ANYWHERE
+        gathers = Way.AT_ONCE if outer else way
+        sets = Pools(machine, own, home).gathered(size, wanted, gathers)
         rows, home = rows[sets].reshape(len(sets), -1), home[sets[:, 0]]
     return np.asarray(rows[0])
-
-
-def _tour(machine: Machine, tier: int, rows: IntArray) -> IntArray:
-    """An order of chains in which the nearest to the last one comes next.
-
-    They are the nearer, the more of their sets are in the same domains. Of those that
-    are as near, one that shares domains with few others comes first: it ends a row.
-    """
-    place = np.argsort(in_tree_order(machine, tier))
-    first = place[rows].min(axis=1)
-    if len(rows) > MOST_TOURED:
-        return np.argsort(first, kind="stable")
-    mates = sum(np.bincount(column)[column] for column in rows.T)
-    order = np.lexsort([mates, first])
-    rises = np.diff([one.distance for one in machine.tiers[tier:]])
-    outer = range(tier, len(machine.tiers) - 1)
-    domains = [ancestor_of_domain(machine, tier, each)[rows] for each in outer]
-    left, found = order[1:], [order[0]]
-    while len(left):
-        away = np.zeros(len(left))
-        for rise, domain in zip(rises, domains, strict=True):
-            away += rise * (domain[left] != domain[found[-1]]).sum(axis=1)
-        nearest = int(away.argmin())
-        found.append(left[nearest])
-        left = np.delete(left, nearest)
-    return np.array(found)
