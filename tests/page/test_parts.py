@@ -287,9 +287,16 @@ def read_by_scripts(page):
 
 
 def test_what_scripts_read_and_bars_show_is_of_the_plan():
-    """Whole names, the busiest uplinks of nodes, and the lengths of a step's parts."""
+    """Whole names, the busiest uplinks of nodes, and the lengths of a step's parts.
+
+    The page of one placement has one map and no column of changes.
+    """
     plan = two_plans()[1]
     page = report_html(plan, None)
+    assert page.count('<svg id="map-') == 1
+    assert "before" not in said(page).lower()
+    assert re.findall(r"<th[^>]*>([^<]*)</th></tr></thead>", page)[-1] == "time"
+    assert 'class="n dv"' not in page
     data = read_by_scripts(page)
     machine, (side,) = data["machine"], data["sides"]
     full, short = machine["full"], machine["names"]
