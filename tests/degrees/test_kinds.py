@@ -6,12 +6,13 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 
 import pytest
 
 import placer
 from placer.cost import DIFFERENCE
-from placer.degrees.kinds import MEMORY, RATED, methods
+from placer.degrees.kinds import MEMORY, RATED, differing, methods
 from tests.commands import run
 from tests.degrees.cases import machine
 from tests.degrees.test_tuning import work
@@ -67,6 +68,12 @@ def test_the_best_of_the_job_s_own_kind_stands_beside(found):
     choice = found.found.rows[0].choice._replace(pp=2, ep=2, sharding="hsdp")
     assert methods(choice) == ("sharded parameters", "pipelines", "expert groups")
     assert methods(choice._replace(pp=1, ep=1, sharding="zero1")) == ("ZeRO",)
+    one = choice._replace(tp=2, etp=2, sharding="hsdp", shard_size=4)
+    other = choice._replace(tp=4, etp=4, sharding="zero1", shard_size=0)
+    rows = [SimpleNamespace(choice=each) for each in (one, other)]
+    differ = {"tp": [2, 4], "sharding": ["hsdp 4", "zero1"]}
+    assert differing(rows, has_experts=False) == differ
+    assert differing(rows, has_experts=True) == differ | {"etp": [2, 4]}
     assert own["parallelism"]["pp"] == 2
     number = found.rows.index(own) + 1
     text = found.summary()

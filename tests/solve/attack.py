@@ -95,7 +95,7 @@ def faults(case, counts, most=inf):
     if len(placements) > most:
         counts["too many"] += 1
         return
-    yield from _false_seats(case, placements)
+    yield from false_seats(case, placements)
     keys, costs = map(sorts.key, placements), prices(case, placements)
     known = dict(zip(keys, costs.tolist(), strict=True))
     try:
@@ -120,7 +120,7 @@ def faults(case, counts, most=inf):
     yield from _false_bounds(problem, least)
 
 
-def _false_seats(case, placements):
+def false_seats(case, placements):
     """What is wrong about seats of ranks under rules, or that there are none."""
     machine, job = case.topology.by_island, case.job
     if job.rules and job.world_size <= machine.num_gpus:
