@@ -42,7 +42,10 @@ def test_what_is_said_to_be_kept_is(seed):
 
 
 def test_a_number_of_nodes_that_hurts():
-    """38 nodes have segments of 2, as the public rule says; 36 would have 12."""
+    """38 nodes have segments of 2, as the public rule says; 36 would have 12.
+
+    A prime number of nodes leaves single nodes, which hold no tp group of 8.
+    """
     found = advice(Parallelism(tp=4, cp=2, ep=16, etp=1, dp=18), 38, 4, 18)
     assert found["segment"] == 2
     assert found["ep_ranks_a_domain"] == 8
@@ -54,6 +57,8 @@ def test_a_number_of_nodes_that_hurts():
     assert found["public"][0]["segment"] == 2
     assert "ep in parts of 8" in found["public"][0]["verdict"]
     assert "refused" in found["public"][1]["verdict"]
+    prime = advice(Parallelism(tp=8, etp=8, dp=18), 37, 4, 18)
+    assert (found["fits"], prime["segment"], prime["fits"]) == (True, 1, False)
 
 
 def test_no_rate_is_assumed_for_segments(tmp_path):
@@ -64,13 +69,6 @@ def test_no_rate_is_assumed_for_segments(tmp_path):
     found = run(*words, "--format", "json")
     assert json.loads(found.stdout)["keeps"] == ["tp"]
     assert "tflops" not in found.stderr
-
-
-def test_no_segment_keeps_the_groups():
-    """A prime number of nodes leaves single nodes, which hold no tp group of 8."""
-    found = advice(Parallelism(tp=8, etp=8, dp=18), 37, 4, 18)
-    assert found["segment"] == 1
-    assert not found["fits"]
 
 
 @pytest.mark.parametrize(("tp", "cp", "text"), [(4, 3, "keeps tp"), (12, 1, NOTHING)])
