@@ -186,12 +186,23 @@ def test_the_same_question_has_the_same_answer():
 
 
 def test_the_least_strict_request_guarantees_the_step():
-    """Whatever nodes a scheduler gives that keeps it, the job is as fast."""
+    """Whatever nodes a scheduler gives that keeps it, the job is as fast.
+
+    Files for schedulers name the nodes and the shape.
+    """
     job = replica(dp=2, require={"tp": "node", "cp": "rack"})
     found = placer.allocate(FIVE, job, requests=True)
     request = found.jobs[0].plan.request
     assert request["value"] <= found.jobs[0].value * (1 + 1e-9)
     assert (request["tier"], request["slice"]) == ("rack", 16)
+    texts = requests(found.jobs[0].plan, "two")
+    names = {"slurm.sbatch", "kueue.yaml", "kai.yaml", "volcano.yaml", "grove.yaml"}
+    assert texts.keys() <= names
+    slurm = texts["slurm.sbatch"]
+    assert "#SBATCH --segment=16" in slurm
+    excluded = slurm.split("--exclude=")[1].splitlines()[0]
+    assert not set(expand(excluded)) & set(found.jobs[0].plan.nodes)
+    assert all("least strict request" in text for text in texts.values())
     rng = random.Random(0)
     for _ in range(2):
         names = rng.sample("ABC", 2)
@@ -210,18 +221,6 @@ def test_no_shape_guarantees_the_step_where_slow_nodes_may_be_given(factor):
     found = placer.allocate(machine, replica(dp=2), requests=True)
     assert where(found)["one"].keys() == {"A", "B"}
     assert "slice" not in found.jobs[0].plan.request
-
-
-def test_requests_name_the_nodes_and_the_shape():
-    plan = placer.allocate(FIVE, replica(dp=2), requests=True).jobs[0].plan
-    texts = requests(plan, "two")
-    names = {"slurm.sbatch", "kueue.yaml", "kai.yaml", "volcano.yaml", "grove.yaml"}
-    assert texts.keys() <= names
-    slurm = texts["slurm.sbatch"]
-    assert "#SBATCH --segment=16" in slurm
-    excluded = slurm.split("--exclude=")[1].splitlines()[0]
-    assert not set(expand(excluded)) & set(plan.nodes)
-    assert all("least strict request" in text for text in texts.values())
 
 
 def test_requests_say_that_spare_nodes_are_not_asked_for():

@@ -42,9 +42,9 @@ def allocate(*arguments, code=0):
     return run("allocate", "-t", MACHINE, *arguments, code=code)
 
 
-def test_json_has_the_jobs_and_what_is_left(job):
-    result = allocate("-j", job("one", 4), "-j", job("two", 3), "--format", "json")
-    found = json.loads(result.stdout)
+def test_what_is_printed_names_every_job_and_what_is_left(job):
+    jobs = ["-j", job("one", 4), "-j", job("two", 3)]
+    found = json.loads(allocate(*jobs, "--format", "json").stdout)
     hosts = [expand(row["hosts"]) for row in found["jobs"]]
     assert [len(own) for own in hosts] == [4, 3]
     keys = {"name", "step_time_s", "ideal_step_time_s", "lower_bound_s", "plan"}
@@ -52,6 +52,13 @@ def test_json_has_the_jobs_and_what_is_left(job):
     assert not set(hosts[0]) & set(hosts[1])
     assert sum(found["left"]["free_by_domain"]["rack"].values()) == 5
     assert found["status"] == "optimal"
+    text = allocate(*jobs).stdout
+    assert text.startswith("2 jobs on 7 nodes; each as good as alone")
+    assert max(map(len, text.splitlines())) <= 80
+    rows = list(csv.DictReader(io.StringIO(allocate(*jobs, "--format", "csv").stdout)))
+    assert [row["name"] for row in rows] == ["one", "two"]
+    nodes = [json.loads(row["nodes_by_domain"]) for row in rows]
+    assert [sum(own.values()) for own in nodes] == [4, 3]
 
 
 def test_a_long_search_says_what_it_is_at(job, monkeypatch):
@@ -62,17 +69,6 @@ def test_a_long_search_says_what_it_is_at(job, monkeypatch):
     assert re.search(r"^\d+ s: search \d+: (one|two)$", said.stderr, re.MULTILINE)
     quiet = allocate(*jobs, "-q")
     assert (quiet.stdout, quiet.stderr) == (said.stdout, "")
-
-
-def test_text_and_csv_name_every_job(job):
-    jobs = ["-j", job("one", 4), "-j", job("two", 3)]
-    text = allocate(*jobs).stdout
-    assert text.startswith("2 jobs on 7 nodes; each as good as alone")
-    assert max(map(len, text.splitlines())) <= 80
-    rows = list(csv.DictReader(io.StringIO(allocate(*jobs, "--format", "csv").stdout)))
-    assert [row["name"] for row in rows] == ["one", "two"]
-    nodes = [json.loads(row["nodes_by_domain"]) for row in rows]
-    assert [sum(own.values()) for own in nodes] == [4, 3]
 
 
 def test_the_folder_has_a_plan_and_requests_for_every_job(job, tmp_path):

@@ -1,5 +1,6 @@
 """Segments asked for before the nodes exist."""
 
+import json
 import random
 from math import lcm
 
@@ -8,16 +9,9 @@ import pytest
 from placer.allocation.segment import advice, segment_of
 from placer.job.axes import Parallelism
 from tests import texts
-from tests.commands import data, run
+from tests.commands import run
 from tests.texts import table
 
-JOB = """\
-format: placer/job
-version: 1
-name: job
-parallelism: {axes}
-weights: {{tp: 8, dp: 1}}
-"""
 NOTHING = "keeps no group of several nodes"
 
 
@@ -47,12 +41,12 @@ def test_what_is_said_to_be_kept_is(seed):
     assert not found.parts or ep % found.parts == 0
 
 
-def test_a_number_of_nodes_that_hurts(tmp_path):
-    """38 nodes have segments of 2, as the public rule says; 36 would have 12."""
-    job = tmp_path / "job.yaml"
-    job.write_text(JOB.format(axes="{tp: 4, cp: 2, ep: 16, etp: 1, dp: 18}"))
-    words = ("segment", "-j", job, "--nodes", 38)
-    found = data(*words)
+def test_a_number_of_nodes_that_hurts():
+    """38 nodes have segments of 2, as the public rule says; 36 would have 12.
+
+    A prime number of nodes leaves single nodes, which hold no tp group of 8.
+    """
+    found = advice(Parallelism(tp=4, cp=2, ep=16, etp=1, dp=18), 38, 4, 18)
     assert found["segment"] == 2
     assert found["ep_ranks_a_domain"] == 8
     assert not found["has_ranks_for_all"]
@@ -63,25 +57,18 @@ def test_a_number_of_nodes_that_hurts(tmp_path):
     assert found["public"][0]["segment"] == 2
     assert "ep in parts of 8" in found["public"][0]["verdict"]
     assert "refused" in found["public"][1]["verdict"]
-    text = run(*words).stdout
-    for line in ("export SBATCH_SEGMENT_SIZE=2", "BlockSizes=18", "slice-size: 2"):
-        assert line in text
+    prime = advice(Parallelism(tp=8, etp=8, dp=18), 37, 4, 18)
+    assert (found["fits"], prime["segment"], prime["fits"]) == (True, 1, False)
 
 
 def test_no_rate_is_assumed_for_segments(tmp_path):
     """A script that names no GPU has degrees, and nothing else is read of it."""
     script = tmp_path / "pretrain.sh"
     script.write_text(texts.data("jobs/script.sh"))
-    found = run("segment", "-j", f"megatron:{script}", "--nodes", 4)
-    assert "segment 4: keeps tp inside" in found.stdout
+    words = ("segment", "-j", f"megatron:{script}", "--nodes", 4)
+    found = run(*words, "--format", "json")
+    assert json.loads(found.stdout)["keeps"] == ["tp"]
     assert "tflops" not in found.stderr
-
-
-def test_no_segment_keeps_the_groups():
-    """A prime number of nodes leaves single nodes, which hold no tp group of 8."""
-    found = advice(Parallelism(tp=8, etp=8, dp=18), 37, 4, 18)
-    assert found["segment"] == 1
-    assert not found["fits"]
 
 
 @pytest.mark.parametrize(("tp", "cp", "text"), [(4, 3, "keeps tp"), (12, 1, NOTHING)])

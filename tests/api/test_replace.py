@@ -117,8 +117,10 @@ def test_rules_hold_again(small):
     assert ruled.rules["spare_nodes"]
     host = ruled.host_of_rank[0]
     found = placer.replace(ruled, topology, job, failed=[host])
-    assert set(found.plan.host_of_rank[:4]) == {*pin.hosts} - {host}
-    assert "spares" not in found.plan.rules
+    assert {*found.plan.host_of_rank[:4]} == {*pin.hosts} - {host}
+    (left,) = {*pin.hosts} - {host}
+    kept = {"pin": [{"ranks": "0-3", "nodes": left}], "avoid": [spare[1]]}
+    assert found.plan.rules == kept | {"avoided_nodes": []}
     assert spare[1] not in found.plan.nodes
     placer.check(found.plan, topology, job)
     with pytest.raises(placer.InfeasibleError, match="all of these hosts have failed"):

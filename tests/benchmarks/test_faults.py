@@ -5,12 +5,7 @@ import json
 import pytest
 
 from benchmarks.fault_page import Replay, page, picture
-from benchmarks.fault_placer import (
-    Placer,
-    all_left,
-    best,
-    best_of_all,
-)
+from benchmarks.fault_placer import Placer, all_left, best, best_of_all
 from benchmarks.fault_policies import BestFit, Cluster, SortedHosts, WholeRacks
 from benchmarks.fault_replay import (
     Change,

@@ -5,12 +5,7 @@ Expected figures: placement benchmark definitions.
 
 import pytest
 
-from benchmarks.instances import (
-    leaf_capacities,
-    load,
-    megatron_default,
-    replica_major,
-)
+from benchmarks.instances import leaf_capacities, load, megatron_default, replica_major
 from placer.cost.hop_cost import HopCost
 from placer.job.edges import hop_edges
 

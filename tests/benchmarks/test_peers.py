@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.instances import Instance, build
-from benchmarks.peers.problem import (
-    UNITS,
-    problem_of,
-    unit_size,
-)
+from benchmarks.peers.problem import UNITS, problem_of, unit_size
 from benchmarks.run import PEERS
 from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
@@ -65,11 +61,7 @@ def test_mapping_cost_is_the_hop_cost(axes, unit):
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize(
     ("capacities", "hier"),
-    [
-        ([8, 12, 5, 8], (2, 2)),
-        ([24], (1, 1)),
-        ([8, 9, 8], (1, 3)),
-    ],
+    [([8, 12, 5, 8], (2, 2)), ([24], (1, 1)), ([8, 9, 8], (1, 3))],
 )
 def test_answers_fit(name, unit, capacities, hier):
     """Every tool that is here puts all ranks on leaves with room, units whole."""

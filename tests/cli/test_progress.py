@@ -109,12 +109,7 @@ def fits(terminal):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("size", "later"),
-    [
-        ((200, 60), (60, 3)),
-        ((60, 8), (120, 40)),
-        ((41, 12), (1, 1)),
-    ],
+    ("size", "later"), [((200, 60), (60, 3)), ((60, 8), (120, 40)), ((41, 12), (1, 1))]
 )
 def test_it_fits_whatever_the_size_becomes(monkeypatch, size, later):
     """From the next drawing on no line is broken; at the end nothing is left."""

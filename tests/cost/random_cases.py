@@ -8,14 +8,7 @@ import numpy as np
 
 from placer.job.adapters import Adapters
 from placer.job.axes import Parallelism
-from placer.job.memory import (
-    KERNELS,
-    METHODS,
-    MODULES,
-    PRECISIONS,
-    RECOMPUTE,
-    Memory,
-)
+from placer.job.memory import KERNELS, METHODS, MODULES, PRECISIONS, RECOMPUTE, Memory
 from placer.job.model import Collectives, Compute, Job
 from placer.job.models import Model, total_parameters
 from placer.job.parallel import (
@@ -130,7 +123,7 @@ def random_job(draw, *, has_model):
             _random_group(draw, i, axes.world_size) for i in range(draw.integers(0, 3))
         ),
         collectives=Collectives(
-            str(draw.choice(["auto", "auto", "ring", "tree", "nvls"])),
+            str(draw.choice(["auto", "auto", "ring", "tree", "nvls"]))
         ),
         tensor_parallel=TensorParallel(bool(draw.random() < 0.7)),
         context_parallel=ContextParallel(

@@ -76,9 +76,7 @@ def varied(seed):
     if shape.experts:
         dense = random.choice([0, 1])
         shape = replace(
-            shape,
-            shared_experts=random.choice([0, 1]),
-            moe_layers=shape.layers - dense,
+            shape, shared_experts=random.choice([0, 1]), moe_layers=shape.layers - dense
         )
     shape = replace(shape, positions=random.choice([0, 2048]))
     return replace(

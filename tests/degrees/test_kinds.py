@@ -6,12 +6,13 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 
 import pytest
 
 import placer
 from placer.cost import DIFFERENCE
-from placer.degrees.kinds import MEMORY, RATED, methods
+from placer.degrees.kinds import MEMORY, RATED, differing, methods
 from tests.commands import run
 from tests.degrees.cases import machine
 from tests.degrees.test_tuning import work
@@ -67,6 +68,12 @@ def test_the_best_of_the_job_s_own_kind_stands_beside(found):
     choice = found.found.rows[0].choice._replace(pp=2, ep=2, sharding="hsdp")
     assert methods(choice) == ("sharded parameters", "pipelines", "expert groups")
     assert methods(choice._replace(pp=1, ep=1, sharding="zero1")) == ("ZeRO",)
+    one = choice._replace(tp=2, etp=2, sharding="hsdp", shard_size=4)
+    other = choice._replace(tp=4, etp=4, sharding="zero1", shard_size=0)
+    rows = [SimpleNamespace(choice=each) for each in (one, other)]
+    differ = {"tp": [2, 4], "sharding": ["hsdp 4", "zero1"]}
+    assert differing(rows, has_experts=False) == differ
+    assert differing(rows, has_experts=True) == differ | {"etp": [2, 4]}
     assert own["parallelism"]["pp"] == 2
     number = found.rows.index(own) + 1
     text = found.summary()
@@ -105,20 +112,13 @@ def of(words):
 
 def test_how_kinds_were_rated_is_what_was_found():
     """The median and the most of the tables of published choices, by kind."""
-    line = re.compile(
-        r"^\| (?P<run>[^|]+) \| (?P<ran>[^|]+) \| [^|]+ s \| (?P<best>[^|]+) \| "
-        r"[^|]+ s \| (?P<behind>[\d.]+)%[^|]*\|$"
-        r"|^\| (?P<run2>[^|]+) \| (?P<ran2>[^|]+) \| (?P<best2>[^|]+) \| "
-        r"(?P<behind2>[\d.]+)%[^|]*\|$",
-        re.MULTILINE,
-    )
     shares = {key: [] for key in RATED}
-    for match in line.finditer(RUNS.read_text()):
-        _, ran, best, behind = (text for text in match.groups() if text is not None)
-        if "b " not in best:
-            continue
-        sharded = "zero3" in best or "hsdp" in best
-        shares["ep " in ran, sharded].append(float(behind) / 100)
+    for line in RUNS.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if behind := re.match(r"[\d.]+(?=%)", cells[-1]):
+            ran, best = (cells[1], cells[3]) if len(cells) == 6 else cells[1:3]
+            sharded = "zero3" in best or "hsdp" in best
+            shares["ep " in ran, sharded].append(float(behind[0]) / 100)
     for key, found in RATED.items():
         assert found.runs == len(shares[key])
         assert found.median == pytest.approx(median(shares[key]), abs=5e-5)

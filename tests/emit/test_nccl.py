@@ -124,5 +124,6 @@ def test_large_plans_stay_readable():
     # A dp_cp group: 2 ranks in each of 128 racks, 16 blocks of 8 racks, one after
     # another: 7 hops inside each block, 16 between blocks.
     dp_cp = section("\n".join(lines), "dp_cp")
+    assert "cliques  r0 r1" in dp_cp
     assert "members  2 in each of 128 systems" in dp_cp
     assert "hops     112 in block, 16 in cluster" in dp_cp

@@ -44,6 +44,13 @@ def test_others_read_a_host_file(tmp_path, name, before, after):
     assert (tmp_path / "placer-hosts.txt").read_text().startswith("n3")
 
 
+def test_hydra_has_a_script_for_gpus_that_are_not_in_order(tmp_path):
+    """On one node of four, whose two ranks have each other's GPU."""
+    mixed = [*CONTIGUOUS[:6], *CONTIGUOUS[:5:-1]]
+    text = patched(tmp_path, "mpiexec.hydra -n 8 python a.py\n", "hydra", 1, mixed)
+    assert f"-n 8 bash {tmp_path}/placer-gpu-wrapper.sh python a.py" in text
+
+
 AGENT = 'echo "$NODE_RANK of $NNODES, $NPROC_PER_NODE at $MASTER_ADDR:$MASTER_PORT:'
 
 

@@ -4,12 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from placer.cost.footprint.stages import (
-    PARTS,
-    footprint,
-    memory_score,
-    restart_bytes,
-)
+from placer.cost.footprint.stages import PARTS, footprint, memory_score, restart_bytes
 from placer.job.adapters import Adapters, trained_parameters
 from placer.job.models import total_parameters
 from tests.footprint.cases import job_of

@@ -9,6 +9,7 @@ import json
 import sys
 from dataclasses import asdict
 from operator import attrgetter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -19,8 +20,9 @@ from placer.documents import parse_document
 from placer.job.read import decode_job, read_job
 from placer.job.rules import Pin, Rules, parse_ranks, ranks_text
 from placer.job.write import to_document
+from placer.topology.read import read_topology
 from tests.problems import marked, problems_of
-from tests.texts import table
+from tests.texts import data, table
 
 FULL = """\
 format: placer/job
@@ -155,20 +157,25 @@ def test_the_digest_depends_on_content_not_on_layout():
     assert job_of(changed("120ms", "121ms")).sha256 != job.sha256
 
 
-def test_read_job_takes_a_path_a_name_and_stdin(tmp_path, monkeypatch):
-    """A file by text or path and standard input give the same job.
+@pytest.mark.parametrize(
+    ("read", "text", "kind"),
+    [
+        (read_job, FULL, "job"),
+        (read_topology, data("topology/uneven.yaml"), "topology"),
+    ],
+)
+def test_a_path_a_name_and_stdin(tmp_path, monkeypatch, read, text, kind):
+    """A file by text or path and standard input give the same job or machine.
 
     A name that is neither file nor preset tells how to list presets.
     """
-    path = tmp_path / "job.yaml"
-    path.write_text(FULL)
-    digest = job_of(FULL).sha256
-    assert read_job(path).sha256 == digest
-    assert read_job(str(path)).sha256 == digest
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FULL.encode())))
-    assert read_job("-").sha256 == digest
-    with pytest.raises(InputError, match="placer job list"):
-        read_job("there-is-no-such-job")
+    monkeypatch.chdir(tmp_path)
+    Path("given").write_text(text)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    sources = ("given", Path("given"), tmp_path / "given", str(tmp_path / "given"), "-")
+    assert len({read(source).sha256 for source in sources}) == 1
+    with pytest.raises(InputError, match=f"placer {kind} list"):
+        read("there-is-none-such")
 
 
 def test_digests_outlive_keys_that_say_nothing_new():

@@ -287,9 +287,16 @@ def read_by_scripts(page):
 
 
 def test_what_scripts_read_and_bars_show_is_of_the_plan():
-    """Whole names, the busiest uplinks of nodes, and the lengths of a step's parts."""
+    """Whole names, the busiest uplinks of nodes, and the lengths of a step's parts.
+
+    The page of one placement has one map and no column of changes.
+    """
     plan = two_plans()[1]
     page = report_html(plan, None)
+    assert page.count('<svg id="map-') == 1
+    assert "before" not in said(page).lower()
+    assert re.findall(r"<th[^>]*>([^<]*)</th></tr></thead>", page)[-1] == "time"
+    assert 'class="n dv"' not in page
     data = read_by_scripts(page)
     machine, (side,) = data["machine"], data["sides"]
     full, short = machine["full"], machine["names"]
@@ -318,7 +325,9 @@ def test_what_scripts_read_and_bars_show_is_of_the_plan():
         assert int(width) == round(1000 * plan.score[f"{part}_s"] / step)
     experts = job(tp=2, ep=4, etp=1, dp=8, weights={"tp": 4, "dp": 1})
     plan = plan_on(read_topology("rack:2 node:2 gpu:4"), experts, np.arange(16))
-    (side,) = read_by_scripts(report_html(plan, None))["sides"]
+    data = read_by_scripts(report_html(plan, None))
+    assert data["homes"] == [["tp", 0], ["ep", 0]]
+    (side,) = data["sides"]
     neighbours = [["tp", 2, 1, "tp"], ["ep", 4, 1, "ep"], ["dp", 8, 2, "replica"]]
     assert side["axes"] == [*neighbours, ["edp", 4, 4, "edp"]]
     own = {"name": "own", "collective": "all_reduce", "bytes": "1MB", "ranks": "all"}

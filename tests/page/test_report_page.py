@@ -223,18 +223,6 @@ def test_the_address_keeps_what_is_seen(browser, page):
     assert seen == ["stage", 20, pytest.approx(3, abs=0.01)]
 
 
-def test_one_placement(browser, shown):
-    """The page of one placement has one map and no column of changes."""
-    _, new, _ = two_plans()
-    shown(new, None)
-    assert browser.run('return document.querySelectorAll("svg[id^=map]").length') == 1
-    assert {len(row) for row in cells(browser, ".steps tbody tr")} == {3}
-    text = browser.run("return document.body.innerText").lower()
-    assert "before" not in text
-    assert "after\n" not in text
-    assert cells(browser, ".steps thead tr")[0][-1] == "time"
-
-
 def test_bare_plans(browser, shown):
     """Plans that record neither axes nor domains nor a score have a page too."""
     old = bare(tiny_plan())

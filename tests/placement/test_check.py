@@ -159,6 +159,12 @@ def test_what_must_not_be_used_is_refused():
             "1 of 16 ranks uses a GPU that the topology does not have: "
             f"the first is rank 7 (index {gpu})"
         ]
+        own = tiny_plan().gpu_of_rank.copy()
+        own[0] = gpu
+        assert violations(replace(tiny_plan(), gpu_of_rank=own), topology, job) == [
+            "1 of 16 ranks uses a GPU that the node does not have: "
+            f"the first is rank 0 (index {gpu})"
+        ]
     *inner, block, cluster = topology.tiers
     apart = replace(topology, tiers=(*inner, replace(block, apart=True), cluster))
     found = violations(Placement(np.arange(16)), apart, job)

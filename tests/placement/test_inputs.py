@@ -178,3 +178,11 @@ def test_changed_inputs_are_refused():
             call(wrong)
     with pytest.raises(placer.InputError, match="made for another topology"):
         inputs_of(plan, placer.read_topology("rack:2 node:4 gpu:8"))
+    rules = {"floors": {"rack": 1}, "require": {"tp": 1}}
+    with pytest.raises(placer.InputError) as error:
+        inputs_of(replace(plan, inputs={**plan.inputs, "rules": rules, "hosts": 7}))
+    assert [(p.key, p.message) for p in error.value.problems] == [
+        ("inputs.hosts", "expected a host list"),
+        ("inputs.rules.require", "expected a tier for each axis"),
+        ("inputs.rules.floors", "there is no such rule"),
+    ]

@@ -117,6 +117,7 @@ def test_numbers_must_be_finite_to_be_written(tmp_path, value):
 COLUMNS, NO_PLANS = table("placement/plan_file.yaml", "what_is_no_plan_is_refused")
 NO_PLANS += [('{"format": ' + "9" * 5000 + "}", "not JSON: ")]
 NO_PLANS += [("[" * 200_000, "nested too deeply")]
+NO_PLANS += [(f'{{"x": {"[" * 40}{"]" * 40}}}', "nested deeper than 32 levels")]
 
 
 def test_text_is_readable():

@@ -131,9 +131,7 @@ def labelled(hosts):
     )
 
 
-FABRIC = labelled(
-    {f"n{i}": fabric_query(*[f"4{i // 2}"] * 4) for i in range(4)},
-)
+FABRIC = labelled({f"n{i}": fabric_query(*[f"4{i // 2}"] * 4) for i in range(4)})
 MATRIX = data("machines/topo-m.txt")
 GLUED = data("machines/topo-m-glued.txt")
 MATRICES = labelled({"n1": MATRIX, "n2": MATRIX})

@@ -22,12 +22,14 @@ import numpy as np
 from placer.base.errors import InfeasibleError, InputError
 from placer.job.rules import Rules
 from placer.placement.check import violations
+from placer.placement.placement import Placement
 from placer.solve import search
 from placer.solve.bounds import certificate
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.diagnose import conflict, even
 from placer.solve.exact.seats import seat
 from placer.solve.problem.compiled import Problem
+from placer.solve.problem.launch import launched
 from placer.solve.problem.objective import TimeObjective
 from placer.solve.problem.rules import Limits
 from placer.solve.run.budget import ENDLESS, Budget
@@ -93,7 +95,7 @@ def faults(case, counts, most=inf):
     if len(placements) > most:
         counts["too many"] += 1
         return
-    yield from _false_seats(case, placements)
+    yield from false_seats(case, placements)
     keys, costs = map(sorts.key, placements), prices(case, placements)
     known = dict(zip(keys, costs.tolist(), strict=True))
     try:
@@ -118,15 +120,23 @@ def faults(case, counts, most=inf):
     yield from _false_bounds(problem, least)
 
 
-def _false_seats(case, placements):
-    """Whether ranks under rules are said to have seats where they have none, or not."""
+def false_seats(case, placements):
+    """What is wrong about seats of ranks under rules, or that there are none."""
     machine, job = case.topology.by_island, case.job
     if job.rules and job.world_size <= machine.num_gpus:
-        seating = seat(Limits.of(machine, job))
+        limits = Limits.of(machine, job)
+        seating = seat(limits)
+        seats = None if seating is None else seating.node_of_rank
         if seating is None or not seating.proved:
             yield "nothing is proved of seats"
-        elif (seating.node_of_rank is None) == bool(len(placements)):
-            yield f"seats {seating.node_of_rank} of {len(placements)} placements"
+        elif (seats is None) == bool(len(placements)):
+            yield f"seats {seats} of {len(placements)} placements"
+        elif seats is not None:
+            placed = Placement(launched(machine, seats))
+            yield from violations(placed, case.topology, job)
+            least = limits.avoided_used(machine.node_of_gpu[placements[0]])
+            if not seating.avoided == limits.avoided_used(seats) == least:
+                yield f"seats on {seating.avoided} hosts to avoid, {least} would do"
 
 
 def _count(case, found, least, counts):

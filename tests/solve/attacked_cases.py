@@ -18,11 +18,7 @@ from placer.topology.model import Tier
 from placer.topology.read import parse_topology
 from tests.cost.random_cases import unequal, with_other_work
 from tests.solve.every_placement import gpus_differ
-from tests.solve.random_cases import (
-    machine_of,
-    random_job,
-    random_machine,
-)
+from tests.solve.random_cases import machine_of, random_job, random_machine
 from tests.solve.random_workloads import random_workload
 from tests.solve.rules.draws import random_budget, random_pins, random_rules
 

@@ -216,7 +216,7 @@ def _options(rng, axes):
     ends = EndStages(*rng.choice(((0, 0), (1, 1), (0.5, 0), (0, 1))))
     return {
         "collectives": Collectives(
-            rng.choice(("auto", "auto", "ring", "tree", "nvls")),
+            rng.choice(("auto", "auto", "ring", "tree", "nvls"))
         ),
         "tensor_parallel": TensorParallel(rng.random() < 0.5),
         "context_parallel": ContextParallel(rng.choice(("p2p", "all_gather", "a2a"))),

@@ -153,10 +153,7 @@ def case_of(title, gpus):
     return next(case for name, *case in transfers(gpus) if name == title)
 
 
-BESIDE = [
-    role("a", 1024, tp=2, pp=4),
-    role("b", 128, 2, sharding="zero3", tp=8, pp=2),
-]
+BESIDE = [role("a", 1024, tp=2, pp=4), role("b", 128, 2, sharding="zero3", tp=8, pp=2)]
 UNEVEN = [4, 4, 4, 5, 5, 5, 6, 7, 7, 7, 9, 9, 9, 9, 10, 12, 12, 13, 14, 14, 14, 16]
 UNEVEN += [17, 17, 17, 17, 18, 18, 18]
 FEW = [role("a", 8, tp=8), role("b", 96, 6, tp=16)]

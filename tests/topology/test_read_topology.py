@@ -1,8 +1,6 @@
 """Reading topology files: what the compiled machine is."""
 
-import io
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -115,65 +113,25 @@ def test_presets_read(name):
     same_machine(machine, read_topology(preset_path("topologies", name)))
 
 
-def test_files_paths_and_standard_input(tmp_path, monkeypatch):
-    """A file by text or path and standard input give the same machine."""
-    path = tmp_path / "machine"
-    path.write_text(UNEVEN)
-    monkeypatch.chdir(tmp_path)
-    stdin = io.TextIOWrapper(io.BytesIO(UNEVEN.encode()))
-    monkeypatch.setattr(sys, "stdin", stdin)
-    machines = [read_topology(s) for s in (str(path), path, Path("machine"), "machine")]
-    machines.append(read_topology("-"))
-    assert len({machine.sha256 for machine in machines}) == 1
-
-
 NEAR = "affinity: {numa: [0, 0, 1, 1], nics: [[a, b], [a, b], [c], []]}\n"
 
 
-def test_affinity_is_shown_and_of_no_other_effect():
-    """The drawing names the GPUs; a plan stays good when only this is added."""
+def test_affinity_is_of_no_effect():
+    """A plan stays good when only this is added."""
     machine = parse_topology(UNEVEN + NEAR, "small.yaml")
     nics = ("a", "b"), ("a", "b"), ("c",), ()
     assert machine.affinity == Affinity((0, 0, 1, 1), nics)
     assert machine.sha256 == parse_topology(UNEVEN, "small.yaml").sha256
-    lines = draw(machine).splitlines()
-    assert "NUMA 0: GPU[0-1]; NUMA 1: GPU[2-3]" in lines
-    assert "NIC a b: GPU[0-1]; NIC c: GPU2; no NIC: GPU3" in lines
-    assert lines[:2] == ["small", "6 nodes, 22 GPUs"]
-    cells = [[*filter(None, line.split("  "))] for line in lines[3:8]]
-    cells = [[cell.strip() for cell in row] for row in cells]
-    assert cells[3] == ["rack", "3", "4-10", "900 GB/s", "1 us", "1", "1", "scale-up"]
-    assert len({line.rindex("  ") for line in lines[3:8]}) == 1  # columns are aligned
-    assert "rack: 1 of 10 GPUs, 1 of 8 GPUs, 1 of 4 GPUs" in lines
-    assert "1 node with a bandwidth factor below 1" in lines
 
 
-def test_a_few_sizes_and_links_are_shown_of_many():
-    """The commonest sizes first, of others how many; the slowest links.
-
-    One size is said once.
-    """
-    sizes = [*range(2, 12), 2]
-    nodes = [f"  - {{names: n{k}, rack: r{k}, block: b, gpus: {size}}}\n"
-             for k, size in enumerate(sizes)]  # fmt: skip
-    few = draw(parse_topology(f"{HEAD}nodes:\n{''.join(nodes[:8])}", "few.yaml"))
-    assert "1 of 9 GPUs" in few
-    assert "other" not in few
-    nodes += "  - {names: away, rack: r0, block: b}\n"
-    links = [
-        f"  - {{between: [r0, r{k}], bandwidth: {k}GB/s}}\n" for k in range(10, 0, -1)
-    ]
-    more = "description: many\nunavailable: {away: broken}\n"
-    text = f"{HEAD}{more}nodes:\n{''.join(nodes)}links:\n{''.join(links)}"
-    shown = ", ".join(f"1 of {size} GPUs" for size in range(11, 4, -1))
-    lines = draw(parse_topology(text, "many.yaml")).splitlines()
-    assert f"node: 2 of 2 GPUs, {shown}, 2 of 2 other sizes" in lines
-    assert lines[:2] == ["small", "many"]
-    assert lines[-14:-4] == [f"link r0 - r{k}: {k} GB/s, 5 us" for k in range(1, 11)]
-    assert lines[-4] == "left out, broken: away"
-    faster = "  - {between: [r1, r2], bandwidth: 20GB/s}\n"
-    lines = draw(parse_topology(text + faster, "many.yaml")).splitlines()
-    assert lines[-6:-4] == ["link r0 - r10: 10 GB/s, 5 us", "and 1 faster link"]
+@pytest.mark.parametrize("name", ["uneven", "many"])
+def test_a_machine_is_a_page_of_text(name):
+    """Tiers in columns, the commonest sizes, slow nodes and links, what is left out."""
+    text = data(f"topology/{name}.yaml") + NEAR * (name == "uneven")
+    page = data(f"topology/drawn-{name}.txt")
+    assert f"{draw(parse_topology(text, 'm.yaml'))}\n" == page
+    fewer = text.replace("  - {between: [r1, r4], bandwidth: 11GB/s}\n", "")
+    assert "faster" not in draw(parse_topology(fewer, "m.yaml"))
     even = draw(read_topology("rack:2 node:3 gpu:4"))
     assert "\ncluster: 2 racks x 3 nodes x 4 GPUs\n" in even
 

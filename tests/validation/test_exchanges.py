@@ -2,12 +2,7 @@
 
 import pytest
 
-from validation.exchanges import (
-    DISPATCHES,
-    TRANSFERS,
-    dispatch_rate,
-    transfer_s,
-)
+from validation.exchanges import DISPATCHES, TRANSFERS, dispatch_rate, transfer_s
 
 
 @pytest.mark.parametrize("point", DISPATCHES, ids=lambda point: point.name)

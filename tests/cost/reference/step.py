@@ -127,9 +127,7 @@ class _Step:
                 for s in stages
             ]
             work = [bare * self._between(stage) * slow[stage] for stage in stages]
-            rows.append(
-                [max(a + b, host) for a, b in zip(work, added, strict=True)],
-            )
+            rows.append([max(a + b, host) for a, b in zip(work, added, strict=True)])
             for rank, where in ((0, (True, is_alone)), (-1, (is_alone, True))):
                 part, own = self.sizes.part(*where), bare * slow[rank]
                 pace, layers = self.paces[rank][rank], self.layers[rank][rank]

@@ -2,11 +2,28 @@
 
 import time
 
+import pytest
+
 import placer
 from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.topology.read import decode_topology
+from tests.marks import slow
+from tests.solve.attack import false_seats
+from tests.solve.attacked_cases import Case
+from tests.solve.every_placement import Sorts, every_legal
+from tests.solve.rules.draws import ruled_case
 from tests.texts import content
+
+
+@pytest.mark.parametrize("first", [0, *slow(range(100, 1000, 100))])
+def test_seats_keep_every_rule(first):
+    """There are some where tiny jobs have a legal placement, and none elsewhere."""
+    for seed in range(first, first + 100):
+        topology, job = ruled_case(seed, "hop-cost", "small")
+        placements = Sorts(topology).one_of_each(every_legal(topology, job))
+        case = Case("small", topology, job, "hop-cost")
+        assert [*false_seats(case, placements)] == [], seed
 
 
 def test_fewest_hosts_to_avoid_are_not_waited_for():

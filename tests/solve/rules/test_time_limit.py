@@ -23,9 +23,7 @@ from tests.solve.random_cases import machine_of
 MACHINE = read_topology("rack:16 node:16 gpu:8")
 NODES = MACHINE.node_names
 JOB = Job(
-    "job",
-    Parallelism(tp=8, pp=4, dp=40),
-    weights={"tp": 100.0, "pp": 10.0, "dp": 1.0},
+    "job", Parallelism(tp=8, pp=4, dp=40), weights={"tp": 100.0, "pp": 10.0, "dp": 1.0}
 )
 BESIDE = {"at_most": {"rack": 20}, "spares": {"cluster": 2}, "avoid": NODES[-16:]}
 LOADED_S = 4.0  # beside the limit: busy cores take twice as long for the reasons

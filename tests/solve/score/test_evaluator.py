@@ -62,9 +62,7 @@ def traffic_and_relays(seed):
 
 # Rings, trees and switches, on hosts and racks, behind thin uplinks.
 REDUCTIONS = product(
-    ("auto", "ring", "tree", "nvls"),
-    ([3, 1, 2], [4, 4], [2, 2, 2, 1]),
-    (False, True),
+    ("auto", "ring", "tree", "nvls"), ([3, 1, 2], [4, 4], [2, 2, 2, 1]), (False, True)
 )
 
 
