@@ -20,6 +20,7 @@ struct Parts {
   Parts(const Machine& machine, const Layout& layout, const Rows& member, const Rows& of_atom, const Ints& weight, int members)
       : machine(machine), layout(layout), member(member), of_atom(of_atom), members(members),
         tier(machine.first_outer()), of_entry(of_atom.entry.size()) {
+    groups_seen.resize(member.count());
     seen.resize(tier < machine.tiers ? layout.first[tier].size() : 1);
     Ints next = of_atom.start, last(of_atom.count(), -1);
     for (int g = 0; g < member.count(); ++g)
@@ -58,12 +59,14 @@ struct Parts {
   // Groups moved as the layout says.
   void move(const Ints& moved) {
     seen.wipe();
+    groups_seen.wipe();
     changed.clear();
     for (const auto& [one, other] : layout.made)
       for (int slot : {one, other})
         if (const int d = machine.scale_up_domain(layout.site[slot]); seen.mark(d)) changed.push_back(d);
     find(moved);
   }
+  bool has_moved(int g) const { return groups_seen.has(g); }  // with the last change
   void keep() { before.clear(); }
   void undo() {
     for (size_t i = before.size(); i-- > 0;) put(before[i]);
@@ -83,7 +86,7 @@ struct Parts {
   std::vector<Placed> found;            // in the domains of a change
   std::vector<First> firsts;
   std::vector<Placed> before;           // parts that the change replaced
-  Marks seen;
+  Marks seen, groups_seen;
   Ints latest;                          // of each group that moves, in `found`
   Ints changed;                         // domains
 
@@ -91,13 +94,14 @@ struct Parts {
     found.clear();
     firsts.clear();
     for (int g : moved) latest[g] = -1;
+    const bool is_all = tier == machine.tiers;
+    const int *atom_at = layout.atom_at.data(), *site_of_slot = layout.site.data(), *start = of_atom.start.data();
     for (int d : changed) {
-      const bool is_all = tier == machine.tiers;
       const int end = is_all ? (int)layout.site.size() : layout.end[tier][d], before = (int)found.size();
       for (int slot = is_all ? 0 : layout.first[tier][d]; slot < end; ++slot) {
-        const int atom = layout.atom_at[slot], site = layout.site[slot];
+        const int atom = atom_at[slot], site = site_of_slot[slot];
         if (atom < 0) continue;
-        for (int i = of_atom.start[atom]; i < of_atom.start[atom + 1]; ++i) {
+        for (int i = start[atom]; i < start[atom + 1]; ++i) {
           const auto [g, entry, weight] = of_entry[i];
           int& last = latest[g];
           if (last == UNTOUCHED) continue;
@@ -119,6 +123,7 @@ struct Parts {
     const Part& part = at[placed.entry];
     if (part.size == placed.part.size && part.lies_as(placed.part)) return;
     before.push_back({placed.group, placed.entry, part});
+    groups_seen.mark(placed.group);
     put(placed);
   }
   void put(const Placed& placed) {

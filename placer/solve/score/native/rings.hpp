@@ -21,7 +21,7 @@ struct Rings : Operation {
       : Operation(cost, of.rows("member"), (int)of.reals("buffer").size()), lanes(of.ints("lanes")),
         members(of.number("members")), buffer(of.reals("buffer")), moved(of.real("moved")),
         steps_outside(of.reals("steps_outside")), steps_inside(of.reals("steps_inside")),
-        is_even(of.flag("is_even")), rings(groups), was(groups), pace(groups, 0.0),
+        is_even(of.flag("is_even")), rings(groups), was(groups), thin(groups), thin_before(groups), pace(groups, 0.0),
         parts(machine, layout, member, of_atom, of.ints("weight"), members) {
     at.assign(parts.count(), 0);
     for (Reals& way : load) way.assign(machine.uplinks(), 0.0);
@@ -44,18 +44,20 @@ struct Rings : Operation {
   void settle() override {
     changed.clear();
     parts.move(touched);
-    changed_rings = touched;
+    changed_rings.clear();
     bool shares = false;
     for (int g : touched) {
-      std::swap(was[g], rings[g]);
+      if (is_even && is_alike && !parts.has_moved(g)) continue;
+      changed_rings.push_back(g);
+      swap(g);
       route(g, rings[g]);
-      shares = shares || uses_thin(rings[g]) || uses_thin(was[g]);
+      shares = shares || uses_thin(thin[g]) || uses_thin(thin_before[g]);
     }
     if (shares) return price_all();
-    for (int g : touched) price(g, alone(rings[g]));
+    for (int g : changed_rings) price(g, alone(rings[g]));
   }
   void undo() override {
-    for (int g : changed_rings) std::swap(was[g], rings[g]);
+    for (int g : changed_rings) swap(g);
     changed_rings.clear();
     parts.undo();
     Operation::undo();
@@ -73,17 +75,17 @@ struct Rings : Operation {
     double factor = 1.0, inner_pace = 0.0, outer_pace = 0.0;
     double inner_latency = 0.0, outer_latency = 0.0;
     double spread = 1.0;  // mean over domains of one by the members there
-    std::vector<Hop> hops;
     double tree_pace = 0.0, tree_latency = 0.0;  // of the double tree between domains
-    std::vector<Hop> tree;
   };
+  struct Thin { std::vector<Hop> hops, tree; };
   std::vector<Ring> rings, was;
+  std::vector<Thin> thin, thin_before;  // of each ring
   Reals pace;
   Parts parts;
   Ints order;                   // of the parts of a group, where it is asked for
   Reals load[2];
 
-  bool uses_thin(const Ring& ring) const { return !ring.hops.empty(); }
+  bool uses_thin(const Thin& ring) const { return !ring.hops.empty(); }
   double alone(const Ring& r) const { return std::max(r.inner_pace, r.outer_pace / r.fewest); }
 
   // After all else of a ring is known.
@@ -93,6 +95,10 @@ struct Rings : Operation {
   bool is_alike;                // all GPUs send as fast
   Ints at, changed_rings, sites;
 
+  void swap(int g) {
+    std::swap(was[g], rings[g]);
+    if (!machine.thin.empty()) std::swap(thin_before[g], thin[g]);
+  }
   void route(int g, Ring& ring) {
     const Machine& m = machine;
     const int domains = ring.domains = parts.domains[g];
@@ -118,20 +124,20 @@ struct Rings : Operation {
       const double factor = m.factor[layout.site_of(member.entry[e])];
       ring.factor = e == member.start[g] ? factor : std::min(ring.factor, factor);
     }
-    ring.hops.clear();
+    thin[g].hops.clear();
     const int inside = domains == 1 ? members : members - domains;
     if (is_even) {
       if (inside) inner = 1 / m.bandwidth[0], inner_latency = inside * m.latency[0];
       if (!m.thin.empty() && domains > 1) {
         parts.in_order(g, order);
-        for (int d = 0; d < domains; ++d) cross(ring, parts.at[order[d]].site, parts.at[order[d + 1 < domains ? d + 1 : 0]].site);
+        for (int d = 0; d < domains; ++d) cross(g, parts.at[order[d]].site, parts.at[order[d + 1 < domains ? d + 1 : 0]].site);
       }
     } else {
       by_domain(g);
       for (int i = 0; i < members; ++i) {
         const int from = sites[i], to = sites[i + 1 < members ? i + 1 : 0];
         if (domains > 1 && m.scale_up_domain(from) != m.scale_up_domain(to)) {
-          cross(ring, from, to);
+          cross(g, from, to);
           continue;
         }
         const int t = m.tier(from, to);
@@ -156,10 +162,10 @@ struct Rings : Operation {
       sites[at[machine.scale_up_domain(site)]++] = site;
     }
   }
-  void cross(Ring& ring, int from, int to) const {
+  void cross(int g, int from, int to) {
     if (machine.thin.empty()) return;
     const int t = machine.tier(from, to);
-    if (machine.thin.front() <= t) ring.hops.push_back({from, to, t});
+    if (machine.thin.front() <= t) thin[g].hops.push_back({from, to, t});
   }
 
  protected:
@@ -173,12 +179,12 @@ struct Rings : Operation {
   }
   virtual void price_all() {
     if (machine.thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);
-    else share(&Ring::hops, [](const Ring& r) { return r.outer_pace; }, pace);
+    else share(&Thin::hops, [](const Ring& r) { return r.outer_pace; }, pace);
     for (int g = 0; g < groups; ++g) price(g, std::max(rings[g].inner_pace, pace[g]));
   }
 
   // Max-min fair parts of thin uplinks: placer.cost.fair_share.fair_pace.
-  template <class Alone> void share(std::vector<Hop> Ring::*hops, const Alone& alone_of, Reals& found) {
+  template <class Alone> void share(std::vector<Hop> Thin::*hops, const Alone& alone_of, Reals& found) {
     const Machine& m = machine;
     has.assign(members + 2, 0);
     from_hop.resize(groups + 1);
@@ -191,7 +197,7 @@ struct Rings : Operation {
       has[r.fewest] = 1;
       top = std::max(top, r.fewest);
       apart[g] = alone_of(r) / r.fewest;
-      from_hop[g + 1] = from_hop[g] + (r.*hops).size() * m.thin.size() * 2;
+      from_hop[g + 1] = from_hop[g] + (thin[g].*hops).size() * m.thin.size() * 2;
     }
     by_hop.assign(from_hop[groups], 0.0);
     for (int flows = 1; flows <= top; ++flows) {
@@ -206,7 +212,7 @@ struct Rings : Operation {
         const Ring& r = rings[g];
         if (r.fewest > flows) continue;
         const double more = r.fewest * lanes[g];
-        for (const Hop& hop : r.*hops)
+        for (const Hop& hop : thin[g].*hops)
           for (int t : m.thin) {
             if (t > hop.tier) break;
             load[0][m.uplink(t, m.child(t, hop.from))] += more;
@@ -219,7 +225,7 @@ struct Rings : Operation {
         const double own = alone_of(r);
         double slowest = own;
         double* sums = by_hop.data() + from_hop[g];
-        for (const Hop& hop : r.*hops)
+        for (const Hop& hop : thin[g].*hops)
           for (int t : m.thin)
             for (int way = 0; way < 2; ++way, ++sums) {
               if (t > hop.tier) continue;
@@ -275,7 +281,7 @@ struct AllReduces : Rings {
   }
   void scan_more(int g, Ring& ring) override {
     const Machine& m = machine;
-    ring.tree.clear();
+    thin[g].tree.clear();
     ring.tree_pace = ring.tree_latency = 0.0;
     if (!has_trees() || ring.domains < 2) return;
     parts.in_order(g, order);
@@ -290,8 +296,8 @@ struct AllReduces : Rings {
         if (m.has_rails && m.rail[low] != m.rail[high]) latency += m.detour[t];
         ++edges;
         if (m.thin.empty() || m.thin.front() > t) continue;
-        ring.tree.push_back({low, high, t});
-        ring.tree.push_back({high, low, t});
+        thin[g].tree.push_back({low, high, t});
+        thin[g].tree.push_back({high, low, t});
       }
     ring.tree_pace /= ring.factor;
     ring.tree_latency = latency / edges;
@@ -300,7 +306,7 @@ struct AllReduces : Rings {
   void price_all() override {
     tree_pace_of.assign(groups, 0.0);
     if (has_trees() && !machine.thin.empty()) {
-      share(&Ring::tree, [this](const Ring& r) { return r.tree_pace * halves(r); }, tree_pace_of);
+      share(&Thin::tree, [this](const Ring& r) { return r.tree_pace * halves(r); }, tree_pace_of);
       for (int g = 0; g < groups; ++g) tree_pace_of[g] /= halves(rings[g]);
     } else {
       for (int g = 0; g < groups; ++g) tree_pace_of[g] = rings[g].tree_pace / rings[g].fewest;
@@ -310,7 +316,7 @@ struct AllReduces : Rings {
   void price(int g, double of_pace) override {
     const Ring& r = rings[g];
     // Groups priced by themselves share no uplink.
-    if (machine.thin.empty() || r.tree.empty()) tree_pace_of[g] = r.tree_pace / r.fewest;
+    if (machine.thin.empty() || thin[g].tree.empty()) tree_pace_of[g] = r.tree_pace / r.fewest;
     const bool reduces = r.fewest > 2;
     const double levels = std::log2(r.domains) * r.tree_latency, between = tree_pace_of[g];
     for (int s = 0; s < sizes; ++s) {

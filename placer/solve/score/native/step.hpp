@@ -466,11 +466,16 @@ struct StepTime : Cost {
     for (int c : dirty_cells) waits.set(of_block[c], stage_of_block(c));
     dirty_cells.clear();
     dirty_seen.wipe();
+    double most = longest_s;
+    bool falls = false;
     for (int b : dirty_blocks) {
       const double seconds = walk(&of_block[(size_t)b * stages]);
-      if (seconds != block_s[b]) values.set(block_s[b], seconds);
+      if (seconds == block_s[b]) continue;
+      falls = falls || block_s[b] == longest_s;
+      most = std::max(most, seconds);
+      values.set(block_s[b], seconds);
     }
-    longest_s = *std::max_element(block_s.begin(), block_s.end());
+    longest_s = falls ? *std::max_element(block_s.begin(), block_s.end()) : most;
   }
   // Number k of the peaks: of each part, each stage.
   double peak(int k) const {

@@ -82,8 +82,9 @@ struct Sync {
         std::fill_n(row, chunks, 0.0);
         for (size_t i = 0; i < parts.size(); ++i) {
           const Reals& each = parts[i].*sums->of;
-          const double own = peak[i * stages + p];
-          for (int v = 0; v < chunks && !each.empty(); ++v) row[v] += each[p * chunks + v] * own;
+          if (each.empty()) continue;
+          const double own = peak[i * stages + p], *a_second = &each[(size_t)p * chunks];
+          for (int v = 0; v < chunks; ++v) row[v] += a_second[v] * own;
         }
         sums->total[p] = std::accumulate(row, row + chunks, 0.0);
       }
