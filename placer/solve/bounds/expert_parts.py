@@ -11,7 +11,9 @@ parts of two, or parts are smaller. Shapes: P stages.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,12 +21,15 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.collectives import share_sent
 from placer.cost.exchange import KERNEL_SHARE
+from placer.cost.gradients import sync_groups
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
 from placer.cost.step import Step
 from placer.job.model import Job
 from placer.solve.bounds.case import Case
+from placer.solve.bounds.network.fewest import most_alike
 from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.network.limit import Limit, exposed_by_stage
 from placer.solve.bounds.network.messages import exchange_latency
 from placer.solve.problem.colocation import join
 from placer.solve.problem.params import Params
@@ -38,6 +43,7 @@ class Units(NamedTuple):
     pieces: int  # of each unit
     ranks: int  # of a piece
     members: int  # that a piece has of each expert group of its unit
+    unit: IntArray  # (R,): of each rank
 
 
 def units_of(job: Job, label: IntArray) -> Units | None:
@@ -69,7 +75,7 @@ def _alike(job: Job, label: IntArray) -> Units | None:
     is_alike = all((fact == fact[0]).all() for fact in facts) and groups == touched
     if not is_alike or (_others(unit, stage) > 1).any():
         return None
-    return Units(job.world_size // size, size // ranks, ranks, each)
+    return Units(job.world_size // size, size // ranks, ranks, each, unit)
 
 
 def _shared(one: IntArray, other: IntArray) -> IntArray:
@@ -165,6 +171,34 @@ class StageParts:
         rest = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
         return rest + pipeline_times(rows, *schedule)
 
+    def exposed_more_s(self, lows: Sequence[int]) -> FloatArray:
+        """What gradients expose besides, where a stage has a unit of each level, s.
+
+        If all gradient groups with a member in a part had many in its domain, these
+        would not fit. So one of them drives few NICs. Shape (L, P).
+
+        ``lows``: pieces of the smallest part of units of each level.
+        """
+        step, pieces = self.step, self.units.pieces
+        groups = [*sync_groups(step.model.job, step.model.volumes).values()]
+        of_unit = [most_alike(self.units.unit[members]) for members in groups]
+
+        @cache
+        def exposed(*most: int) -> list[float]:
+            limits = map(Limit, groups, most)
+            return exposed_by_stage(step, self.network, *limits)
+
+        found = []
+        for least in lows:
+            # The others are so many parts at the most, and one holds an even share.
+            others = pieces // least - 1
+            part = -(-(pieces - least) // others) if others else pieces
+            room = max(self.packing.rooms)
+            most = [room * number // part for number in of_unit]
+            sizes = [members.shape[1] for members in groups]
+            found.append(exposed(*map(min, most, sizes)))
+        return np.maximum(np.array(found) - step.exposed_data_parallel_s, 0.0)
+
     def least(self, params: Params) -> float:
         """The bound, s; 0 where there is too much to be worked out."""
         if not params.expert_rounds or self.packing.work > params.expert_part_work:
@@ -172,12 +206,22 @@ class StageParts:
         seconds, stages = self.seconds(), self.step.model.job.parallelism.pp
         # Should a part be faster than a larger one, its time is all that is counted on.
         times = np.minimum.accumulate(list(seconds.values()))
-        choices = Choices(
-            stages,
-            len(times),
-            lambda levels: self.step_times(times[levels]),
-            params.expert_boxes,
-        )
+        lows, rounds, every = list(seconds), params.expert_rounds, np.arange(stages)
+        more_s = _least_between(self.exposed_more_s(lows))
+
+        def values(low: IntArray, high: IntArray) -> FloatArray:
+            """Least steps with a replica of units between two levels, s."""
+            more: FloatArray = more_s[low, high, every].max(axis=1)
+            return self.step_times(times[high]) + more
+
+        choices = Choices(stages, len(times), values, params.expert_boxes)
         number = self.units.number / stages
-        lows, rounds = list(seconds), params.expert_rounds
         return dearest(self.packing, lows, choices, number, rounds).value
+
+
+def _least_between(values: FloatArray) -> FloatArray:
+    """The least of the values of two levels and those between; (L, P) to (L, L, P)."""
+    found = np.zeros((len(values), *values.shape))
+    for low in range(len(values)):
+        found[low, low:] = np.minimum.accumulate(values[low:], axis=0)
+    return found

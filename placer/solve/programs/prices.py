@@ -28,8 +28,8 @@ ROUNDING = 1e-9
 UNKNOWN = 1e9  # price of a group that no parts add up to
 BATCH = 256  # boxes that are halved at once
 
-# Least values of choices, (C, P) to (C,), none less at a lower level.
-Values = Callable[[IntArray], FloatArray]
+# Least values of choices between a lowest and a highest one, (C, P) each to (C,).
+Values = Callable[[IntArray, IntArray], FloatArray]
 
 
 class Priced(NamedTuple):
@@ -98,7 +98,7 @@ class Choices:
     """All ways to choose a level for each place, in boxes that are halved as needed.
 
     A box has a lowest and a highest level for each place. No choice in it costs less
-    than the lowest ones, or has less value than the highest ones.
+    than the lowest ones.
 
     ``most``: boxes at most.
     """
@@ -107,7 +107,7 @@ class Choices:
         self._values, self._most, self.places = values, most, places
         self._low = np.zeros((1, places), dtype=np.int64)
         self._high = np.full((1, places), levels - 1)
-        self._least = values(self._high)
+        self._least = values(self._low, self._high)
 
     def least(self, prices: FloatArray, share: float) -> float:
         """The least value of a choice that costs no more than a share of the worth.
@@ -142,10 +142,10 @@ class Choices:
         above[rows, place], below[rows, place] = middle + 1, middle
         kept = np.ones(len(self._least), dtype=bool)
         kept[boxes] = False
-        self._low = np.concatenate((self._low[kept], low, above))
-        self._high = np.concatenate((self._high[kept], below, high))
-        ends = self._values(np.concatenate((below, high)))
-        self._least = np.concatenate((self._least[kept], ends))
+        low, high = np.concatenate((low, above)), np.concatenate((below, high))
+        self._low = np.concatenate((self._low[kept], low))
+        self._high = np.concatenate((self._high[kept], high))
+        self._least = np.concatenate((self._least[kept], self._values(low, high)))
 
 
 def dearest(
