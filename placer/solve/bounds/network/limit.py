@@ -67,9 +67,7 @@ def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTi
     return sync_time(limited, model.job, model.volumes, model.windows.buckets)
 
 
-def exposed_by_stage(
-    step: Step, network: IdealNetwork, *limits: Limit
-) -> list[float]:
+def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[float]:
     """Data-parallel time exposed if one stage alone is limited, each in turn, s."""
     slow, found = slow_sync(step.model, network, *limits), []
     for stage in range(step.model.job.parallelism.pp):
