@@ -38,7 +38,7 @@ from placer.solve.problem.params import Params
 from placer.solve.programs.prices import Choices, Kind, Level, Packing, dearest
 
 UNENDING = 3600.0  # s: of units of which nothing is known
-FEW = 5  # steps between times of units that are told apart at first
+FEW = 4  # steps between times of units that are told apart at first
 FINER = 64  # the fewer pieces groups have, the more such steps are cut
 
 
@@ -217,6 +217,7 @@ class StageParts:
             # The others are so many parts at the most, and one has an even share.
             others = pieces // least - 1
             part = -(-(pieces - least) // others) if others else pieces
+            part = min(part, max(self.domains)[0])
             most = [max(self.domains)[0] * number // part for number in of_unit]
             found.append(exposed(*map(min, most, sizes)))
         more_s = np.maximum(np.array(found) - step.exposed_data_parallel_s, 0.0)
