@@ -2,16 +2,20 @@
 
 A *unit* is made of expert groups of one stage, and of what must stay together with
 them; a *piece* is a set of ranks that must. The smallest part of a unit sets the time
-of its stage. At any prices of parts (`programs/prices.py`) some replica has stages
-whose units cost no more than its share, and the fastest such replica is a bound. By
-hand: three expert groups of four on two domains of six. Two lie whole, the third in two
-parts of two, or parts are smaller. Shapes: P stages.
+of its stage, or the fullest uplink of its domains: a part of a slow unit slows those
+beside it. At any prices of parts (`programs/prices.py`) some replica has stages whose
+units cost no more than its share, and the fastest such replica is a bound. By hand:
+three expert groups of four on two domains of six. Two lie whole, the third in two parts
+of two, or parts are smaller. Shapes: P stages.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -19,16 +23,23 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray, row_of_number
 from placer.cost.collectives import share_sent
 from placer.cost.exchange import KERNEL_SHARE
+from placer.cost.gradients import sync_groups
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
 from placer.cost.step import Step
 from placer.job.model import Job
 from placer.solve.bounds.case import Case
+from placer.solve.bounds.network.fewest import most_alike
 from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.network.limit import Limit, exposed_by_stage
 from placer.solve.bounds.network.messages import exchange_latency
 from placer.solve.problem.colocation import join
 from placer.solve.problem.params import Params
-from placer.solve.programs.prices import Choices, Packing, dearest
+from placer.solve.programs.prices import Choices, Kind, Level, Packing, dearest
+
+UNENDING = 3600.0  # s: of units of which nothing is known
+FEW = 4  # steps between times of units that are told apart at first
+FINER = 64  # the fewer pieces groups have, the more such steps are cut
 
 
 class Units(NamedTuple):
@@ -38,6 +49,12 @@ class Units(NamedTuple):
     pieces: int  # of each unit
     ranks: int  # of a piece
     members: int  # that a piece has of each expert group of its unit
+    unit: IntArray  # (R,): of each rank
+
+    @property
+    def size(self) -> int:
+        """Members of an expert group."""
+        return self.pieces * self.members
 
 
 def units_of(job: Job, label: IntArray) -> Units | None:
@@ -69,7 +86,7 @@ def _alike(job: Job, label: IntArray) -> Units | None:
     is_alike = all((fact == fact[0]).all() for fact in facts) and groups == touched
     if not is_alike or (_others(unit, stage) > 1).any():
         return None
-    return Units(job.world_size // size, size // ranks, ranks, each)
+    return Units(job.world_size // size, size // ranks, ranks, each, unit)
 
 
 def _shared(one: IntArray, other: IntArray) -> IntArray:
@@ -92,7 +109,7 @@ class StageParts:
     step: Step  # on the network
     network: IdealNetwork  # the best imaginable
     units: Units
-    packing: Packing  # of units, in pieces
+    domains: Mapping[Kind, int]  # how many there are, by room in pieces
 
     @classmethod
     def of(cls, case: Case) -> StageParts | None:
@@ -104,11 +121,14 @@ class StageParts:
         units = units_of(job, network.label[scale_up])
         if units is None or units.pieces == 1:
             return None
-        rooms = Counter((case.room // units.ranks).tolist())
-        del rooms[0]
-        return (
-            cls(step, network, units, Packing(units.pieces, rooms)) if rooms else None
+        rate = np.ones(len(case.room))
+        if scale_up + 1 < network.fabric.num_tiers:
+            rate = network.fabric.uplink_capacity[scale_up + 1]
+        rooms = (case.room // units.ranks).tolist()
+        domains = Counter(
+            one for one in zip(rooms, rate.tolist(), strict=True) if one[0]
         )
+        return cls(step, network, units, domains) if domains else None
 
     def seconds(self) -> dict[int, float]:
         """Least seconds of an all-to-all by the pieces of the smallest part of a unit.
@@ -117,36 +137,46 @@ class StageParts:
         on its island than fit there; what it sends to the others leaves through its
         NIC. The last entry is that of a whole unit, where one fits.
         """
-        job, fabric = self.step.model.job, self.network.fabric
-        copies, inner = job.expert_copies, fabric.scale_up_tier + 1
-        size = self.units.pieces * self.units.members
-        share = self.step.model.volumes.ep_buffer / size
-        groups = job.parallelism.ranks_of_group["ep"]
-        most = (self.network.most_members(groups, t).max() for t in range(inner))
-        fits = [max(1, int(one)) for one in most]
-
-        def near(seconds: FloatArray, here: int) -> float:
-            """Least seconds to all peers inside, given those of one on each tier."""
-            return exchange_latency(seconds[:inner], np.array([*fits[:-1], here]))
-
-        paces, found = share / fabric.bandwidth, {}
-        if copies:
-            paces *= float(share_sent(np.array(size), copies)) / KERNEL_SHARE
-        if inner < fabric.num_tiers:
-            far = share / float(fabric.bandwidth[inner:].max())
-            far_s = float(fabric.latency[inner:].min())
-            domains = max(2, -(-self.units.pieces // self.packing.largest))
-            for pieces in range(1, self.units.pieces // domains + 1):
-                here = pieces * self.units.members
-                hops, sent = size - here, float(size - here)
-                if copies:
-                    hops = domains - 1
-                    sent *= float(share_sent(np.array(domains), copies))
-                seconds = max(sent * far, near(paces, here))
-                found[pieces] = seconds + near(fabric.latency, here) + hops * far_s
-        if self.packing.largest == self.units.pieces:
-            found[self.units.pieces] = near(paces + fabric.latency, size)
+        fabric, units, found = self.network.fabric, self.units, {}
+        paces = self._sent(units.size) / fabric.bandwidth
+        if self.step.model.job.expert_copies:
+            paces /= KERNEL_SHARE
+        if fabric.has_network:
+            outer = float(fabric.bandwidth[fabric.scale_up_tier + 1 :].max())
+            far = self._sent(self._fewest) / outer
+            for pieces in range(1, units.pieces // self._fewest + 1):
+                here = pieces * units.members
+                seconds = max((units.size - here) * far, self._near_s(paces, here))
+                found[pieces] = seconds + self._waits_s(here)
+        if max(self.domains)[0] >= units.pieces:
+            found[units.pieces] = self._near_s(paces + fabric.latency, units.size)
         return found
+
+    @property
+    def _fewest(self) -> int:
+        """Fewest parts of a unit that is not whole."""
+        return max(2, -(-self.units.pieces // max(self.domains)[0]))
+
+    def _sent(self, places: int) -> float:
+        """Bytes from a member to another where tokens go to so many places."""
+        copies = self.step.model.job.expert_copies
+        sent = self.step.model.volumes.ep_buffer / self.units.size
+        return sent * float(share_sent(np.array(places), copies)) if copies else sent
+
+    def _near_s(self, seconds: FloatArray, here: int) -> float:
+        """Least seconds to all peers inside, given those of one on each tier."""
+        inner = self.network.fabric.scale_up_tier + 1
+        groups = self.step.model.job.parallelism.ranks_of_group["ep"]
+        most = (self.network.most_members(groups, t).max() for t in range(inner - 1))
+        fits = [max(1, int(one)) for one in most]
+        return exchange_latency(seconds[:inner], np.array([*fits, here]))
+
+    def _waits_s(self, here: int) -> float:
+        """Least latency of all messages of a member with so many in its domain, s."""
+        latency, copies = self.network.fabric.latency, self.step.model.job.expert_copies
+        hops = self._fewest - 1 if copies else self.units.size - here
+        far_s = float(latency[self.network.fabric.scale_up_tier + 1 :].min())
+        return self._near_s(latency, here) + hops * far_s
 
     def step_times(self, seconds: FloatArray) -> FloatArray:
         """Least step with a replica whose all-to-alls take so long, (C, P) s; (C,)."""
@@ -165,19 +195,88 @@ class StageParts:
         rest = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
         return rest + pipeline_times(rows, *schedule)
 
+    def exposed_more_s(self) -> FloatArray:
+        """What gradients expose besides where a stage has such a unit, s.
+
+        If all gradient groups with a member in a part had many in its domain, these
+        would not fit. So one of them drives few NICs. By hand: a unit of four, whole in
+        a domain of six. Of its four groups, some have one member there.
+
+        By pieces that the smallest part has at the least; shape (pieces + 1, P).
+        """
+        step, pieces, found = self.step, self.units.pieces, []
+        groups = [*sync_groups(step.model.job, step.model.volumes).values()]
+        of_unit = [most_alike(self.units.unit[members]) for members in groups]
+        sizes = [members.shape[1] for members in groups]
+
+        @cache
+        def exposed(*most: int) -> list[float]:
+            return exposed_by_stage(step, self.network, *map(Limit, groups, most))
+
+        for least in range(1, pieces + 1):
+            # The others are so many parts at the most, and one has an even share.
+            others = pieces // least - 1
+            part = -(-(pieces - least) // others) if others else pieces
+            part = min(part, max(self.domains)[0])
+            most = [max(self.domains)[0] * number // part for number in of_unit]
+            found.append(exposed(*map(min, most, sizes)))
+        more_s = np.maximum(np.array(found) - step.exposed_data_parallel_s, 0.0)
+        more_s = np.minimum.accumulate(more_s[::-1], axis=0)[::-1]
+        return np.concatenate((more_s[:1], more_s))
+
+    def levels(
+        self, steps: Sequence[tuple[int, float]]
+    ) -> tuple[list[Level], FloatArray]:
+        """Units by their times, and the least of level 0 and of each, s.
+
+        ``steps``: pieces of the smallest part and their seconds, the slowest first. Of
+        units that take as long as the first no more is known.
+        """
+        units, times, found = self.units, [steps[0][1]], list[Level]()
+        of_piece = self._sent(self._fewest) * units.members * units.ranks
+        waits = [self._waits_s(here * units.members) for here in range(1, units.pieces)]
+        for left, (least, seconds) in enumerate(steps[1:], 1 - len(steps)):
+            wait_s = min(waits[least - 1 : units.pieces - least], default=inf)
+            # The fastest are told apart by what they wait for uplinks as well.
+            is_cut = -left <= FEW and times[-1] < UNENDING and wait_s < inf
+            cuts = FINER // units.pieces if is_cut else 0
+            for time in np.linspace(times[-1], seconds, cuts + 2)[1:].tolist():
+                found.append(Level(least, max(0.0, times[-1] - wait_s) / of_piece))
+                times.append(time)
+        return found, np.array(times)
+
+    def _values(
+        self, times: FloatArray, more_s: FloatArray, low: IntArray, high: IntArray
+    ) -> FloatArray:
+        """Least steps with a replica of units between two levels, (C, P), s; (C,)."""
+        more: FloatArray = more_s[low, np.arange(low.shape[1])].max(axis=1)
+        return self.step_times(times[high]) + more
+
     def least(self, params: Params) -> float:
-        """The bound, s; 0 where there is too much to be worked out."""
-        if not params.expert_rounds or self.packing.work > params.expert_part_work:
-            return 0.0
-        seconds, stages = self.seconds(), self.step.model.job.parallelism.pp
-        # Should a part be faster than a larger one, its time is all that is counted on.
-        times = np.minimum.accumulate(list(seconds.values()))
-        choices = Choices(
-            stages,
-            len(times),
-            lambda levels: self.step_times(times[levels]),
-            params.expert_boxes,
-        )
-        number = self.units.number / stages
-        lows, rounds = list(seconds), params.expert_rounds
-        return dearest(self.packing, lows, choices, number, rounds).value
+        """The bound, s; 0 where there is too much to be worked out.
+
+        Ever slower units are told apart, as long as some replica may have them.
+        """
+        stages, steps = self.step.model.job.parallelism.pp, [(0, UNENDING)]
+        for least, seconds in self.seconds().items():
+            # A part that is no faster than a smaller one is not told from it.
+            if seconds < steps[-1][1]:
+                steps.append((least, seconds))
+        value, known, exposed_s = 0.0, FEW, self.exposed_more_s()
+        while params.expert_rounds and len(steps) > 1:
+            levels, times = self.levels(steps[-known - 1 :])
+            packing = Packing(
+                self.units.pieces, self.domains, levels, params.expert_sums
+            )
+            if not len(packing.sums):
+                break
+            more_s = exposed_s[[0, *(level.least for level in levels)]]
+            values = partial(self._values, times, more_s)
+            choices = Choices(stages, len(times), values, params.expert_boxes)
+            number, rounds = self.units.number / stages, params.expert_rounds
+            value = max(value, dearest(packing, choices, number, rounds).value)
+            slow = np.where(np.eye(stages, dtype=bool), 0, len(levels))
+            if known >= len(steps) - 1 or value < values(0 * slow, slow).min():
+                break
+            known *= 2
+        return value

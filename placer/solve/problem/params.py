@@ -52,8 +52,8 @@ class Params:
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000
     expert_rounds: int = 40
-    # Pieces of a group times room of a domain, in pieces: larger ones go without.
-    expert_part_work: int = 20_000
+    # Ways to lie together that parts have, of units that are told apart.
+    expert_sums: int = 4_000
 
 
 # How long a search goes on: until when, as people ask for it.

@@ -1,49 +1,56 @@
 """What groups cost at prices of parts: the program on contents, relaxed.
 
-All groups cost no more together than all domains are worth, at any price for a part of
-1, 2 .. members (Gilmore and Gomory 1961, cutting stock; Lagrange). A *choice* takes one
-group for each of several *places*, each of a *level*: the higher, the larger its least
-part. Choices cost no more than a share of the worth in the mean, so one costs no more,
-and the least value of such a choice is a bound. Prices for which those of less value
-are too dear come from a linear program that grows by columns. Shapes: P places, L
-levels, S members of the largest part.
+A *pattern* is the parts that a domain holds, a *way* those that a group is made up of,
+a *choice* one group for each of several *places*, each of a *level*: the higher, the
+faster. All that a domain sends shares its uplink, so a pattern serves groups up to some
+level, and a part has a price for each. Of groups of level 0 nothing is known.
+
+All groups cost no more together than all domains are worth, at any prices (Gilmore and
+Gomory 1961, cutting stock; Lagrange). Choices cost no more than a share of the worth in
+the mean, so one costs no more, and the least value of such a choice is a bound. Prices
+for which those of less value are too dear come from a linear program that grows by
+choices. Shapes: P places, L levels but for 0, S members of the largest part, Q sums.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from itertools import product
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.base.loading import load
-from placer.solve.count import Program, Term
-from placer.solve.programs.contents import Costs, fillings
 
 GLOP = "ortools.linear_solver.pywraplp"
 # Share of a total that rounding may take away: far more than it does.
 ROUNDING = 1e-9
 UNKNOWN = 1e9  # price of a group that no parts add up to
 BATCH = 256  # boxes that are halved at once
+TAKEN = 32  # choices that a program grows by at once
 
-# Least values of choices, (C, P) to (C,), none less at a lower level.
-Values = Callable[[IntArray], FloatArray]
+# Least values of choices between a lowest and a highest one, (C, P) each to (C,).
+Values = Callable[[IntArray, IntArray], FloatArray]
+Kind = tuple[int, float]  # room of a domain, in members, and rate of its uplink
+
+
+class Level(NamedTuple):
+    """Groups that are no slower than so much."""
+
+    least: int  # members of their smallest part
+    load: float  # what uplinks of their domains carry at the most, of a rate of 1
 
 
 class Priced(NamedTuple):
     """A bound, and the prices of parts of 0, 1 .. members that prove it."""
 
     value: float
-    prices: FloatArray
-
-
-class Way(NamedTuple):
-    """A way to make up a group: its price and how many parts of 0, 1 .. members."""
-
-    price: float
-    parts: IntArray
+    prices: FloatArray  # by level; shape (L, S + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,54 +58,75 @@ class Packing:
     """Groups of equal size, and domains with room for their parts."""
 
     size: int  # members of a group
-    rooms: Mapping[int, int]  # how many domains there are of each room, in members
+    domains: Mapping[Kind, int]  # how many there are
+    levels: Sequence[Level]  # but for level 0, the slowest first
+    most: int  # sums
 
-    @property
-    def largest(self) -> int:
-        """Members of the largest part."""
-        return min(self.size, max(self.rooms))
+    @cached_property
+    def sums(self) -> IntArray:
+        """Numbers of parts of 0, 1 .. members that may lie together; shape (Q, S + 1).
 
-    @property
-    def work(self) -> int:
-        """Array elements of one evaluation of prices, about."""
-        return self.largest * max(self.rooms)
+        None where there are too many.
+        """
+        room, least = max(self.domains)[0], self.levels[0].least
+        sizes = np.arange(min(self.size, room) + 1)
+        found = np.zeros((1, len(sizes)), dtype=np.int64)
+        for size in sizes[least:].tolist():
+            # What a part leaves of its group is no smaller than the least.
+            is_part = size <= self.size - least or size == self.size
+            more = found if is_part else found[:0]
+            while len(more):
+                more = more[more @ sizes + size <= max(room, self.size)]
+                more = more + (sizes == size)
+                found = np.concatenate((found, more))
+            if len(found) > self.most:
+                return found[:0]
+        return found
+
+    @cached_property
+    def ways(self) -> list[IntArray]:
+        """Sums that make up a group of each level."""
+        ways = self.sums[self.sums @ np.arange(self.sums.shape[1]) == self.size]
+        smallest = (ways > 0).argmax(axis=1)
+        return [ways[smallest >= level.least] for level in self.levels]
+
+    @cached_property
+    def patterns(self) -> dict[Kind, tuple[IntArray, IntArray]]:
+        """Sums that fit domains of each kind, and the highest level that each serves.
+
+        A part of ``m`` members sends to all others of its group: ``m (size - m)``.
+        """
+        sizes, found = np.arange(self.sums.shape[1]), {}
+        held, sent = self.sums @ sizes, self.sums @ (sizes * (self.size - sizes))
+        loads = np.array([one.load for one in self.levels])
+        for room, rate in self.domains:
+            level = (sent[:, None] <= loads * rate * (1 + ROUNDING)).sum(axis=1) - 1
+            fits = (held <= room) & (level >= 0)
+            found[room, rate] = self.sums[fits], level[fits]
+        return found
 
     def worth(self, prices: FloatArray) -> float:
-        """Price of the dearest parts that fit all domains.
+        """Price of the dearest parts that fit all domains."""
+        return sum(
+            self.domains[kind] * float((sums * prices[level]).sum(axis=1).max())
+            for kind, (sums, level) in self.patterns.items()
+        )
 
-        ``prices``: shape (S + 1,).
-        """
-        best = np.zeros(max(self.rooms) + 1)
-        for room in range(1, len(best)):
-            most = min(room, self.largest)
-            taken = best[room - most : room][::-1] + prices[1 : most + 1]
-            best[room] = max(best[room - 1], taken.max())
-        return sum(count * float(best[room]) for room, count in self.rooms.items())
-
-    def cheapest(self, prices: FloatArray, low: int) -> Way:
-        """A group in parts of ``low`` members or more."""
-        best = np.full(self.size + 1, UNKNOWN)
-        last = np.zeros(self.size + 1, dtype=np.int64)
-        best[0] = 0.0
-        for members in range(low, self.size + 1):
-            most = min(self.largest, members)
-            added = best[members - most : members - low + 1][::-1]
-            added = added + prices[low : most + 1]
-            if len(added) and added.min() < UNKNOWN:
-                best[members], last[members] = added.min(), low + added.argmin()
-        parts = np.zeros(self.largest + 1, dtype=np.int64)
-        left = self.size if best[-1] < UNKNOWN else 0
-        while left:
-            parts[last[left]] += 1
-            left -= int(last[left])
-        return Way(float(best[-1]), parts)
+    def cheapest(self, prices: FloatArray) -> FloatArray:
+        """Price of a group of each level, 0 first, or of a higher one; (L + 1,)."""
+        both = zip(self.ways, prices, strict=True)
+        paid = [
+            float((ways @ of_level).min(initial=UNKNOWN)) for ways, of_level in both
+        ]
+        least = np.minimum.accumulate(paid[::-1])[::-1]
+        return np.array([0.0, *least])
 
 
 class Choices:
     """All ways to choose a level for each place, in boxes that are halved as needed.
 
     A box has a lowest and a highest level for each place. No choice in it costs less
-    than the lowest ones, or has less value than the highest ones.
+    than the lowest ones.
 
     ``most``: boxes at most.
     """
@@ -107,7 +135,7 @@ class Choices:
         self._values, self._most, self.places = values, most, places
         self._low = np.zeros((1, places), dtype=np.int64)
         self._high = np.full((1, places), levels - 1)
-        self._least = values(self._high)
+        self._least = values(self._low, self._high)
 
     def least(self, prices: FloatArray, share: float) -> float:
         """The least value of a choice that costs no more than a share of the worth.
@@ -128,10 +156,19 @@ class Choices:
             self._halve(several[:BATCH])
 
     def cheapest(self, prices: FloatArray, value: float) -> IntArray:
-        """Levels of the cheapest choices of no higher value, as far as is known."""
-        low = self._low[self._least <= value]
-        levels: IntArray = low[prices[low].sum(axis=1).argmin()]
-        return levels
+        """Levels of the cheapest choices of no higher value, as far as is known.
+
+        Of those with as many groups of each level one; shape (C, P).
+        """
+        while True:
+            boxes = np.flatnonzero(self._least <= value)
+            paid = prices[self._low[boxes]].sum(axis=1)
+            boxes = boxes[np.argsort(paid, kind="stable")[:TAKEN]]
+            several = boxes[(self._low[boxes] < self._high[boxes]).any(axis=1)]
+            if not len(several) or len(self._least) >= self._most:
+                levels: IntArray = np.unique(np.sort(self._low[boxes]), axis=0)
+                return levels
+            self._halve(several)
 
     def _halve(self, boxes: IntArray) -> None:
         """Halve boxes at the place with the most levels."""
@@ -142,32 +179,29 @@ class Choices:
         above[rows, place], below[rows, place] = middle + 1, middle
         kept = np.ones(len(self._least), dtype=bool)
         kept[boxes] = False
-        self._low = np.concatenate((self._low[kept], low, above))
-        self._high = np.concatenate((self._high[kept], below, high))
-        ends = self._values(np.concatenate((below, high)))
-        self._least = np.concatenate((self._least[kept], ends))
+        low, high = np.concatenate((low, above)), np.concatenate((below, high))
+        self._low = np.concatenate((self._low[kept], low))
+        self._high = np.concatenate((self._high[kept], high))
+        self._least = np.concatenate((self._least[kept], self._values(low, high)))
 
 
-def dearest(
-    packing: Packing, lows: Sequence[int], choices: Choices, number: float, rounds: int
-) -> Priced:
+def dearest(packing: Packing, choices: Choices, number: float, rounds: int) -> Priced:
     """The highest bound that is found on the greatest value of all choices.
 
-    ``lows``: members of the least part of a group of each level, at least. ``number``:
-    choices that are taken in all. ``rounds``: prices that are tried.
+    ``number``: choices that are taken in all. ``rounds``: prices that are tried.
     """
-    program = _Growing(packing, len(lows), number)
-    prices = np.arange(packing.largest + 1) / packing.size
-    highest, best = -np.inf, prices
+    program = _Growing(packing, number)
+    prices = np.arange(packing.sums.shape[1]) / packing.size
+    prices = np.tile(prices, (len(packing.levels), 1))
+    highest, best = -inf, prices
     for _ in range(rounds):
-        ways = [packing.cheapest(prices, low) for low in lows]
-        levels = np.array([way.price for way in ways])
+        levels = packing.cheapest(prices)
         share = packing.worth(prices) / number
         share += ROUNDING * (share + float(levels.min()))
         value = choices.least(levels, share)
         if value > highest:
             highest, best = value, prices
-        program.add(ways, choices.cheapest(levels, highest))
+        program.add(choices.cheapest(levels, highest))
         optimum = program.solve()
         if optimum is None or optimum[0] <= ROUNDING * number:
             break
@@ -176,55 +210,64 @@ def dearest(
 
 
 class _Growing:
-    """The least number of choices left out, which grows by ways and choices.
+    """The least number of choices left out, which grows by choices.
 
-    Rows of parts that are placed and used, of groups of each level, and of choices.
+    Rows of parts that are placed and used by groups of each level, of groups of each
+    level, of domains of each kind, and of choices. What serves a level serves the one
+    before.
     """
 
-    def __init__(self, packing: Packing, levels: int, number: float) -> None:
-        sizes, last = packing.largest, max(packing.rooms)
-        program, free = Program(), [0.0] * (max(sizes, last) + 1)
-        placed = fillings(program, packing.rooms, Costs(free[: sizes + 1], free, free))
-        self._first, self._levels = len(program.rows) - 1, levels
-        for size in range(1, sizes + 1):
-            program.row(placed[size], least=0)
-        for _ in range(levels):
-            program.row((), least=0)
-        program.row([Term(program.column(price=1))], number, number)
+    def __init__(self, packing: Packing, number: float) -> None:
         self._solver = load(GLOP).Solver.CreateSolver("GLOP")
-        self._known: set[tuple[tuple[int, float], ...]] = set()
-        columns = [self._solver.NumVar(0.0, most, "") for most in program.most]
-        self._rows = []
-        for times, least, most in program.rows:
-            self._rows.append(self._solver.Constraint(least, most))
-            for column, entry in times.items():
-                self._rows[-1].SetCoefficient(columns[column], entry)
-        self._solver.Objective().SetCoefficient(columns[-1], 1)
+        self._rows = defaultdict[Any, Any](lambda: self._solver.Constraint(0.0, inf))
+        self._rows["choices"] = self._solver.Constraint(number, number)
+        left_out = self._column({"choices": 1})
+        self._solver.Objective().SetCoefficient(left_out, 1)
+        self._shape = len(packing.levels), packing.sums.shape[1]
+        self._whole, self._known = packing.size, set[tuple[int, ...]]()
+        self._sizes = np.flatnonzero(packing.sums.any(axis=0)).tolist()
+        for level, size in product(range(len(packing.levels) - 1), self._sizes):
+            self._column({(level, size): 1, (level + 1, size): -1})
+        for level in range(1, len(packing.levels)):
+            self._column({level: 1, level + 1: -1})
+        for kind, (sums, levels) in packing.patterns.items():
+            row = "domains", kind
+            self._rows[row] = self._solver.Constraint(0.0, packing.domains[kind])
+            for parts, level in zip(sums, levels.tolist(), strict=True):
+                self._column({row: 1, **self._parts(parts, level)})
+        for level, ways in enumerate(packing.ways):
+            for parts in ways:
+                self._column({level + 1: 1, **self._parts(-parts, level)})
 
-    def add(self, ways: Sequence[Way], levels: IntArray) -> None:
-        """Columns of the cheapest way of each level, and of a choice."""
-        level = self._first + len(ways[0].parts)
-        for place, way in enumerate(ways):
-            if way.price < UNKNOWN:
-                sizes = np.flatnonzero(way.parts).tolist()
-                used = {self._first + size: -int(way.parts[size]) for size in sizes}
-                self._column({**used, level + place: 1})
-        taken, counts = np.unique(level + levels, return_counts=True)
-        used = dict(zip(taken.tolist(), (-counts).tolist(), strict=True))
-        self._column({**used, level + self._levels: 1})
+    def _parts(self, parts: IntArray, level: int) -> dict[tuple[int, int], int]:
+        """Parts by row; whole groups are fast wherever they lie."""
+        rows = {size: (level, size) for size in np.flatnonzero(parts).tolist()}
+        if self._whole in rows:
+            rows[self._whole] = self._shape[0] - 1, self._whole
+        return {row: int(parts[size]) for size, row in rows.items()}
 
-    def _column(self, entries: Mapping[int, float]) -> None:
-        key = tuple(entries.items())
-        if key not in self._known:
-            self._known.add(key)
-            column = self._solver.NumVar(0.0, self._solver.infinity(), "")
-            for row, entry in entries.items():
-                self._rows[row].SetCoefficient(column, entry)
+    def add(self, levels: IntArray) -> None:
+        """A column of each choice; shape (C, P)."""
+        for choice in levels.tolist():
+            if tuple(choice) not in self._known:
+                self._known.add(tuple(choice))
+                used = Counter(level for level in choice if level)
+                self._column({"choices": 1, **{level: -used[level] for level in used}})
+
+    def _column(self, entries: Mapping[Any, int]) -> Any:
+        column = self._solver.NumVar(0.0, inf, "")
+        for row, times in entries.items():
+            self._rows[row].SetCoefficient(column, times)
+        return column
 
     def solve(self) -> tuple[float, FloatArray] | None:
         """Choices left out and prices of parts; None where rounding leaves it open."""
         if self._solver.Solve() != self._solver.OPTIMAL:
             return None
-        found = [row.dual_value() for row in self._rows]
-        parts = found[self._first + 1 : -self._levels - 1]
-        return self._solver.Objective().Value(), np.maximum([0.0, *parts], 0.0)
+        prices = np.zeros(self._shape)
+        for at in product(range(len(prices)), self._sizes):
+            prices[at] = self._rows[at].dual_value()
+        # Rounding may leave a part of a higher level cheaper.
+        prices = np.maximum.accumulate(np.maximum(prices, 0.0), axis=0)
+        prices[:, self._whole :] = prices[-1, self._whole :]
+        return self._solver.Objective().Value(), prices

@@ -252,9 +252,22 @@ def blocks_of_two_stages():
     return Problem.of(machine, job, "time")
 
 
+def experts_in_two_stages(ep, outer):
+    """Nodes of three, three and two full of a stage of four ranks each."""
+    machine = machine_of([3, 3, 2], [[0] * 3], [FAST, replace(FAR, bandwidth=outer)])
+    return Problem.of(machine, with_experts(tp=1, ep=ep, pp=2, dp=4, vp=2), "time")
+
+
 @pytest.mark.parametrize(
     ("problem", "near"),
-    [(cut_in_its_lightest_stage(), 0.02), (blocks_of_two_stages(), 0.05)],
+    [
+        (cut_in_its_lightest_stage(), 0.02),
+        (blocks_of_two_stages(), 0.05),
+        # A group in halves shares an uplink with a part of another that sends more.
+        (experts_in_two_stages(4, 50e9), 0.015),
+        # A whole group leaves its rings of gradients one member in its node.
+        (experts_in_two_stages(2, 5e9), 0.05),
+    ],
 )
 def test_what_differs_by_stage_bounds_the_best_placement(problem, near):
     """No stage counts as slow but where every placement has one as slow."""

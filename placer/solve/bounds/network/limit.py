@@ -67,9 +67,9 @@ def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTi
     return sync_time(limited, model.job, model.volumes, model.windows.buckets)
 
 
-def exposed_by_stage(step: Step, network: IdealNetwork, limit: Limit) -> list[float]:
+def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[float]:
     """Data-parallel time exposed if one stage alone is limited, each in turn, s."""
-    slow, found = slow_sync(step.model, network, limit), []
+    slow, found = slow_sync(step.model, network, *limits), []
     for stage in range(step.model.job.parallelism.pp):
         slowed = with_slow_stage(step, slow, stage)
         found.append(slowed.exposed_data_parallel_s)
