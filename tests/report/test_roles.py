@@ -86,6 +86,16 @@ def test_maps_have_a_colour_a_role_and_number_its_instances(plan):
         placer.draw(plan, colour="dp")
 
 
+def test_the_pipeline_is_that_of_the_slowest_role_with_a_model(plan):
+    """It is as long as that role's step; where no role has a model, that is said."""
+    assert "trainer" in placer.draw(plan, "pipeline").name
+    last = placer.draw(plan, "pipeline").rows[-1]["end_s"]
+    assert 0 < last <= plan.score["roles"]["trainer"]["seconds"]
+    bare = placer.place("node:20 gpu:8", "rl-weights-qwen3", effort=0).plan
+    with pytest.raises(InputError, match="no role of the workload has a model"):
+        placer.draw(bare, "pipeline")
+
+
 def test_moves_are_told_by_instance(plan):
     new = placer.replace(plan, failed=plan.nodes[plan.node_of_rank[15]]).plan
     folds = placer.diff(plan, new).to_dict()["folded_by_axis"]["role"]
