@@ -5,17 +5,14 @@ At the end Ctrl-C before the program has loaded what listens for it.
 
 import json
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import placer
+from tests.commands import python
 from tests.forked import Forked
 
-ROOT = Path(__file__).resolve().parents[2]
 # The command, in which one function makes a file when it has begun and then hangs:
 # until it is told to stop, for ever, or before it does its work. "hang" is the body.
 SLOW = """\
@@ -202,13 +199,6 @@ print("went on")
 def interrupted(words, argv, handler="default_int_handler"):
     """The program of a process that was started with these words."""
     return INTERRUPTED.format(words=words, argv=argv, handler=handler)
-
-
-def python(*args):
-    command = [sys.executable, *args]
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,7 @@
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -19,11 +16,10 @@ from placer.placement.placement import Placement
 from placer.solve.run.solution import Solution
 from placer.solve.score import is_built, step_time
 from tests.cli.small_job import MACHINE, WEIGHED
-from tests.commands import refusal, run
+from tests.commands import python, refusal, run
 from tests.solve.annealing import test_added_move
 from tests.texts import file_text
 
-ROOT = Path(__file__).resolve().parents[2]
 JOB = WEIGHED
 RULED = "rack:2 node:3 gpu:2"
 
@@ -127,15 +123,10 @@ for objective in ("time", "hop-cost"):
 def test_same_bytes_outside_solver():
     """Under two hash seeds there is one plan, but for its solver section."""
     texts = [
-        subprocess.run(
-            [sys.executable, "-c", TWICE],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
+        python(
+            "-c", TWICE, env=os.environ | {"PYTHONHASHSEED": seed}, check=True
         ).stdout
-        for hash_seed in ("0", "42")
+        for seed in ("0", "42")
     ]
     assert texts[0].count('"format": "placer/plan"') == 2
     assert texts[0] == texts[1]

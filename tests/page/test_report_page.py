@@ -10,7 +10,7 @@ from placer.api.report import report_html
 from placer.report.verdict import sentences
 from placer.testing.strategies import tiny_plan
 from tests.page.plans import bare, inputs, plan_on, two_plans
-from tests.texts import data
+from tests.texts import FOLDER
 
 HOSTILE = (
     '</script><script>throw 1</script><img src="http://x.invalid/" onerror=alert(1)>'
@@ -70,9 +70,7 @@ def rgb(browser, name):
     return browser.run("return rgb(css(arguments[0]));", name)
 
 
-def test_a_narrow_page_breaks_no_name_and_parts_its_numbers(
-    browser, page, shown, tmp_path
-):
+def test_a_narrow_page_breaks_no_name_and_parts_its_numbers(browser, page, shown):
     """Names of a role's axes stay on one line; numbers of a row are apart."""
     lines = """return [...document.querySelectorAll(arguments[0])].map((cell) => {
         if (arguments[1]) cell.textContent = arguments[1];
@@ -83,9 +81,8 @@ def test_a_narrow_page_breaks_no_name_and_parts_its_numbers(
     browser.resize(390, 900)
     browser.read(page)
     numbers = browser.run(lines, ".steps tbody tr:last-child .n", "317.5 ms")
-    path = tmp_path / "rl.yaml"
-    path.write_text(data("jobs/workload.yaml"))
-    shown(place("rack:2 node:4 gpu:4", path, effort=0).plan)
+    work = FOLDER / "jobs/workload.yaml"
+    shown(place("rack:2 node:4 gpu:4", work, effort=0).plan)
     names = browser.run(lines, ".axes b")
     browser.resize(1600, 1000)
     assert [len(name) for name in names] == [1] * 5

@@ -18,16 +18,13 @@ from placer.report.page.headlines import parts
 from placer.report.page.side import Side
 from placer.report.score_text import score_text
 from placer.report.verdict import sentence
-from tests.texts import data
-
-WORKLOAD = data("jobs/workload-memory.yaml")
+from tests.texts import FOLDER
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory):
-    path = tmp_path_factory.mktemp("roles") / "rl.yaml"
-    path.write_text(WORKLOAD)
-    return placer.place("dgx-h100-4x8", str(path), time_limit=5).plan
+def plan():
+    job = FOLDER / "jobs/workload-memory.yaml"
+    return placer.place("dgx-h100-4x8", job, time_limit=5).plan
 
 
 def test_pictures_of_a_cycle_show_its_slowest_role(plan):

@@ -3,7 +3,6 @@
 import json
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
@@ -122,17 +121,6 @@ def test_pool_stops():
         stop=lambda: told[-1] > 0,
     )
     assert 0 < len(rows) < len(points)
-
-
-def test_an_interrupted_search_is_no_row(monkeypatch):
-    """A search that was cut short has no row: another run would give another."""
-
-    def interrupted(*_inputs, **_options):
-        return SimpleNamespace(stop_reason="interrupted")
-
-    monkeypatch.setattr("placer.sweep.point.place", interrupted)
-    assert task().answer({"dp": 4}) is None
-    assert sweep(task(), POINTS) == []
 
 
 @pytest.fixture(scope="module")
