@@ -32,7 +32,7 @@ from placer.cli.main import main
 sys.argv = ["placer", *{args!r}]
 main()
 """
-SOLVE = "placer.solve.orders", "solve"
+SOLVE, PLACE = ("placer.solve.orders", "solve"), ("place", "-q", "-o")
 UNTIL_STOPPED = """\
     found = fast(*args, **options)
     begun()
@@ -69,13 +69,7 @@ A_WHILE = """\
 """
 
 
-def start(
-    path,
-    body,
-    function=SOLVE,
-    before="default_int_handler",
-    words=("place", "-q", "-o"),
-):
+def start(path, body, function=SOLVE, before="default_int_handler", words=PLACE):
     args = [*words, str(path), "-t", "dgx-h100-4x8", "-j", "quickstart"]
     module, name = function
     streams = path.parent.with_name(f"{path.parent.name}-streams")

@@ -15,10 +15,9 @@ from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
 from placer.solve.run.solution import Solution
 from placer.solve.score import is_built, step_time
-from tests.cli.small_job import MACHINE, WEIGHED
+from tests.cli.small_job import MACHINE, WEIGHED, topology
 from tests.commands import python, refusal, run
 from tests.solve.annealing import test_added_move
-from tests.texts import file_text
 
 JOB = WEIGHED
 RULED = "rack:2 node:3 gpu:2"
@@ -158,10 +157,7 @@ def test_the_first_host_by_name_keeps_rank_0(tmp_path, hosts):
     path, job, machine = (tmp_path / name for name in ("p.json", "j.yaml", "m.yaml"))
     names = expand(hosts)
     job.write_text(JOB.replace("dp: 4", f"dp: {2 * len(names)}"))
-    node = {"name": "node", "size": 4, "bandwidth": "450GB/s", "latency": "1us"}
-    outer = {"name": "cluster", "bandwidth": "50GB/s", "latency": "5us"}
-    nodes = [{"names": "n[1-12]"}]
-    machine.write_text(file_text("topology", tiers=[node, outer], nodes=nodes))
+    machine.write_text(topology("n[1-12]"))
     asked = (*words(job, str(machine)), "--hosts", hosts, "-q", "-o", path)
     run(*asked, "--first-host-first")
     first = min(names, key=lambda name: int(name[1:]))
