@@ -42,17 +42,12 @@ UNTIL_STOPPED = """\
     from dataclasses import replace
     return replace(found, stop_reason="interrupted", deterministic=False)
 """
-FOR_EVER = """\
-    found = fast(*args, **options)
-    begun()
-    while True:
-        time.sleep(0.01)
-"""
 BEFORE = """\
     begun()
     while True:
         time.sleep(0.01)
 """
+FOR_EVER = "    found = fast(*args, **options)\n" + BEFORE
 SECOND_POINT = """\
     found = fast(*args, **options)
     if args[1].parallelism.dp == 4:

@@ -35,10 +35,6 @@ def call(name, ranks=ALL, taken=0, given=None, group="default_pg", **more):
     return {"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "args": args}
 
 
-def send(to, elements, **more):
-    return call("send", taken=elements, **{"Dst Rank": to, **more})
-
-
 def trace(rank, calls, steps=1, world=WORLD, config=()):
     marks = [
         {"ph": "X", "cat": kind, "name": f"ProfilerStep#{7 + step}"}
@@ -173,7 +169,7 @@ OF_ALL = 'rank 3 calls all_reduce of process group "default_pg"'
         ([trace(r, [REDUCE] * (1 + r // 3)) for r in ALL], " 1 times, rank 3 2"),
         ([trace(r, [REDUCE] * (r < 3)) for r in ALL], f"{OF_ALL} 0 times, rank 0 1"),
         (everywhere(call("send", taken=1)), "no Dst Rank"),
-        (everywhere(send(4, 1)), "no Dst Rank"),
+        (everywhere(call("send", taken=1, **{"Dst Rank": 4})), "no Dst Rank"),
         (everywhere(call("allreduce", [0, 1, 2], 1)), "that its rank"),
         (everywhere(call("allreduce", [0, 1, 2, 9], 1)), "that its rank"),
         (everywhere(call("_allgather_base", taken=3, given=7)), "12 and 28 bytes"),
