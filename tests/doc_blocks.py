@@ -1,13 +1,11 @@
 """Blocks of the documents, and transcripts: what is typed and what it prints."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from collections import namedtuple
 from pathlib import Path
 
 from tests import forked
@@ -31,24 +29,10 @@ STATUS = "echo $?"
 SHELL = re.compile(r"[|<>&;$*?~`(){}#\\\\!\n]")  # what bash would not take as it is
 
 
-@dataclass(frozen=True)
-class Fence:
-    """A block of code; ``mark`` and ``file`` come from the comment before it."""
-
-    place: str
-    language: str
-    body: str
-    mark: str
-    file: str
-
-
-@dataclass(frozen=True)
-class Command:
-    """What follows a ``$``, the lines it prints and the exit code it must have."""
-
-    text: str
-    output: list[str]
-    status: int
+# A block of code; ``mark`` and ``file`` come from the comment before it.
+Fence = namedtuple("Fence", ["place", "language", "body", "mark", "file"])
+# What follows a ``$``, the lines it prints and the exit code it must have.
+Command = namedtuple("Command", ["text", "output", "status"])
 
 
 def fences(document):
@@ -73,7 +57,7 @@ def commands(transcript):
     found = []
     for text, output in COMMAND.findall(transcript):
         if text == STATUS:
-            found[-1] = replace(found[-1], status=int(output))
+            found[-1] = found[-1]._replace(status=int(output))
         else:
             found.append(Command(text, output.splitlines(), 0))
     return found

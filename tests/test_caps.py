@@ -1,6 +1,5 @@
 """Small files that mean a lot: refused by their sum, quickly and in little memory."""
 
-import json
 from resource import RUSAGE_SELF, getrusage
 from time import process_time
 
@@ -8,24 +7,16 @@ import pytest
 
 from placer.base.hostlist import HostLists
 from tests.commands import run
+from tests.texts import file_text
 
 SECONDS, KIBIBYTES = 4, 500 << 10  # of processor, so twice what a quiet machine takes
 LISTS = [f"n{i}-[1-99999]" for i in range(60)]
-JOB = {
-    "format": "placer/job",
-    "version": 1,
-    "name": "j",
-    "parallelism": {"tp": 4, "dp": 1 << 18},
-    "weights": {"tp": 1},
-}
-MACHINE = {
-    "format": "placer/topology",
-    "version": 1,
-    "name": "m",
-    "tiers": [{"name": n, "bandwidth": 1e9} for n in ("node", "cluster")],
-    "nodes": [{"names": "n[1-9]"}],
-}
-MACHINE["tiers"][0]["size"] = 1
+JOB = {"parallelism": {"tp": 4, "dp": 1 << 18}, "weights": {"tp": 1}}
+TIERS = [
+    {"name": "node", "size": 1, "bandwidth": 1e9},
+    {"name": "cluster", "bandwidth": 1e9},
+]
+MACHINE = {"tiers": TIERS, "nodes": [{"names": "n[1-9]"}]}
 GROUP = {"collective": "all_reduce", "bytes": 1, "ranks": "all"}
 PIN = {"ranks": "0-1048575", "nodes": "a"}
 
@@ -45,7 +36,7 @@ JOBS = {
 MACHINES = {
     "unavailable": ({"unavailable": dict.fromkeys(LISTS, "x")}, "no node is called"),
     "nodes": ({"nodes": [{"names": text} for text in LISTS]}, "more than 1048576"),
-    "tiers": ({"tiers": MACHINE["tiers"] * 900}, "1800 tiers, the most is 32"),
+    "tiers": ({"tiers": TIERS * 900}, "1800 tiers, the most is 32"),
     "values": ({"sources": ["a"] * 300_000}, "more than 250000 values"),
 }
 PREDICT = (
@@ -60,10 +51,13 @@ HOSTS = {
 
 
 CASES = {
-    **{("jobs", "show", n): (JOB | more, says) for n, (more, says) in JOBS.items()},
     **{
-        ("topo", "validate", n): (MACHINE | more, says)
-        for n, (more, says) in MACHINES.items()
+        ("jobs", "show", name): (file_text("job", **JOB | more), says)
+        for name, (more, says) in JOBS.items()
+    },
+    **{
+        ("topo", "validate", name): (file_text("topology", **MACHINE | more), says)
+        for name, (more, says) in MACHINES.items()
     },
     **{(*PREDICT, name): case for name, case in HOSTS.items()},
 }
@@ -74,11 +68,10 @@ CASES = {
 def test_refused_by_the_sum(case, tmp_path):
     """Hosts, ranks, values and problems are counted over the whole file."""
     content, says = CASES[case]
-    is_list = isinstance(content, str)
     path = tmp_path / "case.txt"
-    path.write_text(content if is_list else json.dumps(content))
+    path.write_text(content)
     start, before = process_time(), getrusage(RUSAGE_SELF).ru_maxrss
-    done = run(*case[:-1], f"@{path}" if is_list else path, code=2)
+    done = run(*case[:-1], f"@{path}" if case[:-1] == PREDICT else path, code=2)
     assert says in done.output
     assert process_time() - start < SECONDS
     assert getrusage(RUSAGE_SELF).ru_maxrss - before < KIBIBYTES

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
-Mapper = Callable[[MappingProblem], IntArray | None]
+# Leaf of each vertex by a variant of a tool from a seed, None if it gives none.
+Mapper = Callable[[MappingProblem, str, int], IntArray | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +45,45 @@ class Answer:
     moved: int
 
 
-def answer(topology: Topology, job: Job, unit: str, mapper: Mapper) -> Answer | None:
-    """The placement that ``mapper`` gives units of ranks; None if it gives none."""
-    problem = problem_of(topology, job, unit)
-    if problem is None:
+class Place(Protocol):
+    """What every peer is called as."""
+
+    def __call__(
+        self, topology: Topology, job: Job, *, unit: str, variant: str, seed: int
+    ) -> Answer | None:
+        """The placement of units of ranks by a variant; None if there is none."""
+
+
+def placed_by(mapper: Mapper) -> Place:
+    """The ``place`` of a tool that maps the vertices of a graph."""
+
+    def place(
+        topology: Topology, job: Job, *, unit: str, variant: str, seed: int
+    ) -> Answer | None:
+        problem = problem_of(topology, job, unit)
+        if problem is None:
+            return None
+        start = perf_counter()
+        leaf_of_vertex = mapper(problem, variant, seed)
+        seconds = perf_counter() - start
+        if leaf_of_vertex is None:
+            return None
+        leaf_of_vertex, moved = repaired(problem, leaf_of_vertex)
+        # Leaves without room for one unit are no part of the question.
+        size = problem.unit_size
+        node_of_leaf = np.flatnonzero(topology.gpus_of_node // size)
+        leaf_of_rank = np.repeat(node_of_leaf[leaf_of_vertex], size)
+        return Answer(leaf_of_rank, seconds, moved * size)
+
+    return place
+
+
+def version_of(package: str) -> str | None:
+    """Name and version of a Python package, None without it."""
+    try:
+        return f"{package} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
         return None
-    start = perf_counter()
-    leaf_of_vertex = mapper(problem)
-    seconds = perf_counter() - start
-    if leaf_of_vertex is None:
-        return None
-    leaf_of_vertex, moved = repaired(problem, leaf_of_vertex)
-    # Leaves without room for one unit are no part of the question.
-    size = problem.unit_size
-    node_of_leaf = np.flatnonzero(topology.gpus_of_node // size)
-    leaf_of_rank = np.repeat(node_of_leaf[leaf_of_vertex], size)
-    return Answer(leaf_of_rank, seconds, moved * size)
 
 
 def repaired(problem: MappingProblem, leaf_of_vertex: IntArray) -> tuple[IntArray, int]:

@@ -9,19 +9,15 @@ irregular graphs".
 
 from __future__ import annotations
 
-import importlib.metadata
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.peers.answer import Answer, answer
+from benchmarks.peers.answer import placed_by, version_of
 
 if TYPE_CHECKING:
     from benchmarks.peers.problem import MappingProblem
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -33,22 +29,7 @@ IMBALANCE = 1  # in thousandths
 
 def version() -> str | None:
     """Version of the package, None without it."""
-    try:
-        return f"pymetis {importlib.metadata.version('pymetis')}"
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def place(
-    topology: Topology,
-    job: Job,
-    *,
-    unit: str = "rank",
-    variant: str = "spread",
-    seed: int = 0,
-) -> Answer | None:
-    """A partition whose parts are the leaves in order."""
-    return answer(topology, job, unit, partial(_map, variant=variant, seed=seed))
+    return version_of("pymetis")
 
 
 def _map(problem: MappingProblem, variant: str, seed: int) -> IntArray:
@@ -69,3 +50,7 @@ def _map(problem: MappingProblem, variant: str, seed: int) -> IntArray:
         options=pymetis.Options(ufactor=IMBALANCE, seed=seed),
     )
     return leaves[np.array(part, dtype=np.int64)]
+
+
+# A partition whose parts are the leaves in order.
+place = placed_by(_map)

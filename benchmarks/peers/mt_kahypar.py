@@ -10,21 +10,18 @@ tree metric" (ALENEX).
 
 from __future__ import annotations
 
-import importlib.metadata
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.peers.answer import Answer, answer
+from benchmarks.peers.answer import placed_by, version_of
 from benchmarks.peers.problem import Graph
 
 if TYPE_CHECKING:
     from benchmarks.peers.problem import MappingProblem
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -36,29 +33,17 @@ THREADS = 2
 
 def version() -> str | None:
     """Version of the package, None without it."""
-    try:
-        return f"mtkahypar {importlib.metadata.version('mtkahypar')}"
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def place(
-    topology: Topology,
-    job: Job,
-    *,
-    unit: str = "rank",
-    variant: str = "DEFAULT",
-    seed: int = 0,
-) -> Answer | None:
-    """A mapping with the preset ``variant``."""
-    return answer(topology, job, unit, partial(mapped, variant=variant, seed=seed))
+    return version_of("mtkahypar")
 
 
 def mapped(problem: MappingProblem, variant: str, seed: int) -> IntArray:
-    """Leaf of each vertex of a problem."""
+    """Leaf of each vertex of a problem, with the preset ``variant``."""
     mapper = _Mapper(problem, variant, seed)
     everything = np.arange(problem.graph.vertices)
     return mapper.split(everything, np.arange(len(problem.capacity)))
+
+
+place = placed_by(mapped)
 
 
 @dataclass(frozen=True, eq=False)

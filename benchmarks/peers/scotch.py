@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,13 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.peers.answer import Answer, answer
+from benchmarks.peers.answer import placed_by
 from benchmarks.peers.problem import Graph
 
 if TYPE_CHECKING:
     from benchmarks.peers.problem import MappingProblem
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 IntArray = npt.NDArray[np.int64]
 
@@ -50,26 +47,15 @@ def version() -> str | None:
     return f"Scotch {found[1]}" if found else "Scotch"
 
 
-def place(
-    topology: Topology,
-    job: Job,
-    *,
-    unit: str = "rank",
-    variant: str = "sub",
-    seed: int = 0,
-) -> Answer | None:
-    """A mapping onto the target ``variant``.
-
-    The program has no seed of its own: seeds above 0 shuffle the vertices.
-    """
-    return answer(topology, job, unit, partial(_map, variant=variant, seed=seed))
-
-
 def _program() -> str | None:
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 def _map(problem: MappingProblem, variant: str, seed: int) -> IntArray | None:
+    """Leaf of each vertex on the target ``variant``.
+
+    The program has no seed of its own: seeds above 0 shuffle the vertices.
+    """
     if variant == "tleaf":
         return _on_tree(problem, seed) if _is_regular(problem) else None
     leaves = np.arange(len(problem.capacity))
@@ -78,6 +64,9 @@ def _map(problem: MappingProblem, variant: str, seed: int) -> IntArray | None:
         if len(leaves) == len(problem.capacity):
             return None  # the same as sub
     return leaves[_on_slots(problem.only(leaves), seed)]
+
+
+place = placed_by(_map)
 
 
 def _is_regular(problem: MappingProblem) -> bool:

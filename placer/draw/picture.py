@@ -115,7 +115,8 @@ def draw(
     plan : Plan, Result, path or dict
     picture : str
         ``map`` (where the ranks are), ``traffic`` (bytes by tier), ``timeline`` (of a
-        step) or ``pipeline`` (when the stages of the slowest replica work).
+        step) or ``pipeline`` (when the stages of the slowest replica work; of a
+        workload in its slowest role with a model).
     colour : str, optional
         Of the map: ``role`` (of a workload), ``dp`` (replicas), ``pp`` (stages), ``ep``
         or ``tp`` (groups); by default the first of them that has members.

@@ -32,9 +32,17 @@ _FORWARD, _BACKWARD, _EXPOSED = "#56b4e9", "#0072b2", "#f0e442"
 
 
 def step_of(plan: Plan, machine: Topology, job: Job) -> Step:
-    """A step of a plan of this job on this machine."""
+    """A step of a plan of this job on this machine.
+
+    Of a workload that of the slowest instance of a role, the slowest of those with
+    stages.
+    """
     gpus = placement_of_plan(plan, machine).gpu_of_rank
-    return StepModel(machine, job).step(gpus)
+    step = StepModel(machine, job).step(gpus)
+    timed = [time for time in step.roles if time.role.job.model]
+    if not timed:
+        return step
+    return max(timed, key=lambda time: time.seconds).slowest
 
 
 def shown_stages(num_stages: int) -> list[int]:
@@ -109,7 +117,8 @@ def slowest_run(step: Step) -> Run:
     """The work of the replica that sets the step."""
     job = step.model.job
     if job.model is None:
-        raise InputError("the job has no model, so no times", key="model")
+        who = "no role of the workload has a" if job.roles else "the job has no"
+        raise InputError(f"{who} model, so no times", key="model")
     replica, stages, bare = slowest_pipeline(step)
     axes = job.parallelism
     rows = shown_stages(axes.pp)

@@ -14,62 +14,51 @@ from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import Bound
 from tests.texts import table
 
-
-@pytest.fixture(scope="module")
-def topology():
-    return placer.read_topology("dgx-h100-4x8")
+TOPOLOGY = placer.read_topology("dgx-h100-4x8")
+JOB = placer.read_job("quickstart")
 
 
-@pytest.fixture(scope="module")
-def job():
-    return placer.read_job("quickstart")
-
-
-@pytest.fixture(scope="module")
-def result(topology, job):
-    return placer.place(topology, job)
-
-
-def test_result_is_frozen_and_checked(result, topology, job):
+def test_result_is_frozen_and_checked():
     """A result cannot be changed, and its plan passes the independent checker."""
+    result = placer.place(TOPOLOGY, JOB)
     with pytest.raises(FrozenInstanceError):
         result.plan = None
-    placer.check(result.plan, topology, job)
+    placer.check(result.plan, TOPOLOGY, JOB)
     assert result.summary().splitlines() == result.plan.verdict["text"].split("; ")
     assert "\nquickstart on dgx-h100-4x8: 16 ranks\n" in summarise(
         result.plan, in_full=True
     )
     assert result.score is result.plan.score
-    assert result.bound["status"] == result.bound["status"] == "optimal"
+    assert result.bound["status"] == "optimal"
     assert result.stop_reason == "proved"
 
 
-def test_the_stricter_rule_holds(topology, job):
+def test_the_stricter_rule_holds():
     """A rule asked for besides can tighten the job's own and never loosens it."""
-    strict = replace(job, require={"tp": "node"})
-    result = placer.place(topology, strict, require={"tp": "cluster", "dp": "node"})
+    strict = replace(JOB, require={"tp": "node"})
+    result = placer.place(TOPOLOGY, strict, require={"tp": "cluster", "dp": "node"})
     placer.check(
-        result.plan, topology, replace(job, require={"tp": "node", "dp": "node"})
+        result.plan, TOPOLOGY, replace(JOB, require={"tp": "node", "dp": "node"})
     )
     with pytest.raises(placer.InfeasibleError):
-        placer.place(topology, strict, require={"pp": "node"})
+        placer.place(TOPOLOGY, strict, require={"pp": "node"})
 
 
 @pytest.mark.parametrize(*table("api/tables.yaml", "bad_arguments"))
-def test_bad_arguments(topology, job, options):
+def test_bad_arguments(options):
     """What does not fit the machine or the job is an InputError that says so."""
     with pytest.raises(placer.InputError) as caught:
-        placer.place(topology, job, **options)
+        placer.place(TOPOLOGY, JOB, **options)
     assert caught.value.problems[0].key or caught.value.problems[0].source
 
 
 @pytest.mark.parametrize(
     "gpus", [range(8), range(20, 36), range(-1, 15)], ids=["few", "beyond", "negative"]
 )
-def test_score_refuses_what_is_no_placement(topology, job, gpus):
+def test_score_refuses_what_is_no_placement(gpus):
     """Too few ranks, or ranks on no GPU, are an InputError."""
     with pytest.raises(placer.InputError):
-        placer.score(topology, job, Placement(np.array(gpus)))
+        placer.score(TOPOLOGY, JOB, Placement(np.array(gpus)))
 
 
 @pytest.mark.parametrize(
@@ -82,20 +71,18 @@ def test_score_refuses_what_is_no_placement(topology, job, gpus):
     ],
 )
 @pytest.mark.filterwarnings("ignore:withdrawn:RuntimeWarning")
-def test_a_refuted_bound_is_withdrawn(
-    topology, job, objective, rules, known_first, monkeypatch
-):
+def test_a_refuted_bound_is_withdrawn(objective, rules, known_first, monkeypatch):
     """A bound above the value costs the proof, not the plan; a report is asked for.
 
     Whether the placement that refutes it was known before it or was found later.
     """
-    sound = placer.place(topology, job, objective=objective, rules=rules)
+    sound = placer.place(TOPOLOGY, JOB, objective=objective, rules=rules)
     factor = 2.0 if known_first else 1 + 1e-6
     false = Proof(factor * sound.bound["value"], "a proof with a hole")
     bounds = (Bound("all", lambda *_: false),)
     monkeypatch.setattr("placer.solve.bounds.certificate.BOUNDS", bounds)
-    result = placer.place(topology, job, objective=objective, rules=rules)
-    assert violations(result.plan, topology, job) == []
+    result = placer.place(TOPOLOGY, JOB, objective=objective, rules=rules)
+    assert violations(result.plan, TOPOLOGY, JOB) == []
     assert result.bound["value"] <= sound.bound["value"] * (1 + 1e-9)
     assert result.bound["status"] == "feasible"
     assert result.bound["lower_bound"] == 0

@@ -17,20 +17,20 @@ from placer.cost.step import StepModel
 from placer.job.started import Started
 from placer.placement.baselines import baseline
 from placer.placement.build import placement_of_plan
+from placer.topology.read import parse_topology
 
 
-def machine(folder, racks, thin):
+def machine(racks, thin):
     """Racks of 4 nodes, joined by uplinks that are so many times too thin."""
-    path = folder / "machine.yaml"
-    path.write_text(
+    return parse_topology(
         "{format: placer/topology, version: 1, name: thin, tiers: ["
         "{name: node, size: 8, bandwidth: 450GB/s, latency: 1us, scale_up: true}, "
         "{name: rack, bandwidth: 50GB/s, latency: 5us}, "
         "{name: cluster, bandwidth: 50GB/s, latency: 9us, distance: 18, "
         f"oversubscription: {thin}}}]"
-        f", layout: 'cluster:1 rack:{racks} node:4'}}"
+        f", layout: 'cluster:1 rack:{racks} node:4'}}",
+        "thin.yaml",
     )
-    return placer.read_topology(path)
 
 
 def job(pp, dp):
@@ -52,9 +52,9 @@ SHUFFLED = "r1-n1,r2-n1,r2-n2,r1-n2,r1-n3,r2-n3,r2-n4,r1-n4"
 
 
 @pytest.mark.parametrize(("pp", "thin"), [(1, 1.0), (4, 1.3), (2, 8.0), (1, 8.0)])
-def test_nobody_moves_for_less_than_jitter(tmp_path, pp, thin):
+def test_nobody_moves_for_less_than_jitter(pp, thin):
     """Whatever the machine: moved is who gains more than runs differ, for sure."""
-    whole, work = machine(tmp_path, 2, thin), job(pp, 8 // pp)
+    whole, work = machine(2, thin), job(pp, 8 // pp)
     plan = placer.place(whole, work, hosts=SHUFFLED).plan
     told, usual = plan.verdict, plan.baselines["given-order"]
     low, high = told["saved_s_interval"]
@@ -71,9 +71,9 @@ def test_nobody_moves_for_less_than_jitter(tmp_path, pp, thin):
     placer.check(plan)
 
 
-def test_full_effort_takes_the_best_all_the_same(tmp_path):
+def test_full_effort_takes_the_best_all_the_same():
     """The bound is of both plans, and the better one says that it saves nothing."""
-    whole, work = machine(tmp_path, 2, 1.0), job(2, 4)
+    whole, work = machine(2, 1.0), job(2, 4)
     kept, best = (
         placer.place(whole, work, hosts=SHUFFLED, effort=effort, time_limit=5).plan
         for effort in ("measurable", "full")
@@ -93,9 +93,9 @@ def test_full_effort_takes_the_best_all_the_same(tmp_path):
         placer.check(replace(kept, verdict=forged))
 
 
-def test_a_job_stays_on_the_nodes_that_it_has(tmp_path):
+def test_a_job_stays_on_the_nodes_that_it_has():
     """Of equally good racks those of the given order are taken, also by who moves."""
-    whole, work = machine(tmp_path, 4, 1.0), job(2, 4)
+    whole, work = machine(4, 1.0), job(2, 4)
     hosts = [*whole.node_names]
     assert {*placer.place(whole, work).plan.nodes} == {*hosts[:8]}
     ruled = {"pp": "rack"}
@@ -109,12 +109,11 @@ def test_a_job_stays_on_the_nodes_that_it_has(tmp_path):
     assert np.count_nonzero(found == usual) >= 48
 
 
-def test_a_launcher_that_sorts_hosts_is_the_order_in_use(tmp_path):
+def test_a_launcher_that_sorts_hosts_is_the_order_in_use():
     """torchrun's c10d has them by name, whatever order they are given in."""
     work = replace(job(2, 4), started=Started("torchrun-c10d", "t.sh", 9))
     kept, moved = (
-        placer.place(machine(tmp_path, 2, thin), work, hosts=SHUFFLED).plan
-        for thin in (1.0, 8.0)
+        placer.place(machine(2, thin), work, hosts=SHUFFLED).plan for thin in (1.0, 8.0)
     )
     assert kept.verdict["advice"] == "keep"
     assert kept.nodes == tuple(sorted(SHUFFLED.split(",")))

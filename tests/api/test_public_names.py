@@ -3,8 +3,6 @@
 import doctest
 import inspect
 import re
-import subprocess
-import sys
 from pkgutil import iter_modules
 from typing import get_args
 
@@ -17,6 +15,7 @@ from placer.documents.keys import keys_of
 from placer.emit import FormatName
 from placer.emit.registry import FORMATS
 from placer.placement.launcher_orders import LAUNCHERS, LauncherName
+from tests.commands import python
 
 PACKAGES = {module.name for module in iter_modules(placer.__path__)}
 
@@ -29,8 +28,8 @@ def test_a_public_name_stays_what_it_is():
         f"assert placer.{name} is first and callable(first)\n"
         for name in names
     )
-    found = subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE)
-    assert (found.returncode, found.stderr) == (0, b"")
+    found = python("-c", script)
+    assert (found.returncode, found.stderr) == (0, "")
 
 
 def test_names_that_editors_complete():
@@ -93,12 +92,7 @@ def test_a_type_checker_knows_the_names(tmp_path):
     pytest.importorskip("mypy")
     snippet = tmp_path / "snippet.py"
     snippet.write_text(RIGHT + "\n".join(WRONG) + "\n")
-    run = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", str(snippet)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = python("-m", "mypy", "--strict", snippet, cwd=tmp_path)
     first = RIGHT.count("\n") + 1
     told = dict(re.findall(r"^.*?:(\d+): error: (.*)$", run.stdout, re.MULTILINE))
     assert [*map(int, told)] == [*range(first, first + len(WRONG))], (

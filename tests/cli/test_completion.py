@@ -4,13 +4,12 @@ import pytest
 
 from placer.cli.main import COMPLETE
 from placer.documents.presets import preset_names
+from tests.cli.small_job import topology
 from tests.commands import refusal, run
 from tests.texts import file_text
 
-NODE = {"name": "node", "size": 4, "bandwidth": "100GB/s", "scale_up": True}
-TIERS = [NODE, {"name": "cluster", "bandwidth": "10GB/s"}]
 HERE = {
-    "two.yaml": file_text("topology", tiers=TIERS, nodes=[{"names": "n[1-3]"}]),
+    "two.yaml": topology("n[1-3]"),
     "topology.conf": "",
     "topo\n$(x) y": "",
     "placer.yaml": "topology: two.yaml\n",

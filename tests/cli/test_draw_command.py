@@ -8,7 +8,6 @@ import pytest
 
 from placer.placement.plan_file import encode_plan
 from placer.testing.strategies import tiny_plan
-from tests.cli.small_job import JOB
 from tests.clients import needs
 from tests.commands import refusal, run
 from tests.draw.pictures import SCORE
@@ -97,26 +96,6 @@ def test_bad_rows(tmp_path, text):
 def test_bad_options(plan, args, what):
     """An option that cannot be used ends with 2 and says why."""
     assert what in refusal("draw", plan, *args)
-
-
-def test_the_pipeline_looks_at_the_job(tmp_path):
-    """It takes topology and job from the plan; of an older one it asks.
-
-    A job of another size than the plan's gives no picture.
-    """
-    plan, job = tmp_path / "plan.json", tmp_path / "job.yaml"
-    inputs = ("-t", "rack:4 node:9 gpu:8", "-j", "quickstart")
-    run("place", "-q", *inputs, "-o", plan)
-    found = draw(plan, "pipeline").stdout
-    assert 'class="piece forward"' in found
-    assert draw(plan, "pipeline", *inputs).stdout == found
-    job.write_text(JOB)
-    told = refusal("draw", plan, "pipeline", "-j", job)
-    assert "the plan has 16 ranks, the job 8" in told
-    content = json.loads(plan.read_text())
-    del content["inputs"]
-    plan.write_text(json.dumps(content))
-    assert "-t" in refusal("draw", plan, "pipeline")
 
 
 def test_png(plan):

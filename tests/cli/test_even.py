@@ -38,18 +38,8 @@ def job(ep, ranks, **more):
 
 
 def place(source, *words, code=0):
-    asked = (
-        "place",
-        "-t",
-        "m.json",
-        "-j",
-        source,
-        "--time-limit",
-        "2",
-        "--effort",
-        "quick",
-    )
-    return run(*asked, *words, code=code)
+    given = ("-t", "m.json", "-j", source, "--time-limit", 2, "--effort", "quick")
+    return run("place", *given, *words, code=code)
 
 
 def held(plan, size):

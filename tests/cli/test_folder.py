@@ -4,13 +4,9 @@ import json
 
 import pytest
 
-from tests.cli.small_job import JOB
+from tests.cli.small_job import JOB, topology
 from tests.commands import data, refusal, run
-from tests.texts import file_text
 
-NODE = {"name": "node", "size": 2, "bandwidth": "100GB/s", "scale_up": True}
-TIERS = [NODE, {"name": "cluster", "bandwidth": "10GB/s"}]
-TOPOLOGY = file_text("topology", name="six", tiers=TIERS, nodes=[{"names": "n[1-6]"}])
 SWITCHES = "SwitchName=s1 Nodes=n[1-6]\n"
 FOLDER = "topology: cluster.yaml\njob: job.yaml\nhosts: n[3-6]\n"
 
@@ -18,7 +14,7 @@ FOLDER = "topology: cluster.yaml\njob: job.yaml\nhosts: n[3-6]\n"
 @pytest.fixture(autouse=True)
 def _files(folder, monkeypatch):
     for name, text in {
-        "cluster.yaml": TOPOLOGY,
+        "cluster.yaml": topology("n[1-6]", 2, name="six"),
         "topology.conf": SWITCHES,
         "job.yaml": JOB,
         "placer.yaml": FOLDER,

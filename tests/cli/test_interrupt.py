@@ -5,17 +5,14 @@ At the end Ctrl-C before the program has loaded what listens for it.
 
 import json
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import placer
+from tests.commands import python
 from tests.forked import Forked
 
-ROOT = Path(__file__).resolve().parents[2]
 # The command, in which one function makes a file when it has begun and then hangs:
 # until it is told to stop, for ever, or before it does its work. "hang" is the body.
 SLOW = """\
@@ -35,7 +32,7 @@ from placer.cli.main import main
 sys.argv = ["placer", *{args!r}]
 main()
 """
-SOLVE = "placer.solve.orders", "solve"
+SOLVE, PLACE = ("placer.solve.orders", "solve"), ("place", "-q", "-o")
 UNTIL_STOPPED = """\
     found = fast(*args, **options)
     begun()
@@ -45,17 +42,12 @@ UNTIL_STOPPED = """\
     from dataclasses import replace
     return replace(found, stop_reason="interrupted", deterministic=False)
 """
-FOR_EVER = """\
-    found = fast(*args, **options)
-    begun()
-    while True:
-        time.sleep(0.01)
-"""
 BEFORE = """\
     begun()
     while True:
         time.sleep(0.01)
 """
+FOR_EVER = "    found = fast(*args, **options)\n" + BEFORE
 SECOND_POINT = """\
     found = fast(*args, **options)
     if args[1].parallelism.dp == 4:
@@ -72,13 +64,7 @@ A_WHILE = """\
 """
 
 
-def start(
-    path,
-    body,
-    function=SOLVE,
-    before="default_int_handler",
-    words=("place", "-q", "-o"),
-):
+def start(path, body, function=SOLVE, before="default_int_handler", words=PLACE):
     args = [*words, str(path), "-t", "dgx-h100-4x8", "-j", "quickstart"]
     module, name = function
     streams = path.parent.with_name(f"{path.parent.name}-streams")
@@ -202,13 +188,6 @@ print("went on")
 def interrupted(words, argv, handler="default_int_handler"):
     """The program of a process that was started with these words."""
     return INTERRUPTED.format(words=words, argv=argv, handler=handler)
-
-
-def python(*args):
-    command = [sys.executable, *args]
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False
-    )
 
 
 @pytest.mark.parametrize(

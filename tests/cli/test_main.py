@@ -16,19 +16,11 @@ from placer.base.errors import (
     InputError,
     OutputError,
 )
-from tests.cli.small_job import HEAD, MACHINE, WEIGHED
+from tests.cli.small_job import HEAD, MACHINE, WEIGHED, topology
 from tests.commands import refusal, run
-from tests.texts import file_text
 
 ROOT = Path(__file__).resolve().parents[2]
 JOB = WEIGHED
-
-
-def topology(names="n[1-2]"):
-    """A machine of nodes of these names."""
-    node = {"name": "node", "size": 4, "bandwidth": "100GB/s", "scale_up": True}
-    outer = {"name": "cluster", "bandwidth": "10GB/s"}
-    return file_text("topology", tiers=[node, outer], nodes=[{"names": names}])
 
 
 # What may stand where a YAML or JSON file is wanted.
@@ -55,7 +47,7 @@ BAD_TEXTS = {
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("inputs")
     (path / "job.yaml").write_text(JOB)
-    (path / "machine.yaml").write_text(topology())
+    (path / "machine.yaml").write_text(topology("n[1-2]"))
     for name, text in BAD_TEXTS.items():
         (path / name).write_text(text)
     (path / "binary").write_bytes(bytes(range(256)) * 40_000)

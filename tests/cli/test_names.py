@@ -89,7 +89,10 @@ def test_machines_and_jobs_have_the_same_verbs():
     ("kind", "preset"), [("topology", "dgx-h100-4x8"), ("job", "quickstart")]
 )
 def test_files_are_validated(tmp_path, kind, preset):
-    """All that is wrong with all of them is told at once; without one it is misused."""
+    """All that is wrong with all of them is told at once; without one it is misused.
+
+    What is valid is told with its size.
+    """
     bad = [tmp_path / name for name in ("one.yaml", "two.yaml")]
     for path in bad:
         path.write_text(f"format: placer/{kind}\nversion: 1\n")
@@ -97,14 +100,11 @@ def test_files_are_validated(tmp_path, kind, preset):
     assert all(f"{path}:1:1" in told for path in bad)
     for command in ("show", "validate"):
         assert kind.upper() in refusal(kind, command)
-
-
-def test_jobs_are_counted():
-    """A job that is valid is told with its ranks."""
-    good = ("job", "validate", "quickstart")
-    assert run(*good).stdout == "quickstart: valid, 16 ranks\n"
-    (row,) = data(*good)
-    assert (row["name"], row["ranks"]) == ("quickstart", 16)
+    size = {"topology": "4 nodes, 32 GPUs", "job": "16 ranks"}[kind]
+    assert run(kind, "validate", preset).stdout == f"{preset}: valid, {size}\n"
+    (row,) = data(kind, "validate", preset)
+    assert row["name"] == preset
+    assert row.get("ranks", 16) == 16
 
 
 @pytest.mark.parametrize(

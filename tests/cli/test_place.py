@@ -2,10 +2,7 @@
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,12 +15,10 @@ from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
 from placer.solve.run.solution import Solution
 from placer.solve.score import is_built, step_time
-from tests.cli.small_job import MACHINE, WEIGHED
-from tests.commands import refusal, run
+from tests.cli.small_job import MACHINE, WEIGHED, topology
+from tests.commands import python, refusal, run
 from tests.solve.annealing import test_added_move
-from tests.texts import file_text
 
-ROOT = Path(__file__).resolve().parents[2]
 JOB = WEIGHED
 RULED = "rack:2 node:3 gpu:2"
 
@@ -127,15 +122,10 @@ for objective in ("time", "hop-cost"):
 def test_same_bytes_outside_solver():
     """Under two hash seeds there is one plan, but for its solver section."""
     texts = [
-        subprocess.run(
-            [sys.executable, "-c", TWICE],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
+        python(
+            "-c", TWICE, env=os.environ | {"PYTHONHASHSEED": seed}, check=True
         ).stdout
-        for hash_seed in ("0", "42")
+        for seed in ("0", "42")
     ]
     assert texts[0].count('"format": "placer/plan"') == 2
     assert texts[0] == texts[1]
@@ -167,10 +157,7 @@ def test_the_first_host_by_name_keeps_rank_0(tmp_path, hosts):
     path, job, machine = (tmp_path / name for name in ("p.json", "j.yaml", "m.yaml"))
     names = expand(hosts)
     job.write_text(JOB.replace("dp: 4", f"dp: {2 * len(names)}"))
-    node = {"name": "node", "size": 4, "bandwidth": "450GB/s", "latency": "1us"}
-    outer = {"name": "cluster", "bandwidth": "50GB/s", "latency": "5us"}
-    nodes = [{"names": "n[1-12]"}]
-    machine.write_text(file_text("topology", tiers=[node, outer], nodes=nodes))
+    machine.write_text(topology("n[1-12]"))
     asked = (*words(job, str(machine)), "--hosts", hosts, "-q", "-o", path)
     run(*asked, "--first-host-first")
     first = min(names, key=lambda name: int(name[1:]))
@@ -206,9 +193,10 @@ def test_a_compiled_cost_that_the_scorer_does_not_share_is_told(folder, monkeypa
     """Changes are then priced in full, which nobody should have to find out."""
     (folder / "machine.json").write_text(json.dumps(test_added_move.MACHINE))
     (folder / "job.json").write_text(json.dumps(test_added_move.jobs()[2]))
-    asked = (*words("job.json", "machine.json"), "--effort", "full", "--time-limit", 1)
+    asked = (*words("job.json", "machine.json"), "--effort", 0, "--time-limit", 600)
     assert NOT_EXACT not in run(*asked).stderr
     monkeypatch.setattr(step_time, "_agrees", lambda *_: False)
+    monkeypatch.setattr("placer.solve.annealing.in_full.PRICED", 1)
     assert NOT_EXACT in run(*asked).stderr
 
 

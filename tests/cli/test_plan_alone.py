@@ -9,6 +9,7 @@ import placer
 from tests.cli import small_job
 from tests.commands import refusal, run
 from tests.mutants import mutated_values
+from tests.texts import FOLDER
 
 MACHINE = """\
 format: placer/topology
@@ -24,22 +25,6 @@ nodes:
 unavailable: {a2: "xid 79"}
 scheduler: slurm
 """
-ROLES = """\
-format: placer/workload
-version: 1
-name: roles
-roles:
-  - name: trainer
-    job:
-      {format: placer/job, version: 1, name: t, parallelism: {tp: 2, dp: 2},
-       compute: {fixed_time: 1s}}
-  - name: rollout
-    instances: 2
-    job:
-      {format: placer/job, version: 1, name: r, parallelism: {tp: 2},
-       groups: [{name: g, collective: all_reduce, bytes: 1MB, ranks: all}]}
-transfers: [{from: trainer, to: rollout, bytes: 8GB, pattern: reshard}]
-"""
 PLACE = ("--hosts", "b[1-3],a[1,3-4]", "--exclude", "b3", "--require", "tp=node")
 QUICK = ("--effort", "quick", "--time-limit", "1", "-q")
 COMMANDS = {
@@ -49,6 +34,7 @@ COMMANDS = {
     "explain": ("explain", "--rank", "3", "--host", "a3"),
     "diff": ("diff", "baseline:sorted-hosts"),
     "diff json": ("diff", "launcher:slurm", "--format", "json"),
+    "pipeline": ("draw", "pipeline"),
     "replace": ("replace", "--failed", "a3", "--added", "b4", "-q"),
     "replace json": ("replace", "--failed", "a3", "-q", "--format", "json"),
 }
@@ -57,7 +43,6 @@ PLAN_ONLY = {
     "emit": ("emit", "slurm-hostfile"),
     "request": ("emit", "slurm-request"),
     "map": ("draw",),
-    "pipeline": ("draw", "pipeline"),
     "timeline": ("draw", "timeline"),
 }
 
@@ -68,9 +53,9 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("alone")
     (path / "machine.yaml").write_text(MACHINE)
     (path / "job.yaml").write_text(small_job.JOB)
-    (path / "roles.yaml").write_text(ROLES)
     run("place", *inputs_in(path), *PLACE, *QUICK, "-o", path / "plan.json")
-    roles = ("-t", path / "machine.yaml", "-j", path / "roles.yaml")
+    work = FOLDER / "jobs/workload-roles.yaml"
+    roles = ("-t", path / "machine.yaml", "-j", work)
     run("place", *roles, *QUICK, "-o", path / "roles.json")
     plan = placer.read_plan(path / "plan.json")
     placer.write_plan(plan, path / "plan.json.gz")
@@ -150,7 +135,7 @@ def test_an_older_plan_needs_its_inputs(folder):
     del older["inputs"], older["verdict"]
     path = folder / "older.json"
     path.write_text(json.dumps(older))
-    for name in ("check", "score", "explain", "diff", "replace"):
+    for name in ("check", "score", "explain", "diff", "pipeline", "replace"):
         alone = run_on(path, COMMANDS[name], code=2)
         assert "give the topology and the job it was made for: -t, -j" in alone.stderr
         given = run_on(path, COMMANDS[name], *inputs_in(folder))

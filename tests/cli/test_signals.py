@@ -16,8 +16,8 @@ from types import SimpleNamespace
 import pytest
 
 import placer
+from tests.commands import ROOT, python
 
-ROOT = Path(__file__).resolve().parents[2]
 MACHINE = "rack:4 node:3 gpu:4"
 HARD = """\
 format: placer/job
@@ -207,8 +207,6 @@ work = threading.Thread(target=placer.place, args=(machine, job),
 def test_a_callers_own_handler(folder, call, delay_s):
     """In the library KeyboardInterrupt reaches the caller, whose handler stays."""
     script = LIBRARY.format(root=str(ROOT), machine=MACHINE, delay_s=delay_s, call=call)
-    run = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True
-    )
+    run = python("-c", script, cwd=folder)
     assert run.returncode == 0, run.stderr
     assert run.stdout == "interrupted\nconnected\n", run.stderr

@@ -8,22 +8,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.small_job import HEAD
+from placer.job.write import to_document
 from tests.commands import refusal, run
 from tests.draw.pictures import SVG, hover, of_class, parse
+from tests.sweep.cases import job as small
 
 ROOT = Path(__file__).resolve().parents[2]
-MACHINE = "block:2 rack:2 node:4 gpu:4"
-JOB = (
-    HEAD
-    + """\
-parallelism: {tp: 4, pp: 2, dp: 2, order: tp-cp-ep-pp-dp}
-model: {layers: 8, hidden: 4096, ffn: 14336, heads: 32, kv_heads: 8, vocab: 32000}
-sequence: 4096
-micro_batches: 8
-compute: {micro_batch_time: 20ms}
-"""
-)
+MACHINE, JOB = "block:2 rack:2 node:4 gpu:4", json.dumps(to_document(small()))
 
 
 def sweep(job, *args, machine=MACHINE, code=0):

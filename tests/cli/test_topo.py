@@ -2,11 +2,9 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from placer.documents.presets import preset_names
-from placer.report.machine_text import draw
 from placer.topology.read import parse_topology, read_topology
 from tests.commands import data, run
 from tests.readers.cases import FABRIC, MATRIX
@@ -83,14 +81,3 @@ def test_an_old_name_of_a_preset_is_read_with_a_note():
 def test_regular_machine_is_one_line(text, tree):
     """A regular machine's tree is folded into one line; every tier has a row."""
     assert tree in run("topo", "show", text).stdout.splitlines()
-
-
-def test_table_has_a_row_a_tier():
-    """It has domains, their GPUs, bandwidth and latency; sizes if these are uneven."""
-    machine = read_topology("rack:2 node:3 gpu:4")
-    rows = [" ".join(line.split()) for line in draw(machine).splitlines()]
-    assert "rack 2 12 50 GB/s 5 us 1 1 scale-out" in rows
-    assert "node 6 4 450 GB/s 1 us 1 1 scale-up" in rows
-    lines = draw(machine.select(np.arange(4))).splitlines()
-    assert "rack: 1 of 12 GPUs, 1 of 4 GPUs" in lines
-    assert not any(line.startswith("node:") for line in lines)

@@ -1,9 +1,6 @@
 """``placer verify`` as it is typed: reports, collected reports, one process."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +9,6 @@ from placer.placement.plan_file import write_plan
 from tests import commands
 from tests.emit.readback import CONTIGUOUS, plan_of
 from tests.launch.jobs import by_torchrun
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -118,13 +113,8 @@ def test_report_is_light():
         "with contextlib.suppress(SystemExit): main()\n"
         "print(*{name.split('.')[0] for name in sys.modules})\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        env={"RANK": "0", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    env = {"RANK": "0", "PYTHONPATH": str(commands.ROOT)}
+    done = commands.python("-c", script, env=env, check=True)
     report, modules = done.stdout.splitlines()
     assert json.loads(report)["rank"] == 0
     heavy = {"numpy", "networkx", "ortools", "yaml", "torch", "jax"}

@@ -27,7 +27,8 @@ hops = st.floats(0.0, 2.0)
 
 
 @st.composite
-def pipelines(draw):
+def pipelines(draw, whole=False):
+    """Any stages and micro-batches; with chunks ``whole`` groups of these alone."""
     p = draw(st.integers(1, 5))
     v = draw(st.integers(1, 3))
 
@@ -35,6 +36,7 @@ def pipelines(draw):
         return tuple(draw(st.lists(values, min_size=p, max_size=p)))
 
     m = draw(st.integers(1, 4 * p + 3))
+    m = p * (1 + m % 5) if whole and v > 1 else m
     ends = tuple(draw(st.lists(times, min_size=4, max_size=4)))
     stages = Stages(row(times), row(times), row(hops), ends)
     return stages, m, v, draw(st.booleans())

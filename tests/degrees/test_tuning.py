@@ -24,6 +24,7 @@ from placer.job.read import decode_job
 from placer.job.write import to_document
 from placer.report.tune_table import tune_text
 from placer.report.tune_words import ties, why_not
+from tests.api.test_islands import machine as islands
 from tests.degrees.cases import GB, job, machine
 from tests.texts import table
 
@@ -255,15 +256,8 @@ def test_flags_that_surprise_are_explained(found):
     assert "No flags of jax are known for row 1; --job-output" in said
 
 
-def test_hosts_may_have_islands(tmp_path):
+def test_hosts_may_have_islands():
     """Bounds know the machine by its islands, as placements do."""
-    file = tmp_path / "islands.yaml"
-    file.write_text(
-        "format: placer/topology\nversion: 1\nname: islands\ntiers:\n"
-        "  - {name: island, size: 2, bandwidth: 300GB/s, scale_up: true}\n"
-        "  - {name: node, size: 2, bandwidth: 60GB/s}\n"
-        "  - {name: cluster, bandwidth: 25GB/s}\n"
-        'nodes:\n  - {names: "n[1-2]", gpus: [2, 1]}\n'
-    )
-    found = placer.tune(str(file), "quickstart", gpus=[4], memory=400e9, top=1)
+    machine = islands({"gpus": [2, 1]}, {"gpus": [2, 1]})
+    found = placer.tune(machine, "quickstart", gpus=[4], memory=400e9, top=1)
     assert found.lower_bound_s <= found.rows[0]["step_time_s"] * (1 + 1e-9)

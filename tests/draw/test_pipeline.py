@@ -8,15 +8,14 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from placer.cost.schedule import Stages
 from placer.cost.step import StepModel
 from placer.draw import pipeline as module
 from placer.draw.pipeline import band, pipeline_chart, slowest_run
 from placer.draw.timetable import timetable
 from placer.topology.read import read_topology
 from tests.cost.random_cases import random_case
+from tests.cost.test_schedule import pipelines
 from tests.draw.pictures import SVG, of_class, parse
 from tests.page.plans import small_job
 
@@ -115,25 +114,8 @@ def test_the_middle_of_many_stages_is_left_out():
     assert tops[8] - tops[7] > 2 * (tops[1] - tops[0]) - 8
 
 
-seconds = st.floats(0.01, 10)
-
-
-@st.composite
-def pipelines(draw):
-    num_stages = draw(st.integers(1, 5))
-    chunks = draw(st.integers(1, 3))
-    groups = draw(st.integers(1, 5))
-    many = draw(st.integers(1, 25)) if chunks == 1 else groups * num_stages
-
-    def times(count):
-        return tuple(draw(st.lists(seconds, min_size=count, max_size=count)))
-
-    stages = Stages(times(num_stages), times(num_stages), times(num_stages), times(4))
-    return stages, many, chunks, draw(st.booleans())
-
-
 @settings(max_examples=80, deadline=None)
-@given(case=pipelines())
+@given(case=pipelines(whole=True))
 def test_every_piece_once(case):
     """Each chunk of each micro-batch runs once forward and, after that, backward."""
     stages, micro_batches, chunks, overlap = case

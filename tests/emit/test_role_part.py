@@ -12,15 +12,12 @@ from placer.base.errors import InputError
 from placer.emit.role_part import role_part
 from tests.commands import run
 from tests.emit.readback import OF_PLANS
-from tests.texts import data
-
-WORKLOAD = data("jobs/workload-roles.yaml")
+from tests.texts import FOLDER
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory):
-    file = tmp_path_factory.mktemp("rl") / "rl.yaml"
-    file.write_text(WORKLOAD)
+def plan():
+    file = FOLDER / "jobs/workload-roles.yaml"
     return placer.place("rack:2 node:3 gpu:4", file, effort="quick").plan
 
 

@@ -9,17 +9,14 @@ from placer.explain.group_cost import GroupCosts
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import inputs_of
 from placer.report.subject_text import subjects_text
-from tests.texts import data
+from tests.texts import FOLDER
 
 MACHINE = "rack:2 node:3 gpu:4"
-WORKLOAD = data("jobs/workload.yaml")
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory):
-    path = tmp_path_factory.mktemp("job") / "rl.yaml"
-    path.write_text(WORKLOAD)
-    return placer.place(MACHINE, path, effort="quick").plan
+def plan():
+    return placer.place(MACHINE, FOLDER / "jobs/workload.yaml", effort="quick").plan
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from placer.api.report import report_html
 from placer.report.verdict import sentences
 from placer.testing.strategies import tiny_plan
 from tests.page.plans import bare, inputs, plan_on, two_plans
+from tests.texts import FOLDER
 
 HOSTILE = (
     '</script><script>throw 1</script><img src="http://x.invalid/" onerror=alert(1)>'
@@ -67,6 +68,26 @@ def colours(browser, side, mode):
 
 def rgb(browser, name):
     return browser.run("return rgb(css(arguments[0]));", name)
+
+
+def test_a_narrow_page_breaks_no_name_and_parts_its_numbers(browser, page, shown):
+    """Names of a role's axes stay on one line; numbers of a row are apart."""
+    lines = """return [...document.querySelectorAll(arguments[0])].map((cell) => {
+        if (arguments[1]) cell.textContent = arguments[1];
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return [...range.getClientRects()].map((line) => [line.left, line.right]);
+    });"""
+    browser.resize(390, 900)
+    browser.read(page)
+    numbers = browser.run(lines, ".steps tbody tr:last-child .n", "317.5 ms")
+    work = FOLDER / "jobs/workload.yaml"
+    shown(place("rack:2 node:4 gpu:4", work, effort=0).plan)
+    names = browser.run(lines, ".axes b")
+    browser.resize(1600, 1000)
+    assert [len(name) for name in names] == [1] * 5
+    (_, before), (after, then), (change, _) = (number[0] for number in numbers)
+    assert min(after - before, change - then) > 5
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -18,16 +18,13 @@ from placer.report.page.headlines import parts
 from placer.report.page.side import Side
 from placer.report.score_text import score_text
 from placer.report.verdict import sentence
-from tests.texts import data
-
-WORKLOAD = data("jobs/workload-memory.yaml")
+from tests.texts import FOLDER
 
 
 @pytest.fixture(scope="module")
-def plan(tmp_path_factory):
-    path = tmp_path_factory.mktemp("roles") / "rl.yaml"
-    path.write_text(WORKLOAD)
-    return placer.place("dgx-h100-4x8", str(path), time_limit=5).plan
+def plan():
+    job = FOLDER / "jobs/workload-memory.yaml"
+    return placer.place("dgx-h100-4x8", job, time_limit=5).plan
 
 
 def test_pictures_of_a_cycle_show_its_slowest_role(plan):
@@ -84,6 +81,16 @@ def test_maps_have_a_colour_a_role_and_number_its_instances(plan):
     assert {"trainer", "rollout"} <= set(root.itertext())
     with pytest.raises(InputError, match="the job has no dp"):
         placer.draw(plan, colour="dp")
+
+
+def test_the_pipeline_is_that_of_the_slowest_role_with_a_model(plan):
+    """It is as long as that role's step; where no role has a model, that is said."""
+    assert "trainer" in placer.draw(plan, "pipeline").name
+    last = placer.draw(plan, "pipeline").rows[-1]["end_s"]
+    assert 0 < last <= plan.score["roles"]["trainer"]["seconds"]
+    bare = placer.place("node:20 gpu:8", "rl-weights-qwen3", effort=0).plan
+    with pytest.raises(InputError, match="no role of the workload has a model"):
+        placer.draw(bare, "pipeline")
 
 
 def test_moves_are_told_by_instance(plan):

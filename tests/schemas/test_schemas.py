@@ -9,6 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+import placer
+from placer import testing
 from placer.base import units
 from placer.base.errors import InputError
 from placer.documents import Document, parse_document
@@ -114,22 +116,14 @@ def test_what_is_shown_is_allowed():
 @pytest.fixture(scope="module")
 def plans():
     """Plans with and without a model, rules, and what `replace` adds."""
-    import placer
-
     quick = placer.place("dgx-h100-4x8", "quickstart", time_limit=5)
     ruled = placer.place(
         "block:2 rack:2 node:2 gpu:4",
-        opened_job(),
+        testing.job("small", tp=4, dp=2, weights={"tp": 9, "dp": 1}),
         rules=placer.Rules(pin=(placer.Pin((0,), ("b1-r1-n1",)),), at_most={"rack": 1}),
         time_limit=5,
     )
     return [json.loads(json.dumps(r.plan.to_dict())) for r in (quick, ruled)]
-
-
-def opened_job():
-    text = """{"format": "placer/job", "version": 1, "name": "small",
-        "parallelism": {"tp": 4, "dp": 2}, "weights": {"tp": 9, "dp": 1}}"""
-    return decode_job(parse_document(text, "small.json"))
 
 
 def known_keys(name, monkeypatch, more):

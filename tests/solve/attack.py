@@ -8,8 +8,6 @@ Every placement that keeps the rules is priced by plain loops. A bound above the
 cost is false, and so is "optimal" for anything dearer.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from dataclasses import dataclass, replace

@@ -1,13 +1,11 @@
 """Tiny cases of every sort: a machine, a job and an objective for each number."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import random
-from dataclasses import dataclass, replace
+from collections import namedtuple
+from dataclasses import replace
 from math import perm
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,10 +20,6 @@ from tests.solve.random_cases import machine_of, random_job, random_machine
 from tests.solve.random_workloads import random_workload
 from tests.solve.rules.draws import random_budget, random_pins, random_rules
 
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
-
 MOST_RANKS = 6
 MOST_LISTED = 2_500  # ways to seat a job; larger cases are drawn again
 SIZES = (
@@ -37,23 +31,8 @@ SIZES = (
 )
 
 
-@dataclass(frozen=True)
-class Case:
-    """What is placed on what.
-
-    Attributes
-    ----------
-    sort : str
-        Of the machine.
-    topology : Topology
-    job : Job
-    objective : str
-    """
-
-    sort: str
-    topology: Topology
-    job: Job
-    objective: str
+# What is placed on what; ``sort`` is of the machine.
+Case = namedtuple("Case", ["sort", "topology", "job", "objective"])
 
 
 def drawn(seed):
@@ -218,7 +197,7 @@ def _changed(rng, what):
         objective = "time" if what in OF_TIME else rng.choice(("time", "hop-cost"))
         case = CHANGES[what](rng, _drawn(rng, sort, objective))
         if case is not None:
-            return replace(case, sort=what)
+            return case._replace(sort=what)
 
 
 def _links_and_speeds(rng, case):
@@ -231,14 +210,14 @@ def _links_and_speeds(rng, case):
         rows = [*topology.bandwidth_factor.tolist()]
         factors = np.array([rng.choice((one, 0.5)) for one in rows])
         topology = replace(topology, bandwidth_factor=factors)
-    return replace(case, topology=topology, job=job)
+    return case._replace(topology=topology, job=job)
 
 
 def _other_work(rng, case):
     """Recomputation, adapters, hosts that lag, memory's and outputs' rates."""
     if case.job.model is None:
         return None
-    return replace(case, job=with_other_work(case.job, rng.randrange(1 << 30)))
+    return case._replace(job=with_other_work(case.job, rng.randrange(1 << 30)))
 
 
 def _equal_parts(rng, case):
@@ -253,7 +232,7 @@ def _equal_parts(rng, case):
     job = replace(case.job, require={**require, even_key(axis): tier})
     if rng.random() < 0.6:
         job = replace(job, rules=Rules())
-    return replace(case, job=job)
+    return case._replace(job=job)
 
 
 def _budgets(rng, case):
@@ -266,7 +245,7 @@ def _budgets(rng, case):
         pins = random_pins(rng, job.world_size, [*topology.node_names])
     rules = Rules(pin=pins, budgets=budgets)
     job = replace(job, rules=rules)
-    return replace(case, topology=replace(topology, budgets=budgets), job=job)
+    return case._replace(topology=replace(topology, budgets=budgets), job=job)
 
 
 def _workload(rng, case):
@@ -284,7 +263,7 @@ def _workload(rng, case):
         topology = unequal(topology, rng.randrange(1 << 30))
     if rng.random() < 0.2:
         job = replace(job, rules=random_rules(rng, topology, job))
-    return replace(case, topology=topology, job=job)
+    return case._replace(topology=topology, job=job)
 
 
 def _experts(rng, case):
@@ -298,7 +277,7 @@ def _experts(rng, case):
     job = _job(rng, topology, world, case.objective)
     if job.parallelism.ep == 1 or (case.objective == "time" and job.model is None):
         return None
-    return replace(case, job=job)
+    return case._replace(job=job)
 
 
 CHANGES = {

@@ -3,18 +3,15 @@
 import json
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from placer.api.place import place
 from placer.base.errors import PlacerError
 from placer.cost.footprint.stages import memory_score
-from placer.job.read import read_job
 from placer.sweep.grid import Axis, grid
-from placer.sweep.point import Task, job_at, sweep
+from placer.sweep.point import job_at, sweep
 from placer.topology.gpu_kinds import Gpu
-from placer.topology.read import read_topology
 from placer.workers.cluster import Cluster
 from placer.workers.pool import Pool
 from tests.sweep.cases import job, machine, task
@@ -78,17 +75,6 @@ def test_weak_scaling_efficiency():
     assert not any("weak_scaling_efficiency" in row for row in rows)
 
 
-def test_azure_pair():
-    """112 and 128 racks differ by less than 0.3 % (published: 2 ms in 1.27 s)."""
-    azure = Task(
-        read_topology("azure-gb200-mlperf-v6"), read_job("llama3.1-405b-mlperf-v6")
-    )
-    small, large = sweep(azure, grid([Axis("dp", (112, 128))]))
-    assert small["world_size"] == 7168
-    assert large["world_size"] == 8192
-    assert large["step_time_s"] == pytest.approx(small["step_time_s"], rel=0.003)
-
-
 def test_pool_and_sequence_agree():
     """Processes give the bytes that this process gives, in the order of the grid."""
     shared = task()
@@ -122,17 +108,6 @@ def test_pool_stops():
         stop=lambda: told[-1] > 0,
     )
     assert 0 < len(rows) < len(points)
-
-
-def test_an_interrupted_search_is_no_row(monkeypatch):
-    """A search that was cut short has no row: another run would give another."""
-
-    def interrupted(*_inputs, **_options):
-        return SimpleNamespace(stop_reason="interrupted")
-
-    monkeypatch.setattr("placer.sweep.point.place", interrupted)
-    assert task().answer({"dp": 4}) is None
-    assert sweep(task(), POINTS) == []
 
 
 @pytest.fixture(scope="module")
