@@ -105,7 +105,7 @@ def test_the_checker_names_a_role_that_is_split_or_misnamed():
     ]
     job = workload_of(roles, [{"from": "a", "to": "b", "bytes": 8}])
     torn = Placement(np.array([0, 4, 1, 2]))
-    assert "1 of 1 a.tp groups leaves its rack" in violations(torn, machine, job)[0]
+    assert "1 of 1 a.tp group leaves its rack" in violations(torn, machine, job)[0]
     plan = placer.place(machine, job).plan
     assert plan.role_of_rank == ("a", "a", "b", "b")
     other = replace(plan, role_of_rank=("a", "b", "b", "b"))
