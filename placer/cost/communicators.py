@@ -23,9 +23,10 @@ from placer.cost.collectives import (
     ring_pass,
     runs_all_reduce,
 )
+from placer.cost.fabric import Fabric
 from placer.cost.links import LinkLoad
 from placer.cost.rings import Rings
-from placer.cost.trees import Edges, double_tree, tree_route
+from placer.cost.trees import tree_route
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +56,11 @@ class Communicators:
     """
 
     rings: Rings
+    fabric: Fabric
 
     def gather(self, size_bytes: Sizes) -> CollectiveCost:
         """One reduce-scatter or all-gather, around a ring."""
-        ring = ring_pass(self.rings.route, self._per_row(size_bytes))
+        ring = ring_pass(self._route, self._per_row(size_bytes))
         return self._ring_cost(ring, size_bytes, passes=1.0)
 
     def all_reduce(self, size_bytes: Sizes, algorithm: str) -> CollectiveCost:
@@ -86,7 +88,7 @@ class Communicators:
         parts = []
         for index in np.unique(best).tolist():
             rows, seconds = best == index, found[names[index]]
-            some = Communicators(self.rings.rows(rows))
+            some = Communicators(self.rings.rows(rows), self.fabric)
             own = Seconds(seconds.transfer[rows], seconds.latency[rows])
             parts.append((rows, some._by(names[index], own, size_bytes)))
         return _joined(parts)
@@ -99,19 +101,19 @@ class Communicators:
 
     def _route_of(self, all_reduce: str) -> Route:
         if all_reduce == "ring":
-            return self.rings.route
+            return self._route
         return self._tree_route
 
     @cached_property
-    def _tree(self) -> Edges:
-        return double_tree(self.rings)
+    def _route(self) -> Route:
+        return self.rings.route(self.fabric)
 
     @cached_property
     def _tree_route(self) -> Route:
-        return tree_route(self._tree)
+        return tree_route(self.rings.tree, self.fabric, self._route)
 
     def _per_row(self, size_bytes: Sizes) -> Sizes:
-        return self.rings.fabric.per_row(size_bytes, self.rings.gpus)
+        return self.fabric.per_row(size_bytes, self.rings.gpus)
 
     def _ring_cost(
         self, seconds: Seconds, size_bytes: Sizes, passes: float
@@ -119,26 +121,27 @@ class Communicators:
         rings, n = self.rings, self.rings.gpus.shape[1]
         on_edge = passes * (n - 1) / n * size_bytes
         one = np.ones(rings.gpus.shape)
-        hops = rings.fabric.by_tier(rings.hop_tier, one, rings.gpus)
+        hops = self.fabric.by_tier(rings.hop_tier, one, rings.gpus)
         return CollectiveCost(
             np.full(len(self.rings.gpus), "ring"),
             seconds.total,
             seconds.transfer,
             hops * on_edge,
-            rings.fabric.scaled(rings.flows.load, on_edge),
+            self.fabric.scaled(rings.flows.load, on_edge),
         )
 
     def _tree_cost(
         self, name: str, seconds: Seconds, size_bytes: Sizes
     ) -> CollectiveCost:
         """The cost of an algorithm whose traffic between domains is a double tree's."""
-        sent = self._tree.bytes_by_tier + self._inside(name)
+        tree = self.rings.tree
+        sent = tree.bytes_by_tier + self._inside(name)
         return CollectiveCost(
             np.full(len(self.rings.gpus), name),
             seconds.total,
             seconds.transfer,
             sent * size_bytes,
-            self.rings.fabric.scaled(self._tree.load, size_bytes),
+            self.fabric.scaled(tree.load, size_bytes),
         )
 
     def _inside(self, name: str) -> FloatArray:
@@ -148,15 +151,14 @@ class Communicators:
         ``m`` members; with a switch that reduces every member sends ``1 + 1/q``. They
         are booked evenly on the group's hops inside domains.
         """
-        rings = self.rings
+        rings, fabric = self.rings, self.fabric
         n = rings.gpus.shape[1]
-        inner = (rings.hop_tier <= rings.fabric.scale_up_tier) & rings.moves
+        inner = (rings.hop_tier <= fabric.scale_up_tier) & rings.moves
         buffers = 2.0 * (n - rings.domains)
         if name == "nvls":
             buffers = n * (1 + 1 / rings.nics)
         on_hop = buffers / np.maximum(inner.sum(axis=1), 1)
         spread = np.broadcast_to(on_hop[:, None], inner.shape)
-        fabric = rings.fabric
         return fabric.by_tier(rings.hop_tier[inner], spread[inner], rings.gpus[inner])
 
 

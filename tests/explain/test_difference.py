@@ -11,7 +11,7 @@ from placer.cost import JITTER
 from placer.cost.step import StepModel
 from placer.explain import difference
 from placer.explain.difference import saving
-from placer.explain.uncertain import TABLE, drawn_models, model_at
+from placer.explain.uncertain import TABLE, drawn_times, model_at
 from placer.job.traffic import Group
 from placer.placement.baselines import baseline
 from tests.marks import slow
@@ -101,11 +101,11 @@ def test_many_groups_of_the_users_own_are_drawn_less_often(monkeypatch):
     rings = tuple(replace(ring, name=f"g{n}") for n in range(300))
     counts = []
 
-    def counted(model, count, seed, *, thin):
+    def counted(model, placed, count, seed, *, thin):
         counts.append(count)
-        return drawn_models(model, 1, seed, thin=thin)
+        return drawn_times(model, placed, 1, seed, thin=thin)
 
-    monkeypatch.setattr(difference, "drawn_models", counted)
+    monkeypatch.setattr(difference, "drawn_times", counted)
     for groups in (rings[:10], rings):
         job = replace(model.job, groups=groups)
         saving(StepModel(model.topology, job), before, after)
