@@ -24,7 +24,7 @@ from placer.cost.collectives import (
     runs_all_reduce,
 )
 from placer.cost.fabric import Fabric
-from placer.cost.links import LinkLoad
+from placer.cost.links import NO_TRAFFIC, LinkLoad, Traffic
 from placer.cost.rings import Rings
 from placer.cost.trees import tree_route
 
@@ -37,8 +37,7 @@ class CollectiveCost:
     seconds: FloatArray  # (g,)
     # (g,): the part that grows with the buffer; the rest is latency.
     bandwidth_seconds: FloatArray
-    bytes_by_tier: FloatArray  # (T,), bytes: sent by all groups, by the tier of the hop
-    load: LinkLoad
+    traffic: Traffic = NO_TRAFFIC
 
     @property
     def algorithm(self) -> str:
@@ -119,30 +118,31 @@ class Communicators:
         self, seconds: Seconds, size_bytes: Sizes, passes: float
     ) -> CollectiveCost:
         rings, n = self.rings, self.rings.gpus.shape[1]
-        on_edge = passes * (n - 1) / n * size_bytes
-        one = np.ones(rings.gpus.shape)
-        hops = self.fabric.by_tier(rings.hop_tier, one, rings.gpus)
-        return CollectiveCost(
-            np.full(len(self.rings.gpus), "ring"),
-            seconds.total,
-            seconds.transfer,
-            hops * on_edge,
-            self.fabric.scaled(rings.flows.load, on_edge),
-        )
+
+        def sent() -> tuple[FloatArray, LinkLoad]:
+            on_edge = passes * (n - 1) / n * size_bytes
+            one = np.ones(rings.gpus.shape)
+            hops = self.fabric.by_tier(rings.hop_tier, one, rings.gpus)
+            return hops * on_edge, self.fabric.scaled(rings.flows.load, on_edge)
+
+        return self._cost("ring", seconds, Traffic(sent))
 
     def _tree_cost(
         self, name: str, seconds: Seconds, size_bytes: Sizes
     ) -> CollectiveCost:
         """The cost of an algorithm whose traffic between domains is a double tree's."""
         tree = self.rings.tree
-        sent = tree.bytes_by_tier + self._inside(name)
-        return CollectiveCost(
-            np.full(len(self.rings.gpus), name),
-            seconds.total,
-            seconds.transfer,
-            sent * size_bytes,
-            self.fabric.scaled(tree.load, size_bytes),
-        )
+
+        def sent() -> tuple[FloatArray, LinkLoad]:
+            by_tier = tree.bytes_by_tier + self._inside(name)
+            return by_tier * size_bytes, self.fabric.scaled(tree.load, size_bytes)
+
+        return self._cost(name, seconds, Traffic(sent))
+
+    def _cost(self, name: str, seconds: Seconds, traffic: Traffic) -> CollectiveCost:
+        """The cost where all groups run one algorithm."""
+        names = np.full(len(self.rings.gpus), name)
+        return CollectiveCost(names, seconds.total, seconds.transfer, traffic)
 
     def _inside(self, name: str) -> FloatArray:
         """Bytes sent inside domains for each byte of buffer; shape (T,).
@@ -170,11 +170,5 @@ def _joined(parts: Sequence[tuple[BoolArray, CollectiveCost]]) -> CollectiveCost
     for rows, cost in parts:
         names[rows] = cost.algorithms
         seconds[rows], transfer[rows] = cost.seconds, cost.bandwidth_seconds
-    costs = [cost for _, cost in parts]
-    return CollectiveCost(
-        names,
-        seconds,
-        transfer,
-        np.sum([cost.bytes_by_tier for cost in costs], axis=0),
-        reduce(LinkLoad.plus, [cost.load for cost in costs]),
-    )
+    traffic = reduce(Traffic.plus, [cost.traffic for _, cost in parts])
+    return CollectiveCost(names, seconds, transfer, traffic)

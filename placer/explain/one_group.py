@@ -121,14 +121,8 @@ def _with_one(cost: Cost, alone: Cost, own: BoolArray) -> Cost:
     """The seconds of all with the group's at 0, and the bytes of the group."""
     seconds = cost.seconds.copy()
     seconds[own] = 0.0
-    return replace(
-        cost, seconds=seconds, bytes_by_tier=alone.bytes_by_tier, load=alone.load
-    )
+    return replace(cost, seconds=seconds, traffic=alone.traffic)
 
 
 def _without_bytes(cost: Cost) -> Cost:
-    return replace(
-        cost,
-        bytes_by_tier=np.zeros_like(cost.bytes_by_tier),
-        load=cost.load.scaled(0.0),
-    )
+    return replace(cost, traffic=cost.traffic.times(0.0))

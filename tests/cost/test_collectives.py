@@ -74,7 +74,7 @@ def test_costs_by_hand(name):
     call, seconds, sent = COSTS[name]
     found = call()
     assert found.seconds == pytest.approx(seconds)
-    assert found.bytes_by_tier.tolist() == pytest.approx(sent)
+    assert found.traffic.bytes_by_tier.tolist() == pytest.approx(sent)
 
 
 RAILS = np.arange(32).reshape(8, 4).T
