@@ -35,15 +35,7 @@ class CollectiveCost:
 
     algorithms: npt.NDArray[np.str_]  # (g,)
     seconds: FloatArray  # (g,)
-    # (g,): the part that grows with the buffer; the rest is latency.
-    bandwidth_seconds: FloatArray
     traffic: Traffic = NO_TRAFFIC
-
-    @property
-    def algorithm(self) -> str:
-        """That of all groups; ``auto`` where they differ in it."""
-        alike = (self.algorithms == self.algorithms[0]).all()
-        return str(self.algorithms[0]) if alike else "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +58,7 @@ class Communicators:
         """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``."""
         sizes, found = self._per_row(size_bytes), {}
         for name, form in all_reduces(algorithm).items():
-            route = self._route_of(name)
+            route = self._route if name == "ring" else self._tree_route
             seconds = form(route, sizes)
             if algorithm == "auto":
                 runs = runs_all_reduce(name, route)
@@ -97,11 +89,6 @@ class Communicators:
         if name == "ring":
             return self._ring_cost(seconds, size_bytes, passes=2.0)
         return self._tree_cost(name, seconds, size_bytes)
-
-    def _route_of(self, all_reduce: str) -> Route:
-        if all_reduce == "ring":
-            return self._route
-        return self._tree_route
 
     @cached_property
     def _route(self) -> Route:
@@ -142,7 +129,7 @@ class Communicators:
     def _cost(self, name: str, seconds: Seconds, traffic: Traffic) -> CollectiveCost:
         """The cost where all groups run one algorithm."""
         names = np.full(len(self.rings.gpus), name)
-        return CollectiveCost(names, seconds.total, seconds.transfer, traffic)
+        return CollectiveCost(names, seconds.total, traffic)
 
     def _inside(self, name: str) -> FloatArray:
         """Bytes sent inside domains for each byte of buffer; shape (T,).
@@ -165,10 +152,10 @@ class Communicators:
 def _joined(parts: Sequence[tuple[BoolArray, CollectiveCost]]) -> CollectiveCost:
     """The cost of some groups by one algorithm and others by another."""
     num_groups = len(parts[0][0])
-    seconds, transfer = np.zeros(num_groups), np.zeros(num_groups)
+    seconds = np.zeros(num_groups)
     names = np.empty(num_groups, dtype="U12")
     for rows, cost in parts:
         names[rows] = cost.algorithms
-        seconds[rows], transfer[rows] = cost.seconds, cost.bandwidth_seconds
+        seconds[rows] = cost.seconds
     traffic = reduce(Traffic.plus, [cost.traffic for _, cost in parts])
-    return CollectiveCost(names, seconds, transfer, traffic)
+    return CollectiveCost(names, seconds, traffic)

@@ -70,7 +70,8 @@ class Edges:
 
     def single_pace(self, fabric: Fabric) -> FloatArray:
         """Seconds a byte takes on one NIC at the slowest tier of a group; (g,)."""
-        seconds = self._largest(1 / fabric.bandwidth[self.tiers])
+        seconds = np.zeros(len(self.rings.gpus))
+        np.maximum.at(seconds, self.group, 1 / fabric.bandwidth[self.tiers])
         return seconds / self.rings.factor
 
     def latency(self, fabric: Fabric) -> FloatArray:
@@ -80,12 +81,6 @@ class Edges:
         total = np.bincount(self.group, latency, num_groups)
         count = np.bincount(self.group, minlength=num_groups)
         return np.asarray(total / np.maximum(count, 1))
-
-    def _largest(self, values: FloatArray) -> FloatArray:
-        """Largest value of each group's flows, 0 without any; shape (g,)."""
-        largest = np.zeros(len(self.rings.gpus))
-        np.maximum.at(largest, self.group, values)
-        return largest
 
 
 def double_tree(rings: Rings) -> Edges:

@@ -109,7 +109,7 @@ class CallNetwork:
     def _collective(self, call: Call) -> CollectiveCost:
         seconds = self._note(call, (len(call.members),))
         names = np.full(len(seconds), "ring")
-        return CollectiveCost(names, seconds, seconds)
+        return CollectiveCost(names, seconds)
 
     def _exchange(self, call: Call, shape: tuple[int, ...]) -> ExchangeCost:
         return ExchangeCost(self._note(call, shape))

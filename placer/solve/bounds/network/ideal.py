@@ -110,11 +110,8 @@ class IdealNetwork:
 
     def _cost(self, num_groups: int, least: tuple[float, float]) -> CollectiveCost:
         """The cost of groups that all take the same transfer time and latency."""
-        return CollectiveCost(
-            np.full(num_groups, "any"),
-            np.full(num_groups, sum(least)),
-            np.full(num_groups, least[0]),
-        )
+        names = np.full(num_groups, "any")
+        return CollectiveCost(names, np.full(num_groups, sum(least)))
 
     def _routes(self, members: IntArray) -> Route:
         """The best way imaginable over every number of domains, an entry a number."""
