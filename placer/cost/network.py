@@ -7,7 +7,7 @@ imaginable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +24,7 @@ from placer.cost.exchange import (
     slowest_of_row,
 )
 from placer.cost.fabric import Fabric
-from placer.cost.rings import Rings, build_rings
+from placer.cost.rings import build_rings
 
 
 class Network(Protocol):
@@ -95,14 +95,17 @@ class PlacedNetwork:
     fabric: Fabric
     gpu_of_rank: IntArray  # (R,)
     # Groups met so far by the identity of their array, which is kept alive here.
-    _rings: dict[int, tuple[IntArray, Rings]] = field(default_factory=dict, repr=False)
-    _known: dict[int, Communicators] = field(
-        default_factory=dict, init=False, repr=False
+    _known: dict[int, tuple[IntArray, Communicators]] = field(
+        default_factory=dict, repr=False
     )
 
     def at(self, fabric: Fabric) -> PlacedNetwork:
         """The network at other rates of the machine; rings met so far are the same."""
-        return PlacedNetwork(fabric, self.gpu_of_rank, self._rings.copy())
+        known = {
+            key: (members, replace(groups, fabric=fabric))
+            for key, (members, groups) in self._known.items()
+        }
+        return PlacedNetwork(fabric, self.gpu_of_rank, known)
 
     def gather(self, members: IntArray, size_bytes: Sizes) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
@@ -162,10 +165,9 @@ class PlacedNetwork:
         return slowest
 
     def _communicators(self, members: IntArray) -> Communicators:
-        key = id(members)
-        if key not in self._rings:
+        known = self._known.get(id(members))
+        if known is None:
             rings = build_rings(self.fabric, self.gpu_of_rank[members])
-            self._rings[key] = members, rings
-        if key not in self._known:
-            self._known[key] = Communicators(self._rings[key][1], self.fabric)
-        return self._known[key]
+            known = members, Communicators(rings, self.fabric)
+            self._known[id(members)] = known
+        return known[1]

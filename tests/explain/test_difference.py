@@ -9,7 +9,7 @@ import pytest
 import placer
 from placer.cost import JITTER
 from placer.cost.step import StepModel
-from placer.explain import difference
+from placer.explain import difference, uncertain
 from placer.explain.difference import saving
 from placer.explain.uncertain import TABLE, drawn_times, model_at
 from placer.job.traffic import Group
@@ -75,6 +75,22 @@ def test_intervals_hold_the_truth_as_often_as_they_say(seeds):
     else:
         assert told >= 100
         assert 0.90 <= inside / told <= 0.97
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_a_draw_is_priced_as_if_it_were_alone(seed, monkeypatch):
+    """Draws share rings and one walk of their pipelines, and no rate."""
+    model, *placed = case(seed)
+    models = []
+
+    def noted(*args, **options):
+        models.append(model_at(*args, **options))
+        return models[-1]
+
+    monkeypatch.setattr(uncertain, "model_at", noted)
+    times = drawn_times(model, placed, 4, seed, thin=True)
+    alone = [[one.step(gpus).step_time_s for gpus in placed] for one in models]
+    assert times == pytest.approx(np.array(alone), rel=1e-12)
 
 
 def test_measurable_is_what_is_above_jitter():
