@@ -11,8 +11,9 @@ import numpy as np
 
 from placer.api.score import score
 from placer.calibrate.fit import calibrate
+from placer.cost.collectives import ring_pass
 from placer.cost.fabric import Fabric
-from placer.cost.network import PlacedNetwork
+from placer.cost.rings import build_rings
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
 from placer.topology.allocation import allocate
@@ -190,8 +191,9 @@ def split_slowdown() -> float:
     for machine in (topology, split_pair()):
         gpus = baseline("given-order", machine, job).gpu_of_rank
         members = job.parallelism.ranks_of_group["dp_cp"][:1]
-        network = PlacedNetwork(Fabric.of(machine), gpus)
-        times.append(network.gather(members, 1e9).bandwidth_seconds.item())
+        fabric = Fabric.of(machine)
+        route = build_rings(fabric, gpus[members]).route(fabric)
+        times.append(ring_pass(route, 1e9).transfer.item())
     return times[1] / times[0]
 
 

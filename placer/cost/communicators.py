@@ -23,9 +23,10 @@ from placer.cost.collectives import (
     ring_pass,
     runs_all_reduce,
 )
-from placer.cost.links import LinkLoad
+from placer.cost.fabric import Fabric
+from placer.cost.links import NO_TRAFFIC, LinkLoad, Traffic
 from placer.cost.rings import Rings
-from placer.cost.trees import Edges, double_tree, tree_route
+from placer.cost.trees import tree_route
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +35,7 @@ class CollectiveCost:
 
     algorithms: npt.NDArray[np.str_]  # (g,)
     seconds: FloatArray  # (g,)
-    # (g,): the part that grows with the buffer; the rest is latency.
-    bandwidth_seconds: FloatArray
-    bytes_by_tier: FloatArray  # (T,), bytes: sent by all groups, by the tier of the hop
-    load: LinkLoad
-
-    @property
-    def algorithm(self) -> str:
-        """That of all groups; ``auto`` where they differ in it."""
-        alike = (self.algorithms == self.algorithms[0]).all()
-        return str(self.algorithms[0]) if alike else "auto"
+    traffic: Traffic = NO_TRAFFIC
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +47,18 @@ class Communicators:
     """
 
     rings: Rings
+    fabric: Fabric
 
     def gather(self, size_bytes: Sizes) -> CollectiveCost:
         """One reduce-scatter or all-gather, around a ring."""
-        ring = ring_pass(self.rings.route, self._per_row(size_bytes))
+        ring = ring_pass(self._route, self._per_row(size_bytes))
         return self._ring_cost(ring, size_bytes, passes=1.0)
 
     def all_reduce(self, size_bytes: Sizes, algorithm: str) -> CollectiveCost:
         """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``."""
         sizes, found = self._per_row(size_bytes), {}
         for name, form in all_reduces(algorithm).items():
-            route = self._route_of(name)
+            route = self._route if name == "ring" else self._tree_route
             seconds = form(route, sizes)
             if algorithm == "auto":
                 runs = runs_all_reduce(name, route)
@@ -86,7 +79,7 @@ class Communicators:
         parts = []
         for index in np.unique(best).tolist():
             rows, seconds = best == index, found[names[index]]
-            some = Communicators(self.rings.rows(rows))
+            some = Communicators(self.rings.rows(rows), self.fabric)
             own = Seconds(seconds.transfer[rows], seconds.latency[rows])
             parts.append((rows, some._by(names[index], own, size_bytes)))
         return _joined(parts)
@@ -97,49 +90,46 @@ class Communicators:
             return self._ring_cost(seconds, size_bytes, passes=2.0)
         return self._tree_cost(name, seconds, size_bytes)
 
-    def _route_of(self, all_reduce: str) -> Route:
-        if all_reduce == "ring":
-            return self.rings.route
-        return self._tree_route
-
     @cached_property
-    def _tree(self) -> Edges:
-        return double_tree(self.rings)
+    def _route(self) -> Route:
+        return self.rings.route(self.fabric)
 
     @cached_property
     def _tree_route(self) -> Route:
-        return tree_route(self._tree)
+        return tree_route(self.rings.tree, self.fabric, self._route)
 
     def _per_row(self, size_bytes: Sizes) -> Sizes:
-        return self.rings.fabric.per_row(size_bytes, self.rings.gpus)
+        return self.fabric.per_row(size_bytes, self.rings.gpus)
 
     def _ring_cost(
         self, seconds: Seconds, size_bytes: Sizes, passes: float
     ) -> CollectiveCost:
         rings, n = self.rings, self.rings.gpus.shape[1]
-        on_edge = passes * (n - 1) / n * size_bytes
-        one = np.ones(rings.gpus.shape)
-        hops = rings.fabric.by_tier(rings.hop_tier, one, rings.gpus)
-        return CollectiveCost(
-            np.full(len(self.rings.gpus), "ring"),
-            seconds.total,
-            seconds.transfer,
-            hops * on_edge,
-            rings.fabric.scaled(rings.flows.load, on_edge),
-        )
+
+        def sent() -> tuple[FloatArray, LinkLoad]:
+            on_edge = passes * (n - 1) / n * size_bytes
+            one = np.ones(rings.gpus.shape)
+            hops = self.fabric.by_tier(rings.hop_tier, one, rings.gpus)
+            return hops * on_edge, self.fabric.scaled(rings.flows.load, on_edge)
+
+        return self._cost("ring", seconds, Traffic(sent))
 
     def _tree_cost(
         self, name: str, seconds: Seconds, size_bytes: Sizes
     ) -> CollectiveCost:
         """The cost of an algorithm whose traffic between domains is a double tree's."""
-        sent = self._tree.bytes_by_tier + self._inside(name)
-        return CollectiveCost(
-            np.full(len(self.rings.gpus), name),
-            seconds.total,
-            seconds.transfer,
-            sent * size_bytes,
-            self.rings.fabric.scaled(self._tree.load, size_bytes),
-        )
+        tree = self.rings.tree
+
+        def sent() -> tuple[FloatArray, LinkLoad]:
+            by_tier = tree.bytes_by_tier + self._inside(name)
+            return by_tier * size_bytes, self.fabric.scaled(tree.load, size_bytes)
+
+        return self._cost(name, seconds, Traffic(sent))
+
+    def _cost(self, name: str, seconds: Seconds, traffic: Traffic) -> CollectiveCost:
+        """The cost where all groups run one algorithm."""
+        names = np.full(len(self.rings.gpus), name)
+        return CollectiveCost(names, seconds.total, traffic)
 
     def _inside(self, name: str) -> FloatArray:
         """Bytes sent inside domains for each byte of buffer; shape (T,).
@@ -148,31 +138,24 @@ class Communicators:
         ``m`` members; with a switch that reduces every member sends ``1 + 1/q``. They
         are booked evenly on the group's hops inside domains.
         """
-        rings = self.rings
+        rings, fabric = self.rings, self.fabric
         n = rings.gpus.shape[1]
-        inner = (rings.hop_tier <= rings.fabric.scale_up_tier) & rings.moves
+        inner = (rings.hop_tier <= fabric.scale_up_tier) & rings.moves
         buffers = 2.0 * (n - rings.domains)
         if name == "nvls":
             buffers = n * (1 + 1 / rings.nics)
         on_hop = buffers / np.maximum(inner.sum(axis=1), 1)
         spread = np.broadcast_to(on_hop[:, None], inner.shape)
-        fabric = rings.fabric
         return fabric.by_tier(rings.hop_tier[inner], spread[inner], rings.gpus[inner])
 
 
 def _joined(parts: Sequence[tuple[BoolArray, CollectiveCost]]) -> CollectiveCost:
     """The cost of some groups by one algorithm and others by another."""
     num_groups = len(parts[0][0])
-    seconds, transfer = np.zeros(num_groups), np.zeros(num_groups)
+    seconds = np.zeros(num_groups)
     names = np.empty(num_groups, dtype="U12")
     for rows, cost in parts:
         names[rows] = cost.algorithms
-        seconds[rows], transfer[rows] = cost.seconds, cost.bandwidth_seconds
-    costs = [cost for _, cost in parts]
-    return CollectiveCost(
-        names,
-        seconds,
-        transfer,
-        np.sum([cost.bytes_by_tier for cost in costs], axis=0),
-        reduce(LinkLoad.plus, [cost.load for cost in costs]),
-    )
+        seconds[rows] = cost.seconds
+    traffic = reduce(Traffic.plus, [cost.traffic for _, cost in parts])
+    return CollectiveCost(names, seconds, traffic)

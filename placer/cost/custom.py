@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
@@ -29,13 +29,7 @@ class GroupTime:
 
     seconds: float  # s
     group_seconds: FloatArray  # (communicators,), s: one run of each
-    # What its ``traffic`` is worked out by when it is asked for.
-    tell_traffic: Callable[[], Traffic | None]
-
-    @cached_property
-    def traffic(self) -> Traffic | None:
-        """What it sends in a step; None where nobody sends."""
-        return self.tell_traffic()
+    traffic: Traffic | None  # in a step; None where nobody sends
 
 
 def custom_times(network: Network, job: Job) -> dict[str, GroupTime]:
@@ -56,8 +50,10 @@ def _together(network: PlacedNetwork, job: Job) -> dict[str, GroupTime]:
     times = kind_times(network, job)
     found = {}
     for kind, group in enumerate(job.groups):
-        seconds, traffic = times.group_seconds[kind], partial(times.traffic, kind)
+        seconds = times.group_seconds[kind]
         slowest = float(seconds.max(initial=0.0))
+        sends = any(len(ranks) > 1 for ranks in group.ranks)
+        traffic = Traffic(partial(times.sent_by, kind)) if sends else None
         found[group.name] = GroupTime(slowest * group.per_step, seconds, traffic)
     return found
 
@@ -89,9 +85,8 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
         group_seconds[indices] = seconds.reshape(len(members), -1).max(axis=1)
         runs += costs
     slowest = float(group_seconds.max(initial=0.0))
-    traffic = (Traffic.of(cost, group.per_step) for cost in runs)
-    total = partial(total_traffic, traffic)
-    return GroupTime(slowest * group.per_step, group_seconds, total)
+    traffic = total_traffic(cost.traffic.times(group.per_step) for cost in runs)
+    return GroupTime(slowest * group.per_step, group_seconds, traffic)
 
 
 def flows_time(network: Network, traffic: RankTraffic) -> GroupTime:
@@ -99,7 +94,7 @@ def flows_time(network: Network, traffic: RankTraffic) -> GroupTime:
     ends = traffic.senders, traffic.receivers
     cost = network.flows(*ends, traffic.size_bytes, traffic.pair_share)
     slowest = float(cost.seconds.max(initial=0.0)) + traffic.fixed_s
-    return GroupTime(slowest, cost.seconds, partial(Traffic.of, cost, 1.0))
+    return GroupTime(slowest, cost.seconds, cost.traffic)
 
 
 def _costs(

@@ -10,7 +10,14 @@ import numpy as np
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Sizes, share_sent
 from placer.cost.fabric import Fabric
-from placer.cost.links import LinkLoad, flow_link_seconds, flow_load, weighted_counts
+from placer.cost.links import (
+    NO_TRAFFIC,
+    LinkLoad,
+    Traffic,
+    flow_link_seconds,
+    flow_load,
+    weighted_counts,
+)
 
 # Kernels that send a token once to each member reach this share of what else goes over
 # NVLink, the mean of dispatch and combine on 8 to 36 GPUs of GB200 and 8 of B200
@@ -23,8 +30,7 @@ class ExchangeCost:
     """What an exchange costs."""
 
     seconds: FloatArray  # per group (all-to-all) or per flow (send)
-    bytes_by_tier: FloatArray  # (T,), bytes
-    load: LinkLoad
+    traffic: Traffic = NO_TRAFFIC
 
 
 def next_in_row(members: IntArray) -> IntArray:
@@ -121,7 +127,8 @@ def all_to_all_cost(
             shared = np.maximum(shared, path)
             latency = latency + mine * there * links.more_latency[link] * messages
     return ExchangeCost(
-        (np.maximum(own, shared) + latency).max(axis=1), fabric.total(sent, gpus), load
+        (np.maximum(own, shared) + latency).max(axis=1),
+        Traffic(lambda: (fabric.total(sent, gpus), load)),
     )
 
 
@@ -210,7 +217,7 @@ def flows_cost(
         waits = weighted_counts(ends, hop, count)
         latency = np.maximum(latency, waits[ends])
     by_tier = weighted_counts(tiers, size_bytes, fabric.num_tiers)
-    return ExchangeCost(seconds + latency, by_tier, load)
+    return ExchangeCost(seconds + latency, Traffic(lambda: (by_tier, load)))
 
 
 def send_cost(
@@ -230,6 +237,5 @@ def send_cost(
     moved = np.where(sources == targets, 0.0, size_bytes)
     return ExchangeCost(
         fabric.hop_latency(sources, targets, tiers) + np.maximum(own, shared),
-        fabric.by_tier(tiers, moved, sources),
-        load,
+        Traffic(lambda: (fabric.by_tier(tiers, moved, sources), load)),
     )

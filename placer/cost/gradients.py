@@ -203,12 +203,12 @@ def _pass(run: Operation, job: Job, members: IntArray, size_bytes: FloatArray) -
         seconds = np.where(size_bytes == size, slowest[:, None], seconds)
     if not costs:
         return _Pass(
-            seconds, np.zeros(len(members)), Traffic.of(run(members, 0.0), 0.0)
+            seconds, np.zeros(len(members)), run(members, 0.0).traffic.times(0.0)
         )
     usual = max(costs, key=lambda size: counts[sizes == size].item())
     chunks = float(size_bytes.sum()) / len(size_bytes) / usual
     cost = costs[usual]
-    return _Pass(seconds, cost.seconds, Traffic.of(cost, chunks))
+    return _Pass(seconds, cost.seconds, cost.traffic.times(chunks))
 
 
 def _stage(job: Job, members: IntArray) -> IntArray:
@@ -226,4 +226,4 @@ def _tied_embeddings(
     ends = job.parallelism.ranks_of_group["pp"][:, [0, -1]]
     size = parameters * job.bytes.gradient
     cost = network.all_reduce(ends, size, job.collectives.all_reduce)
-    return float(cost.seconds.max()), [Traffic.of(cost, 1.0)]
+    return float(cost.seconds.max()), [cost.traffic.times(1.0)]

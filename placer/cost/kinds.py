@@ -22,7 +22,7 @@ from placer.cost.communicators import CollectiveCost
 from placer.cost.copies import Copies
 from placer.cost.exchange import ExchangeCost
 from placer.cost.fabric import Fabric
-from placer.cost.links import LinkLoad, Traffic, weighted_counts
+from placer.cost.links import LinkLoad, weighted_counts
 from placer.cost.network import PlacedNetwork
 from placer.job.model import Job
 from placer.job.parallel import Collectives
@@ -69,11 +69,8 @@ class KindTimes:
     # Of each tier with uplinks, in the order in which runs follow each other.
     sent: dict[int, list[_Sent]]
 
-    def traffic(self, kind: int) -> Traffic | None:
-        """What a kind sends in a step; None where all its groups are single ranks."""
-        runs, by_tier = self._by_tier
-        if not runs[kind]:
-            return None
+    def sent_by(self, kind: int) -> tuple[FloatArray, LinkLoad]:
+        """The bytes of a kind in a step, as `Traffic` has them."""
         up: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
         down = [*up]
         for t, (sent, first) in self._by_kind.items():
@@ -81,16 +78,16 @@ class KindTimes:
             count = len(self.fabric.uplink_capacity[t])
             up[t] = weighted_counts(sent.child[own], sent.up[own], count)
             down[t] = weighted_counts(sent.child[own], sent.down[own], count)
-        return Traffic(by_tier[kind], LinkLoad(up, down))
+        return self._by_tier[kind], LinkLoad(up, down)
 
     @cached_property
-    def _by_tier(self) -> tuple[IntArray, FloatArray]:
-        """Runs of each kind, and what it sends on each tier."""
+    def _by_tier(self) -> FloatArray:
+        """What each kind sends on each tier; shape (kinds, T)."""
         number = len(self.group_seconds)
         kinds, values = zip(*self.sent_bytes, strict=True)
         kind, sent = np.concatenate(kinds), np.concatenate(values, axis=1)
         total = [weighted_counts(kind, of_tier, number) for of_tier in sent]
-        return np.bincount(kind, minlength=number), np.stack(total, axis=1)
+        return np.stack(total, axis=1)
 
     @cached_property
     def _by_kind(self) -> dict[int, tuple[_Sent, IntArray]]:
@@ -124,12 +121,12 @@ def kind_times(network: PlacedNetwork, job: Job) -> KindTimes:
         cost, copies = price(fabric, gpus, batch, job.collectives)
         runs = copies.number // len(batch.kinds)
         _note_seconds(times, batch, cost.seconds.reshape(len(gpus), runs, -1))
-        kind = np.repeat(batch.kinds, runs)
-        times.sent_bytes.append((kind, cost.bytes_by_tier * steps[kind]))
+        kind, sent = np.repeat(batch.kinds, runs), cost.traffic
+        times.sent_bytes.append((kind, sent.bytes_by_tier * steps[kind]))
         for t, noted in times.sent.items():
             copy, child = copies.children[t]
             own = kind[copy]
-            up, down = cost.load.up[t] * steps[own], cost.load.down[t] * steps[own]
+            up, down = sent.load.up[t] * steps[own], sent.load.down[t] * steps[own]
             noted.append(_Sent(own, child, up, down))
     return times
 

@@ -7,7 +7,7 @@ loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
@@ -19,8 +19,6 @@ from placer.base.arrays import FloatArray, IntArray
 from placer.topology.machine import Machine
 
 if TYPE_CHECKING:
-    from placer.cost.communicators import CollectiveCost
-    from placer.cost.exchange import ExchangeCost
     from placer.cost.fabric import Fabric
 
 
@@ -60,29 +58,47 @@ class LinkLoad:
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """Bytes of one axis and step."""
+    """Bytes of an operation, or of one axis and step.
 
-    bytes_by_tier: FloatArray  # (T,), bytes: sent by all ranks, by the tier of the hop
-    load: LinkLoad
+    They are worked out when they are asked for: most prices are of seconds alone.
+    """
 
-    @classmethod
-    def of(cls, cost: CollectiveCost | ExchangeCost, times: float) -> Traffic:
-        """The traffic of an operation that runs ``times`` times in a step."""
-        return cls(cost.bytes_by_tier * times, cost.load.scaled(times))
+    work_out: Callable[[], tuple[FloatArray, LinkLoad]]
+
+    @cached_property
+    def _sent(self) -> tuple[FloatArray, LinkLoad]:
+        return self.work_out()
+
+    @property
+    def bytes_by_tier(self) -> FloatArray:
+        """Bytes sent by all ranks, by the tier of the hop; shape (T,)."""
+        return self._sent[0]
+
+    @property
+    def load(self) -> LinkLoad:
+        """What they put on uplinks and links."""
+        return self._sent[1]
 
     def times(self, rounds: float) -> Traffic:
         """So many rounds of it."""
-        return Traffic(self.bytes_by_tier * rounds, self.load.scaled(rounds))
+        return Traffic(lambda: (self.bytes_by_tier * rounds, self.load.scaled(rounds)))
 
     def plus(self, other: Traffic) -> Traffic:
         """Both together."""
         return Traffic(
-            self.bytes_by_tier + other.bytes_by_tier, self.load.plus(other.load)
+            lambda: (
+                self.bytes_by_tier + other.bytes_by_tier,
+                self.load.plus(other.load),
+            )
         )
 
     def reversed(self) -> Traffic:
         """The answers: as many bytes the other way."""
-        return Traffic(self.bytes_by_tier, self.load.reversed())
+        return Traffic(lambda: (self.bytes_by_tier, self.load.reversed()))
+
+
+# That of networks which say seconds alone.
+NO_TRAFFIC = Traffic(lambda: (np.zeros(1), LinkLoad([], [])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,5 +228,11 @@ def total_load(traffic: Iterable[Traffic]) -> LinkLoad | None:
 
 def total_traffic(traffic: Iterable[Traffic]) -> Traffic | None:
     """All traffic as one; None when there is none."""
-    items = list(traffic)
-    return reduce(Traffic.plus, items) if items else None
+    if not (items := list(traffic)):
+        return None
+    return Traffic(  # not one in the other, of thousands
+        lambda: (
+            reduce(np.add, [item.bytes_by_tier for item in items]),
+            reduce(LinkLoad.plus, [item.load for item in items]),
+        )
+    )

@@ -7,7 +7,7 @@ imaginable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -96,8 +96,16 @@ class PlacedNetwork:
     gpu_of_rank: IntArray  # (R,)
     # Groups met so far by the identity of their array, which is kept alive here.
     _known: dict[int, tuple[IntArray, Communicators]] = field(
-        default_factory=dict, init=False, repr=False
+        default_factory=dict, repr=False
     )
+
+    def at(self, fabric: Fabric) -> PlacedNetwork:
+        """The network at other rates of the machine; rings met so far are the same."""
+        known = {
+            key: (members, replace(groups, fabric=fabric))
+            for key, (members, groups) in self._known.items()
+        }
+        return PlacedNetwork(fabric, self.gpu_of_rank, known)
 
     def gather(self, members: IntArray, size_bytes: Sizes) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
@@ -160,6 +168,6 @@ class PlacedNetwork:
         known = self._known.get(id(members))
         if known is None:
             rings = build_rings(self.fabric, self.gpu_of_rank[members])
-            known = members, Communicators(rings)
+            known = members, Communicators(rings, self.fabric)
             self._known[id(members)] = known
         return known[1]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,11 +18,15 @@ from placer.cost.collectives import Route
 from placer.cost.fabric import Fabric
 from placer.cost.fair_share import Crossings, fair_pace
 from placer.cost.links import LinkLoad, weighted_counts
+from placer.cost.trees import Edges, double_tree
 
 
 @dataclass(frozen=True, eq=False)
 class Rings:
-    """The rings of some groups: g groups of n members."""
+    """The rings of some groups: g groups of n members.
+
+    Of the fabric nothing is asked but where GPUs lie: rings are those at all its rates.
+    """
 
     fabric: Fabric
     gpus: IntArray  # (g, n): members in ring order
@@ -89,9 +92,13 @@ class Rings:
         return RingFlows(self.fabric, self.gpus)
 
     @cached_property
-    def route(self) -> Route:
-        """What the rings find on their way, all groups at once."""
-        fabric, outer = self.fabric, self.outer
+    def tree(self) -> Edges:
+        """The double trees of the groups."""
+        return double_tree(self)
+
+    def route(self, fabric: Fabric) -> Route:
+        """What the rings find on their way at given rates, all groups at once."""
+        outer = self.outer
         inner = ~outer & self.moves
         pace = (1 / fabric.bandwidth)[self.hop_tier]
         latency = fabric.latency[self.hop_tier]
@@ -107,7 +114,7 @@ class Rings:
             self.nics,
             fabric.has_rack_switch,
             np.where(inner, pace, 0.0).max(axis=1) / self.factor,
-            fair_pace(self.flows.crossings, self.nics, one_nic, self.copy),
+            fair_pace(self.flows.crossings(fabric), self.nics, one_nic, self.copy),
             mean_where(latency, inner),
             mean_where(latency, outer),
         )
@@ -152,7 +159,8 @@ def _fewest(starts: BoolArray) -> IntArray:
     return np.minimum.reduceat(length, first_run)
 
 
-class _Crossing(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Crossing:
     """Hops that leave child domains of one tier; arrays of shape (g, n).
 
     ``sent`` and ``received`` say which members do so.
@@ -161,6 +169,12 @@ class _Crossing(NamedTuple):
     child: IntArray
     sent: BoolArray
     received: BoolArray
+
+    @cached_property
+    def hops(self) -> list[tuple[IntArray, IntArray]]:
+        """Group and child domain of every hop, those out and those in."""
+        found = [np.nonzero(moved) for moved in (self.sent, self.received)]
+        return [(rows, self.child[rows, columns]) for rows, columns in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,19 +223,17 @@ class RingFlows:
         between = {t: links[t].load(link, 1.0) for t, link in self._links}
         return LinkLoad(up, down, between)
 
-    @cached_property
-    def crossings(self) -> list[Crossings]:
+    def crossings(self, fabric: Fabric) -> list[Crossings]:
         """Where the hops share uplinks and links, both directions of every tier."""
-        shared = self.fabric.shared_uplinks
+        shared = fabric.shared_uplinks
         uplinks = [
-            Crossings(rows, found.child[rows, columns], shared[t])
+            Crossings(*hops, shared[t])
             for t, found in self._crossings.items()
             if t in shared
-            for moved in (found.sent, found.received)
-            for rows, columns in [np.nonzero(moved)]
+            for hops in found.hops
         ]
         return uplinks + [
-            Crossings(rows, link[rows, columns], self.fabric.links[t].capacity)
+            Crossings(rows, link[rows, columns], fabric.links[t].capacity)
             for t, link in self._links
             for rows, columns in [np.nonzero(link >= 0)]
         ]

@@ -70,7 +70,7 @@ def tensor_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     added = operations * _per_stage(job, members, seen) * sizes.layers_per_chunk
     rounds = _layers_a_step(job, sizes) * (passes * operations + again)
     backward = (passes - 1) * added
-    return StageTime(added, backward, cost.seconds, Traffic.of(cost, rounds))
+    return StageTime(added, backward, cost.seconds, cost.traffic.times(rounds))
 
 
 def context_time(network: Network, job: Job, sizes: Volumes, times: Work) -> StageTime:
@@ -88,17 +88,17 @@ def context_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Sta
     kind = job.context_parallel.communication
     if kind == "all_gather":
         cost = network.gather(members, axes.cp * sizes.cp_block)
-        return _context(job, sizes, cost.seconds, 2.0, [Traffic.of(cost, 3.0)])
+        return _context(job, sizes, cost.seconds, 2.0, [cost.traffic.times(3.0)])
     if kind == "a2a":
         before = network.all_to_all(members, sizes.cp_queries + sizes.cp_block)
         after = network.all_to_all(members, sizes.cp_outputs)
-        traffic = [Traffic.of(before, 2.0), Traffic.of(after, 2.0)]
+        traffic = [before.traffic.times(2.0), after.traffic.times(2.0)]
         return _context(job, sizes, before.seconds + after.seconds, 1.0, traffic)
     hops = axes.cp - 1
     sent = network.pass_on(members, sizes.cp_block)
     ring = sent.seconds * hops
     hidden = times.layer_forward_s * times.attention_share if job.overlap.cp else 0.0
-    return _context(job, sizes, ring, 2.0, [Traffic.of(sent, 3.0 * hops)], hidden)
+    return _context(job, sizes, ring, 2.0, [sent.traffic.times(3.0 * hops)], hidden)
 
 
 def _context(
@@ -136,7 +136,7 @@ def expert_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     passes = 2 + experts_again(job)
     rounds = passes * EP_OPERATIONS_PER_PASS * job.micro_batches / mode.imbalance
     rounds *= _layers(job, sizes, sizes.moe_layers_per_chunk)
-    return StageTime(forward, backward, cost.seconds, Traffic.of(cost, rounds))
+    return StageTime(forward, backward, cost.seconds, cost.traffic.times(rounds))
 
 
 def expert_exchange(
@@ -178,11 +178,11 @@ def pipeline_hops(network: Network, job: Job, sizes: Volumes) -> StageTime:
     replica = axes.coordinates["dp"][members[:, 0]]
     slowest = np.zeros((axes.dp, axes.pp))
     np.maximum.at(slowest, replica, hop)
-    forward = Traffic.of(cost, axes.vp * job.micro_batches)
+    forward = cost.traffic.times(axes.vp * job.micro_batches)
     if axes.vp > 1:
         # The last chunk's activations end with the loss and do not close the ring.
         closing = network.send(members[:, -1], members[:, 0], sizes.pp_message)
-        forward = forward.plus(Traffic.of(closing, -job.micro_batches))
+        forward = forward.plus(closing.traffic.times(-job.micro_batches))
     traffic = forward.plus(forward.reversed())
     return StageTime(slowest, slowest, hop.sum(axis=1), traffic)
 

@@ -7,9 +7,10 @@ sum. A workload's step is a cycle: its slowest role and the transfers that are e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 
@@ -30,15 +31,15 @@ from placer.cost.stage_times import (
     pipeline_hops,
     tensor_time,
 )
-from placer.cost.volumes import volumes
-from placer.cost.work import on_gpu, windows, work
+from placer.cost.work import Content, windows
 from placer.job.model import Job
-from placer.job.paces import paces
 from placer.job.roles import Role
 from placer.topology.machine import Domains
 
 # Up to so many different replicas are timed one by one, and remembered.
 FEW_PATTERNS = 4
+# So many are walked together: a walk keeps what all were at after each group.
+AT_ONCE = 8_192
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +65,19 @@ class Step:
     @cached_property
     def step_time_s(self) -> float:
         """Seconds of one step."""
-        return (
-            self.pipeline_s(tuple(self.stage_times))
-            + self.exposed_data_parallel_s
-            + sum(self.exposed_custom_s.values())
-            + self.model.fixed_s
-            + self.roles_s
-        )
+        return reduce(add, self.after_pipeline_s, self.pipeline_s(self.axes))
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Those of ``tp cp ep pp`` that have members."""
+        return tuple(self.stage_times)
+
+    @property
+    def after_pipeline_s(self) -> tuple[float, ...]:
+        """What a step takes besides the slowest pipeline, s."""
+        custom_s = sum(self.exposed_custom_s.values())
+        data_parallel_s = self.exposed_data_parallel_s
+        return data_parallel_s, custom_s, self.model.fixed_s, self.roles_s
 
     @cached_property
     def roles_s(self) -> float:
@@ -157,7 +164,7 @@ class Step:
 
     def slowest_replica(self) -> int:
         """Index of a replica whose pipeline sets the step, the first of equals."""
-        times = self._replica_times(tuple(self.stage_times))
+        times = self._replica_times(self.axes)
         return min(times, key=lambda entry: (-entry[0], entry[1]))[1]
 
     def _replica_times(self, axes: tuple[str, ...]) -> list[tuple[float, int]]:
@@ -172,8 +179,8 @@ class Step:
         schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
         if len(patterns) <= FEW_PATTERNS:
             return [pipeline_time(stages_of(row), *schedule) for row in patterns]
-        seconds: list[float] = pipeline_times(patterns, *schedule).tolist()
-        return seconds
+        parts = np.array_split(patterns, -(-len(patterns) // AT_ONCE))
+        return [s for part in parts for s in pipeline_times(part, *schedule).tolist()]
 
     def patterns(self, axes: tuple[str, ...]) -> FloatArray:
         """Times of each replica when only ``axes`` communicate; shape (D, 3 p + 4), s.
@@ -191,6 +198,17 @@ class Step:
                 forward = forward + added.forward
                 backward = backward + added.backward
         return self.model.patterns(forward, backward, hop, self.slowness)
+
+
+def step_times(steps: Iterable[Step]) -> FloatArray:
+    """Seconds of steps of one job, whose pipelines are walked together; shape (n,)."""
+    rows, rest = [], []
+    for step in steps:
+        rows.append(distinct_rows(step.patterns(step.axes))[0])
+        rest.append(step.after_pipeline_s)
+    first = np.cumsum([0, *map(len, rows[:-1])])
+    seconds = np.maximum.reduceat(step.pipelines_s(np.concatenate(rows)), first)
+    return reduce(np.add, np.transpose(rest), seconds)
 
 
 def distinct_rows(rows: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -218,7 +236,7 @@ class StepModel:
 
     ``fabric``: to score on another fabric than the machine's own. ``slower`` and
     ``hides``: how many times as long the work takes as the job says, and how many times
-    as long traffic hides behind it.
+    as long traffic hides behind it. ``content``: of the job, where it is known.
     """
 
     def __init__(
@@ -229,16 +247,16 @@ class StepModel:
         *,
         slower: float = 1.0,
         hides: float = 1.0,
+        content: Content | None = None,
     ) -> None:
         self.topology = topology.by_island
         self.job = job
         self.fabric = fabric or Fabric.of(topology)
         self.slower, self.hides = slower, hides
-        self.volumes = volumes(job)
-        known = on_gpu(job, topology.gpu)
-        self.work = work(known, self.volumes).times(slower)
+        self.content = content or Content.of(job, topology.gpu)
+        self.volumes, known, self.paces = self.content
+        self.work = known.times(slower)
         self.cover = self.work.times(hides)
-        self.paces = paces(known)
         self.windows = windows(job, self.cover, self._first_chunk_parameters())
         self.compute_s = job.micro_batches * self.work.micro_batch_s
         self.fixed_s = job.compute.fixed_s

@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.collectives import Route, tree_buffers
+from placer.cost.fabric import Fabric
 from placer.cost.fair_share import Crossings, fair_pace
 from placer.cost.links import LinkLoad, flow_load
-from placer.cost.rings import Rings
+
+if TYPE_CHECKING:
+    from placer.cost.rings import Rings
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +51,8 @@ class Edges:
         """Bytes sent for each byte of buffer; shape (T,)."""
         return self.rings.fabric.by_tier(self.tiers, self.share, self.sources)
 
-    @cached_property
-    def crossings(self) -> list[Crossings]:
+    def crossings(self, fabric: Fabric) -> list[Crossings]:
         """Where the flows share uplinks and links, both directions of every tier."""
-        fabric = self.rings.fabric
         found = []
         by_group = np.argsort(self.group, kind="stable")
         for t, capacity in fabric.shared_uplinks.items():
@@ -66,27 +68,19 @@ class Edges:
             found.append(Crossings(self.group[on], link[on], links.capacity))
         return found
 
-    @cached_property
-    def single_pace(self) -> FloatArray:
+    def single_pace(self, fabric: Fabric) -> FloatArray:
         """Seconds a byte takes on one NIC at the slowest tier of a group; (g,)."""
-        seconds = self._largest(1 / self.rings.fabric.bandwidth[self.tiers])
+        seconds = np.zeros(len(self.rings.gpus))
+        np.maximum.at(seconds, self.group, 1 / fabric.bandwidth[self.tiers])
         return seconds / self.rings.factor
 
-    @cached_property
-    def latency(self) -> FloatArray:
+    def latency(self, fabric: Fabric) -> FloatArray:
         """Mean latency of a group's flows, s; shape (g,)."""
         num_groups = len(self.rings.gpus)
-        fabric = self.rings.fabric
         latency = fabric.hop_latency(self.sources, self.targets, self.tiers)
         total = np.bincount(self.group, latency, num_groups)
         count = np.bincount(self.group, minlength=num_groups)
         return np.asarray(total / np.maximum(count, 1))
-
-    def _largest(self, values: FloatArray) -> FloatArray:
-        """Largest value of each group's flows, 0 without any; shape (g,)."""
-        largest = np.zeros(len(self.rings.gpus))
-        np.maximum.at(largest, self.group, values)
-        return largest
 
 
 def double_tree(rings: Rings) -> Edges:
@@ -109,17 +103,17 @@ def double_tree(rings: Rings) -> Edges:
     )
 
 
-def tree_route(edges: Edges) -> Route:
-    """What a double tree finds on its way.
+def tree_route(edges: Edges, fabric: Fabric, ring: Route) -> Route:
+    """What a double tree finds on its way, given what the ring does.
 
     Its pace is that of the buffers that go in and out of a domain (`tree_buffers`);
     each edge carries half a buffer.
     """
     rings = edges.rings
     halves = 2 * tree_buffers(rings.domains)
-    alone = edges.single_pace * halves
-    pace = fair_pace(edges.crossings, rings.nics, alone, rings.copy) / halves
-    return rings.route._replace(outer_pace=pace, outer_latency=edges.latency)
+    alone = edges.single_pace(fabric) * halves
+    pace = fair_pace(edges.crossings(fabric), rings.nics, alone, rings.copy) / halves
+    return ring._replace(outer_pace=pace, outer_latency=edges.latency(fabric))
 
 
 def _domains(rings: Rings) -> tuple[IntArray, IntArray]:

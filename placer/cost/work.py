@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from placer.cost.data_parallel import Windows
-from placer.cost.volumes import Volumes
+from placer.cost.volumes import Volumes, volumes
 from placer.job.beside import host_passes
 from placer.job.memory import PEAK_OF
 from placer.job.model import Job
 from placer.job.models import attention_widths, layer_parameters
 from placer.job.pace import waiting_share
+from placer.job.paces import Paces, paces
 from placer.job.recompute import flops_again
 from placer.job.work import forward_work, micro_batch_time, sample_work
 from placer.topology.gpu_kinds import Gpu
@@ -49,6 +51,20 @@ class Work:
         return replace(self, **{name: getattr(self, name) * factor for name in names})
 
 
+class Content(NamedTuple):
+    """What the stages of a job hold and work on, whatever the rates of links."""
+
+    volumes: Volumes
+    work: Work
+    paces: Paces
+
+    @classmethod
+    def of(cls, job: Job, gpu: Gpu) -> Content:
+        """That of a job whose GPUs are of a kind."""
+        sizes, known = volumes(job), on_gpu(job, gpu)
+        return cls(sizes, work(known, sizes), paces(known))
+
+
 def on_gpu(job: Job, gpu: Gpu) -> Job:
     """The job, with the rates of a GPU where it does not say them.
 
@@ -66,7 +82,7 @@ def on_gpu(job: Job, gpu: Gpu) -> Job:
     return job if known == compute else replace(job, compute=known)
 
 
-def work(job: Job, volumes: Volumes) -> Work:
+def work(job: Job, sizes: Volumes) -> Work:
     """The job's compute times; those of a layer are zero without a model."""
     total = micro_batch_time(job)
     share_of_forward = forward_share(job)
@@ -81,8 +97,8 @@ def work(job: Job, volumes: Volumes) -> Work:
     scores = width * job.sequence / job.compute.attention_rate
     share = scores / (layer_parameters(job.model) + scores)
     waits = waiting_share(job, job.model)
-    layer = (1 - waits) * forward / volumes.layers_per_chunk
-    ahead = (s * volumes.layers_per_chunk for s in host_passes(job, job.model))
+    layer = (1 - waits) * forward / sizes.layers_per_chunk
+    ahead = (s * sizes.layers_per_chunk for s in host_passes(job, job.model))
     return Work(total, forward, backward, layer, share, *ahead)
 
 

@@ -17,7 +17,7 @@ from placer.cost import DIFFERENCE
 from placer.cost.step import StepModel
 from placer.degrees.choice import SIZES, Choice
 from placer.explain.difference import Saving
-from placer.explain.uncertain import drawn_models, links_are_assumed
+from placer.explain.uncertain import drawn_times, links_are_assumed
 from placer.job.model import Job
 from placer.topology.model import Topology
 
@@ -69,17 +69,16 @@ def gain(machine: Topology, job: Job, own: Row, best: Row, seed: int) -> Saving 
     median, usual = rated(best.choice, job).median, NormalDist()
     shares = (np.random.default_rng(seed).permutation(_DRAWS) + 0.5) / _DRAWS
     # Quantiles of half a normal distribution.
-    too_well = [
-        median * usual.inv_cdf((1 + share) / 2) / usual.inv_cdf(0.75)
+    longer = [
+        exp(median * usual.inv_cdf((1 + share) / 2) / usual.inv_cdf(0.75))
         for share in shares.tolist()
     ]
     thin = links_are_assumed(machine)
-    both = (drawn_models(each, _DRAWS, seed + 1, thin=thin) for each in models)
-    drawn = [
-        mine.step(placed[0]).step_time_s - its.step(placed[1]).step_time_s * exp(more)
-        for mine, its, more in zip(*both, too_well, strict=True)
-    ]
-    return Saving.of(before, after, drawn)
+    mine, its = (
+        drawn_times(model, [gpus], _DRAWS, seed + 1, thin=thin)[:, 0]
+        for model, gpus in zip(models, placed, strict=True)
+    )
+    return Saving.of(before, after, mine - its * longer)
 
 
 # What memory is off by in most series that were measured (docs/evidence/memory.md).

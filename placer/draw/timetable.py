@@ -64,7 +64,7 @@ def work_s(stages: Stages) -> tuple[float, ...]:
 def slowest_pipeline(step: Step) -> tuple[int, Stages, Stages]:
     """The replica that sets the step, its times, and those without communication."""
     replica = step.slowest_replica()
-    every = step.patterns(tuple(step.stage_times))[replica]
+    every = step.patterns(step.axes)[replica]
     return replica, stages_of(every), stages_of(step.patterns(())[replica])
 
 

@@ -8,15 +8,14 @@ the model does not know of the difference.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost import JITTER
 from placer.cost.step import StepModel
-from placer.explain.uncertain import drawn_models
+from placer.explain.uncertain import drawn_times
 
 # Draws for jobs of at most so many ranks, and of more: a draw scores two placements.
 _DRAWS = ((4_096, 64), (16_384, 32), (65_536, 16))
@@ -46,7 +45,7 @@ class Saving(NamedTuple):
     high_s: float
 
     @classmethod
-    def of(cls, before_s: float, after_s: float, drawn: Sequence[float]) -> Saving:
+    def of(cls, before_s: float, after_s: float, drawn: FloatArray) -> Saving:
         """What is saved, and draws of it, each the middle of its range."""
         saved = before_s - after_s
         low, high = np.quantile(drawn, _ENDS, method="hazen").tolist()
@@ -90,8 +89,5 @@ def saving(
         return Saving(step, 0.0, 0.0, 0.0)
     ranks = len(before) + _RANKS_OF_GROUP * len(model.job.groups)
     count = next((n for most, n in _DRAWS if ranks <= most), _FEWEST_DRAWS)
-    drawn = [
-        one.step(before).step_time_s - one.step(after).step_time_s
-        for one in drawn_models(model, count, seed, thin=thin)
-    ]
-    return Saving.of(step, then, drawn)
+    times = drawn_times(model, (before, after), count, seed, thin=thin)
+    return Saving.of(step, then, times[:, 0] - times[:, 1])

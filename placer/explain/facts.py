@@ -58,7 +58,7 @@ def _slowest_replica(step: Step, gpu_of_rank: IntArray) -> dict[str, Any]:
     own = replica_of_lane == slowest
     return {
         "replica": slowest,
-        "pipeline_s": step.pipeline_s(tuple(step.stage_times)),
+        "pipeline_s": step.pipeline_s(step.axes),
         "hops": axes.hops,
         "hops_leaving": [
             _hop(step, sender[own], tier[own], stage)

@@ -7,6 +7,7 @@ of ranks belongs to the group when all of them do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -32,12 +33,8 @@ class OneGroup:
 
     def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        cost = self.whole.gather(members, size_bytes)
-        own = self._own(members)
-        if not own.any():
-            return _without_bytes(cost)
-        alone = self.whole.gather(members[own], size_bytes)
-        return _with_one(cost, alone, own)
+        cost, own = self.whole.gather(members, size_bytes), self._own(members)
+        return _free(cost, own, lambda: self.whole.gather(members[own], size_bytes))
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
@@ -45,23 +42,20 @@ class OneGroup:
         """One all-reduce in every row of ``members``."""
         cost = self.whole.all_reduce(members, size_bytes, algorithm)
         own = self._own(members)
-        if not own.any():
-            return _without_bytes(cost)
-        alone = self.whole.all_reduce(
-            members[own], size_bytes, str(cost.algorithms[own][0])
-        )
-        return _with_one(cost, alone, own)
+
+        def alone() -> CollectiveCost:
+            chosen = str(cost.algorithms[own][0])
+            return self.whole.all_reduce(members[own], size_bytes, chosen)
+
+        return _free(cost, own, alone)
 
     def all_to_all(
         self, members: IntArray, size_bytes: float, copies: int = 0
     ) -> ExchangeCost:
         """One all-to-all in every row of ``members``."""
-        cost = self.whole.all_to_all(members, size_bytes, copies)
-        own = self._own(members)
-        if not own.any():
-            return _without_bytes(cost)
-        alone = self.whole.all_to_all(members[own], size_bytes, copies)
-        return _with_one(cost, alone, own)
+        run, own = self.whole.all_to_all, self._own(members)
+        cost = run(members, size_bytes, copies)
+        return _free(cost, own, lambda: run(members[own], size_bytes, copies))
 
     def send(
         self, senders: IntArray, receivers: IntArray, size_bytes: float
@@ -70,10 +64,8 @@ class OneGroup:
         cost = self.whole.send(senders, receivers, size_bytes)
         ends = np.stack((senders, receivers), axis=-1).reshape(len(senders), -1)
         own = np.all(self.is_member[ends], axis=1)
-        if not own.any():
-            return _without_bytes(cost)
-        alone = self.whole.send(senders[own], receivers[own], size_bytes)
-        return _with_one(cost, alone, own)
+        mine = senders[own], receivers[own]
+        return _free(cost, own, lambda: self.whole.send(*mine, size_bytes))
 
     def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
         """Messages along each row of ``members``, the cost of each hop in turn."""
@@ -81,11 +73,8 @@ class OneGroup:
 
     def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
         """A message from each member of a row to the next one, around it."""
-        cost = self.whole.pass_on(members, size_bytes)
-        own = self._own(members)
-        if not own.any():
-            return _without_bytes(cost)
-        return _with_one(cost, self.whole.pass_on(members[own], size_bytes), own)
+        cost, own = self.whole.pass_on(members, size_bytes), self._own(members)
+        return _free(cost, own, lambda: self.whole.pass_on(members[own], size_bytes))
 
     def flows(
         self,
@@ -95,9 +84,8 @@ class OneGroup:
         pair_share: float = 1.0,
     ) -> ExchangeCost:
         """Messages of any sizes between ranks, which are of no group."""
-        return _without_bytes(
-            self.whole.flows(senders, receivers, size_bytes, pair_share)
-        )
+        cost = self.whole.flows(senders, receivers, size_bytes, pair_share)
+        return replace(cost, traffic=cost.traffic.times(0.0))
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Whether each row of ``members`` lies in one scale-up domain."""
@@ -117,18 +105,10 @@ class OneGroup:
         return own
 
 
-def _with_one(cost: Cost, alone: Cost, own: BoolArray) -> Cost:
-    """The seconds of all with the group's at 0, and the bytes of the group."""
+def _free(cost: Cost, own: BoolArray, alone: Callable[[], Cost]) -> Cost:
+    """The seconds of all with the group's own at 0, and the bytes of the group."""
+    if not own.any():
+        return replace(cost, traffic=cost.traffic.times(0.0))
     seconds = cost.seconds.copy()
     seconds[own] = 0.0
-    return replace(
-        cost, seconds=seconds, bytes_by_tier=alone.bytes_by_tier, load=alone.load
-    )
-
-
-def _without_bytes(cost: Cost) -> Cost:
-    return replace(
-        cost,
-        bytes_by_tier=np.zeros_like(cost.bytes_by_tier),
-        load=cost.load.scaled(0.0),
-    )
+    return replace(cost, seconds=seconds, traffic=alone().traffic)

@@ -7,7 +7,7 @@ time is left out: it is the same for all placements of a job.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from statistics import NormalDist
@@ -15,9 +15,10 @@ from statistics import NormalDist
 import numpy as np
 
 from placer.assumed import HARDWARE, LINKS
-from placer.base.arrays import FloatArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.fabric import Fabric
-from placer.cost.step import StepModel
+from placer.cost.network import PlacedNetwork
+from placer.cost.step import StepModel, step_times
 from placer.job.model import Job
 from placer.topology.model import Topology
 
@@ -76,20 +77,25 @@ def links_are_assumed(topology: Topology) -> bool:
     return any(each.key in (HARDWARE, LINKS) for each in topology.assumed)
 
 
-def drawn_models(
-    model: StepModel, count: int, seed: int, *, thin: bool
-) -> Iterator[StepModel]:
-    """The model with other inputs, so many times; the same for the same seed.
+def drawn_times(
+    model: StepModel, placed: Sequence[IntArray], count: int, seed: int, *, thin: bool
+) -> FloatArray:
+    """Seconds of steps with other inputs, so often; shape (count, placements).
 
-    With ``thin`` the oversubscription is assumed, and drawn too.
-
+    ``placed``: the GPU of every rank, shape (R,), of each placement. The inputs are a
+    function of the seed. With ``thin`` the oversubscription is assumed, and drawn too.
     Each input falls once into each of ``count`` equally likely ranges, so that few
     draws spread as many would (McKay, Beckman and Conover 1979, Latin hypercube).
     """
     rng = np.random.default_rng(seed)
     size = len(_kinds(model.fabric)) * 2 + 3
     columns = [(rng.permutation(count) + 0.5) / count for _ in range(size)]
-    return (model_at(model, row, thin=thin) for row in np.stack(columns, axis=1))
+    drawn = (model_at(model, row, thin=thin) for row in np.stack(columns, axis=1))
+    networks = [PlacedNetwork(model.fabric, each) for each in placed]
+    for network in networks:
+        model.step_on(network)  # from now on it knows the rings, which all draws share
+    steps = (one.step_on(at.at(one.fabric)) for one in drawn for at in networks)
+    return step_times(steps).reshape(count, -1)
 
 
 def model_at(model: StepModel, shares: FloatArray, *, thin: bool) -> StepModel:
@@ -106,6 +112,7 @@ def model_at(model: StepModel, shares: FloatArray, *, thin: bool) -> StepModel:
         fabric,
         slower=_factor(_work_spread(model.job), work),
         hides=1.0 + HIDES.spread * (2.0 * hides - 1.0),
+        content=model.content,
     )
 
 

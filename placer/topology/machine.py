@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -188,6 +189,16 @@ class Domains:
     def domain_of_gpu(self) -> IntArray:
         """Domain of each GPU at each tier; shape (T, G)."""
         return self.domain_of_node[:, self.node_of_gpu]
+
+    @cached_property
+    def domain_around(self) -> list[IntArray]:
+        """Domain of the next tier out that holds each domain of a tier, by tier."""
+        found = []
+        for inner, outer in pairwise(self.domain_of_node):
+            around = np.empty(int(inner.max()) + 1, dtype=np.int64)
+            around[inner] = outer
+            found.append(around)
+        return found
 
     @cached_property
     def scale_up_tier(self) -> int:

@@ -16,7 +16,8 @@ ONE, FOUR = [0, 1, 2, 3], [0, 1, 4, 5, 8, 9, 12, 13]  # of a rack, two of each o
 
 
 def groups(topology, members):
-    return Communicators(build_rings(Fabric.of(topology), members))
+    fabric = Fabric.of(topology)
+    return Communicators(build_rings(fabric, members), fabric)
 
 
 def all_reduce(topology, members, name, size=S):
@@ -73,7 +74,7 @@ def test_costs_by_hand(name):
     call, seconds, sent = COSTS[name]
     found = call()
     assert found.seconds == pytest.approx(seconds)
-    assert found.bytes_by_tier.tolist() == pytest.approx(sent)
+    assert found.traffic.bytes_by_tier.tolist() == pytest.approx(sent)
 
 
 RAILS = np.arange(32).reshape(8, 4).T

@@ -40,7 +40,7 @@ def test_adds_up(seed):
     after = of_class(root, "after")[0].findall(f"{SVG}rect")
     total = 1600 - 24 - 84
     spent = sum(float(e.get("data-seconds", "nan")) for e in after)
-    pipeline = step.pipeline_s(tuple(step.stage_times))
+    pipeline = step.pipeline_s(step.axes)
     assert spent + pipeline == pytest.approx(step.step_time_s, rel=1e-9)
     width = pipeline / step.step_time_s * total
     assert max(ends) - 84 == pytest.approx(width, abs=0.8)

@@ -9,9 +9,9 @@ import pytest
 import placer
 from placer.cost import JITTER
 from placer.cost.step import StepModel
-from placer.explain import difference
+from placer.explain import difference, uncertain
 from placer.explain.difference import saving
-from placer.explain.uncertain import TABLE, drawn_models, model_at
+from placer.explain.uncertain import TABLE, drawn_times, model_at
 from placer.job.traffic import Group
 from placer.placement.baselines import baseline
 from tests.marks import slow
@@ -77,6 +77,22 @@ def test_intervals_hold_the_truth_as_often_as_they_say(seeds):
         assert 0.90 <= inside / told <= 0.97
 
 
+@pytest.mark.parametrize("seed", [1, 4])
+def test_a_draw_is_priced_as_if_it_were_alone(seed, monkeypatch):
+    """Draws share rings and one walk of their pipelines, and no rate."""
+    model, *placed = case(seed)
+    models = []
+
+    def noted(*args, **options):
+        models.append(model_at(*args, **options))
+        return models[-1]
+
+    monkeypatch.setattr(uncertain, "model_at", noted)
+    times = drawn_times(model, placed, 4, seed, thin=True)
+    alone = [[one.step(gpus).step_time_s for gpus in placed] for one in models]
+    assert times == pytest.approx(np.array(alone), rel=1e-12)
+
+
 def test_measurable_is_what_is_above_jitter():
     """By its low end, not by its middle."""
     model, before, after = case(2)
@@ -101,11 +117,11 @@ def test_many_groups_of_the_users_own_are_drawn_less_often(monkeypatch):
     rings = tuple(replace(ring, name=f"g{n}") for n in range(300))
     counts = []
 
-    def counted(model, count, seed, *, thin):
+    def counted(model, placed, count, seed, *, thin):
         counts.append(count)
-        return drawn_models(model, 1, seed, thin=thin)
+        return drawn_times(model, placed, 1, seed, thin=thin)
 
-    monkeypatch.setattr(difference, "drawn_models", counted)
+    monkeypatch.setattr(difference, "drawn_times", counted)
     for groups in (rings[:10], rings):
         job = replace(model.job, groups=groups)
         saving(StepModel(model.topology, job), before, after)

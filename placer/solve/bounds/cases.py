@@ -154,7 +154,7 @@ def _inside(step: Step, floor: Floor) -> Proof:
 
 def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
     """The step time, its pipeline at least as slow as this, none below its floor, s."""
-    pipeline_s = step.pipeline_s(tuple(step.stage_times))
+    pipeline_s = step.pipeline_s(step.axes)
     slower_s = max(0.0, slow_s - pipeline_s, floor.pipeline_s - pipeline_s)
     more_s = max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
     return step.step_time_s + slower_s + more_s

@@ -192,7 +192,7 @@ class StageParts:
             hop = hop + step.stage_times["pp"].forward[0]
         schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
         rows = model.patterns(forward, backward, hop, step.slowness[:1])
-        rest = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
+        rest = step.step_time_s - step.pipeline_s(step.axes)
         return rest + pipeline_times(rows, *schedule)
 
     def exposed_more_s(self) -> FloatArray:

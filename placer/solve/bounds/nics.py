@@ -97,7 +97,7 @@ def lane_seconds(step: Step, message_s: float) -> FloatArray:
     job = step.model.job
     stages, closed = job.parallelism.pp, job.parallelism.vp > 1
     hops = stages if closed else stages - 1
-    plain = step.patterns(tuple(step.stage_times))[0]
+    plain = step.patterns(step.axes)[0]
     schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
     found = np.full(stages + 2, -inf)
     found[-1] = inf

@@ -39,7 +39,7 @@ def slowest_stages(
     if len(speed) < stages or (speed == speed[0]).all():
         return None
     step = problem.model.step_on(best_of_problem(problem, block))
-    bare = step.step_time_s - step.pipeline_s(tuple(step.stage_times))
+    bare = step.step_time_s - step.pipeline_s(step.axes)
     seconds, slow = max(_least(step, speed))
     argument = (
         f"some stage works at {slow:.3g} of the usual speed, on the fastest GPUs there "
@@ -69,4 +69,4 @@ def _pipeline_s(step: Step, places: list[int], slow: float) -> float:
     slowness = step.slowness.copy()
     slowness[0, places] = 1 / slow
     slowed = replace(step, slowness=slowness)
-    return slowed.pipeline_s(tuple(step.stage_times))
+    return slowed.pipeline_s(step.axes)

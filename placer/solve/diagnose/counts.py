@@ -15,7 +15,7 @@ from placer.solve.problem.colocation import Colocation, colocation_of, groups_of
 from placer.solve.problem.launch import launch_blocks
 from placer.solve.problem.packing import ranks_within
 from placer.solve.problem.rules import Count, Limits
-from placer.solve.tree.capacity import node_capacity, parent_of_domain, whole_sets
+from placer.solve.tree.capacity import node_capacity, whole_sets
 from placer.topology.machine import Machine
 
 
@@ -97,7 +97,7 @@ def _line(
     name = topology.tiers[tier].name
     room = int(topology.gpus_of_node.max())
     if tier:
-        inside = np.bincount(parent_of_domain(topology, tier), takes[tier - 1])
+        inside = np.bincount(topology.domain_around[tier - 1], takes[tier - 1])
         room = int(inside.max())
     return (
         f"{_tied(topology, job, tier)} groups tie {sizes[tier]:,} ranks together in "

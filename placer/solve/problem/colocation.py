@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -67,6 +68,7 @@ def check_requirements(topology: Machine, job: Job) -> None:
         raise InputError(problems)
 
 
+@lru_cache(maxsize=8)  # one problem asks for few, each of them often
 def colocation_of(topology: Machine, job: Job, block: int) -> Colocation:
     """The sets of ``job`` when nodes hold blocks of ``block`` ranks."""
     num_tiers = len(topology.tiers)

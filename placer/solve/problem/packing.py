@@ -16,7 +16,6 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.solve.count import Limits, Program, Term, solve
 from placer.solve.problem.colocation import Colocation
-from placer.solve.tree.capacity import parent_of_domain
 from placer.topology.machine import Machine
 
 PACK_WORK, BUDGET_WORK = 30.0, 1.0  # of CP-SAT's deterministic seconds
@@ -87,7 +86,7 @@ class Packing:
     def nest(self) -> None:
         """The sets inside a domain's sets are the sets inside its children."""
         for t in range(1, len(self.columns)):
-            parent = parent_of_domain(self.topology, t)
+            parent = self.topology.domain_around[t - 1]
             inner, outer = self.distinct[t - 1], self.distinct[t]
             for domain in range(int(parent.max()) + 1):
                 children = np.flatnonzero(parent == domain).tolist()
@@ -105,7 +104,7 @@ class Packing:
         """Node of every rank: sets go to named domains from the outermost tier in."""
         home = [0] * len(self.kinds[-1])
         for t in range(len(self.columns) - 1, 0, -1):
-            parent = parent_of_domain(self.topology, t).tolist()
+            parent = self.topology.domain_around[t - 1].tolist()
             places: defaultdict[tuple[int, SetKind], list[int]] = defaultdict(list)
             for (domain, kind), column in reversed(self.columns[t - 1].items()):
                 places[parent[domain], kind].extend([domain] * counts[column])

@@ -16,7 +16,6 @@ import numpy as np
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.communicators import CollectiveCost
 from placer.cost.exchange import ExchangeCost
-from placer.cost.links import LinkLoad
 from placer.cost.network import Network, hop_by_hop
 
 
@@ -110,10 +109,7 @@ class CallNetwork:
     def _collective(self, call: Call) -> CollectiveCost:
         seconds = self._note(call, (len(call.members),))
         names = np.full(len(seconds), "ring")
-        return CollectiveCost(names, seconds, seconds, np.zeros(1), _NOTHING)
+        return CollectiveCost(names, seconds)
 
     def _exchange(self, call: Call, shape: tuple[int, ...]) -> ExchangeCost:
-        return ExchangeCost(self._note(call, shape), np.zeros(1), _NOTHING)
-
-
-_NOTHING = LinkLoad([], [])
+        return ExchangeCost(self._note(call, shape))

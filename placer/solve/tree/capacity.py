@@ -30,8 +30,8 @@ def whole_sets(
     """
     takes = [capacity_of_node // units[0] * units[0]]
     for t in range(1, len(units)):
-        parent = parent_of_domain(topology, t)
-        inside = np.bincount(parent, takes[-1], len(topology.domain_names[t]))
+        around = topology.domain_around[t - 1]
+        inside = np.bincount(around, takes[-1], len(topology.domain_names[t]))
         takes.append(inside.astype(np.int64) // units[t] * units[t])
     return takes
 
@@ -47,11 +47,6 @@ def room_in_sets(
     sizes = [np.unique(sets, return_counts=True)[1] for sets in label]
     units = [int(known.min()) if (known == known[0]).all() else 1 for known in sizes]
     return whole_sets(topology, capacity_of_node, units)
-
-
-def parent_of_domain(topology: Domains, tier: int) -> IntArray:
-    """Domain of ``tier`` that holds each domain of the tier below."""
-    return ancestor_of_domain(topology, tier - 1, tier)
 
 
 def ancestor_of_domain(topology: Domains, tier: int, outer: int) -> IntArray:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray, by_appearance
-from placer.solve.tree.capacity import parent_of_domain, whole_sets
+from placer.solve.tree.capacity import whole_sets
 from placer.topology.machine import Machine
 
 # Exact choice of the children with the least left over grows with the square of their
@@ -71,7 +71,7 @@ def share_down(
     hold.
     """
     for t in range(len(takes) - 1, 0, -1):
-        amounts = _share_out(parent_of_domain(topology, t), takes[t - 1], amounts)
+        amounts = _share_out(topology.domain_around[t - 1], takes[t - 1], amounts)
     return amounts
 
 

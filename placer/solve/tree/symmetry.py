@@ -19,7 +19,6 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.loading import load
-from placer.solve.tree.capacity import parent_of_domain
 from placer.topology.machine import Domains
 
 Pair = tuple[int, int]
@@ -49,16 +48,10 @@ class Symmetry:
         self._marks = np.zeros(topology.num_nodes, int) if marks is None else marks
 
     @cached_property
-    def parent(self) -> list[IntArray]:
-        """Domain around each domain, by its tier; none for the outermost."""
-        tiers = range(1, len(self.topology.tiers))
-        return [parent_of_domain(self.topology, tier) for tier in tiers]
-
-    @cached_property
     def children(self) -> list[list[list[int]]]:
         """Domains of the tier below inside each domain, by tier (none for nodes)."""
         found: list[list[list[int]]] = [[]]
-        for parent in self.parent:
+        for parent in self.topology.domain_around:
             inside: list[list[int]] = [[] for _ in range(int(parent.max()) + 1)]
             for child, domain in enumerate(parent.tolist()):
                 inside[domain].append(child)
@@ -98,7 +91,7 @@ class Symmetry:
         pairs = np.array([*worth], dtype=np.int64).reshape(-1, 2)
         value = np.array([*worth.values()], dtype=np.int64)
         chosen: list[dict[Pair, list[Pair]]] = []
-        for parent, shape in zip(self.parent, self.shape, strict=False):
+        for parent, shape in zip(self.topology.domain_around, self.shape, strict=False):
             same = np.diff(np.array(shape)[pairs], axis=1)[:, 0] == 0
             pairs, value = pairs[same], value[same]
             outer, inside = np.unique(parent[pairs], axis=0, return_inverse=True)
@@ -130,7 +123,7 @@ class Symmetry:
         ``matched`` has the pairs of children for a pair of domains of a tier.
         """
         pairs: list[Pair] = [(0, 0)]
-        for tier in range(len(self.parent), 0, -1):
+        for tier in range(len(self.topology.domain_around), 0, -1):
             pairs = [child for pair in pairs for child in matched(tier, pair)]
         becomes = np.arange(self.topology.num_nodes)
         for old, new in pairs:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.tree.capacity import parent_of_domain
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
@@ -38,8 +37,8 @@ def fewest_domains(network: IdealNetwork, members: IntArray) -> Counts:
             capacity // network.smallest_sets[t]
         )
         if t > 0:
-            parent = parent_of_domain(topology, t)
-            children = np.bincount(parent, most[-1], len(inside)).astype(np.int64)
+            around = topology.domain_around[t - 1]
+            children = np.bincount(around, most[-1], len(inside)).astype(np.int64)
             inside = np.minimum(inside, children)
         if network.in_runs and t in network.run_tiers:
             gpus = np.bincount(topology.domain_of_node[t], topology.gpus_of_node)

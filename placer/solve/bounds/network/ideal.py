@@ -30,7 +30,6 @@ from placer.cost.exchange import (
     slowest_of_row,
 )
 from placer.cost.fabric import Fabric
-from placer.cost.links import LinkLoad
 from placer.solve.bounds.network.fewest import fewest_domains
 from placer.solve.bounds.network.limit import Limit
 from placer.solve.bounds.network.messages import (
@@ -45,8 +44,6 @@ from placer.solve.tree.capacity import whole_sets
 from placer.topology.machine import Machine
 
 Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
-
-NO_LOAD = LinkLoad([], [])
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,13 +110,8 @@ class IdealNetwork:
 
     def _cost(self, num_groups: int, least: tuple[float, float]) -> CollectiveCost:
         """The cost of groups that all take the same transfer time and latency."""
-        return CollectiveCost(
-            np.full(num_groups, "any"),
-            np.full(num_groups, sum(least)),
-            np.full(num_groups, least[0]),
-            self._no_bytes(),
-            NO_LOAD,
-        )
+        names = np.full(num_groups, "any")
+        return CollectiveCost(names, np.full(num_groups, sum(least)))
 
     def _routes(self, members: IntArray) -> Route:
         """The best way imaginable over every number of domains, an entry a number."""
@@ -205,7 +197,7 @@ class IdealNetwork:
             together = exchange_latency(each, within) if len(each) else alone
             is_apart = not len(each) or not self._are_tied(members)
             seconds = min(seconds, together) if is_apart else together
-        return ExchangeCost(np.full(num_groups, seconds), self._no_bytes(), NO_LOAD)
+        return ExchangeCost(np.full(num_groups, seconds))
 
     def send(
         self, senders: IntArray, receivers: IntArray, size_bytes: float
@@ -220,7 +212,7 @@ class IdealNetwork:
         all_apart = self._spread(members) == members.shape[1]
         apart = int(np.flatnonzero(all_apart).max(initial=0))
         seconds = np.full(senders.shape, self.message_from(apart, size_bytes))
-        return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+        return ExchangeCost(seconds)
 
     def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
         """Least cost of a message along each row, hop after hop."""
@@ -243,7 +235,7 @@ class IdealNetwork:
         """Least cost of all messages of each rank, one after the other, either way."""
         seconds = least_flow_seconds(self, senders, receivers, size_bytes, pair_share)
         seconds = np.maximum(seconds, self.transfers_s)
-        return ExchangeCost(seconds, self._no_bytes(), NO_LOAD)
+        return ExchangeCost(seconds)
 
     def speed(self, members: IntArray) -> FloatArray:
         """No row of ranks works faster, each on the fastest GPUs by itself."""
@@ -331,9 +323,6 @@ class IdealNetwork:
     def run_tiers(self) -> set[int]:
         """Tiers whose domains hold one run each."""
         return run_tiers(self.fabric.topology)
-
-    def _no_bytes(self) -> FloatArray:
-        return np.zeros(self.fabric.num_tiers)
 
 
 def _least(values: FloatArray) -> float:

@@ -124,7 +124,7 @@ def slow_pipelines_s(step: Step, axis: str, slow: StageTime) -> FloatArray:
 
     The pipelines of all stages are timed together.
     """
-    axes = tuple(step.stage_times)
+    axes = step.axes
     patterns, start = [], [0]
     for stage in range(step.model.job.parallelism.pp):
         rows, _ = distinct_rows(with_slow_axis(step, axis, slow, stage).patterns(axes))

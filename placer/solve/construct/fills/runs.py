@@ -16,7 +16,6 @@ from placer.base.arrays import IntArray
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.incumbent import Candidate
 from placer.solve.tree.base import base_tier, linked_tier
-from placer.solve.tree.capacity import parent_of_domain
 
 
 def run_fills(problem: Problem) -> Iterator[Candidate]:
@@ -25,7 +24,7 @@ def run_fills(problem: Problem) -> Iterator[Candidate]:
     tier = (linked_tier if problem.goal.name == "time" else base_tier)(machine)
     if tier == len(machine.tiers) - 1:
         return
-    outer = parent_of_domain(machine, tier + 1)
+    outer = machine.domain_around[tier]
     domain_of_node = machine.domain_of_node[tier]
     for chunk in dict.fromkeys((axes.tp, 1)):
         capacity = machine.gpus_of_node // chunk * chunk

@@ -25,11 +25,7 @@ from placer.solve.problem.flows import Flows, bundled, flows_of
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.tree.base import fastest_tier
-from placer.solve.tree.capacity import (
-    ancestor_of_domain,
-    parent_of_domain,
-    whole_sets,
-)
+from placer.solve.tree.capacity import ancestor_of_domain, whole_sets
 from placer.solve.tree.fill import fill_domains, fullest_first, in_tree_order
 from placer.topology.machine import Machine
 
@@ -135,7 +131,7 @@ class _Tiling(NamedTuple):
         room = int(self.room[used].min())
         found = [Tier(room, int(used.sum()), 0, rate, latency, is_port=True)]
         for tier in range(self.tier + 1, len(machine.tiers) - 1):
-            inside = np.bincount(parent_of_domain(machine, tier), used)
+            inside = np.bincount(machine.domain_around[tier - 1], used)
             used = inside > 0
             least, number = int(inside[used].min()), int(used.sum())
             room *= least
@@ -179,7 +175,7 @@ class _Tiling(NamedTuple):
         """Domains further out than a tier, the last aside; shape (tiers, domains)."""
         machine, rows, at = self.problem.machine, [], domains
         for outer in range(tier + 1, len(machine.tiers) - 1):
-            at = parent_of_domain(machine, outer)[at]
+            at = machine.domain_around[outer - 1][at]
             rows.append(at)
         return np.array(rows, dtype=np.int64).reshape(-1, len(domains))
 

@@ -51,8 +51,8 @@ class Pools:
         ]
         self._inside: list[list[IntArray]] = [[]]
         for each in outer:
-            parent = ancestor_of_domain(machine, each - 1, each)
-            self._inside.append(_by_owner(parent, int(parent.max()) + 1))
+            around = machine.domain_around[each - 1]
+            self._inside.append(_by_owner(around, int(around.max()) + 1))
 
     def gathered(self, size: int, wanted: int, way: Way) -> IntArray:
         """Sets of a size, so many or more, the main part first; shape (S, size)."""

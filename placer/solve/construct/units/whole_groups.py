@@ -24,11 +24,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Candidate, Incumbent
 from placer.solve.tree.base import base_tier, linked_tier
-from placer.solve.tree.capacity import (
-    node_capacity,
-    parent_of_domain,
-    whole_sets,
-)
+from placer.solve.tree.capacity import node_capacity, whole_sets
 from placer.solve.tree.fill import fill_domains
 from placer.solve.tree.in_runs import fill_in_runs
 from placer.topology.machine import Machine
@@ -137,7 +133,7 @@ def _domains(
             # Single units end anywhere.
             while np.bincount(home).max() < 2 and own < len(machine.tiers) - 1:
                 own += 1
-                home = parent_of_domain(machine, own)[home]
+                home = machine.domain_around[own - 1][home]
             return np.asarray(rows[chained(machine, own, home, size, wanted)].ravel())
         outer = rows.shape[1] > 1 and way is Way.ANYWHERE
         gathers = Way.AT_ONCE if outer else way
