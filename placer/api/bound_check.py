@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from placer.job.orders import closed
+from placer.placement.hop_bound import priced_hop_cost
 from placer.placement.inputs import Inputs
 from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
+from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import open_orders, solve_orders
 from placer.solve.problem.compiled import Problem
@@ -37,8 +39,10 @@ def bound_faults(
         job = closed(job)  # as when it was placed again
     problem = Problem.of(machine, job, objective, int(plan.solver.get("seed", 0)))
     enough = stated * (1 - EXACT)
-    proved, argument = _certificate(problem, stated)
+    (proved, argument, _), counted = _certificate(problem, stated)
     told = plan.bound.get("argument")
+    if proved >= enough > counted:
+        return [f"bound.lower_bound: {stated!r}: its prices prove only {counted!r}"]
     if proved >= enough:
         return _other_argument(told, argument, proved, stated)
     found = _search(problem, Budget(time_limit, stop))
@@ -65,10 +69,17 @@ def _other_argument(
     return [f"bound.argument: the proof found again is {argument!r}, not {told!r}"]
 
 
-def _certificate(problem: Problem, stated: float) -> tuple[float, str]:
-    """The bound of the proofs that need no search, over all orders."""
-    orders = (problem.on(problem.machine, job) for job in open_orders(problem.job))
-    return min(lower_bound(one, one.forced_block, stated) for one in orders)
+def _certificate(problem: Problem, stated: float) -> tuple[Proof, float]:
+    """The proof that needs no search, and what its prices prove, over all orders."""
+    proofs, counted = [], []
+    for job in open_orders(problem.job):
+        one = problem.on(problem.machine, job)
+        proofs.append(proof := lower_bound(one, one.forced_block, stated))
+        value = proof.value
+        if proof.prices:
+            value = priced_hop_cost(one.machine, job, proof.prices)
+        counted.append(value)
+    return min(proofs), min(counted)
 
 
 def _search(problem: Problem, budget: Budget) -> Solution:

@@ -23,7 +23,6 @@ from placer.solve.annealing.mend_in_full import MendsInFull
 from placer.solve.annealing.race import seeds
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk, Walks
-from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.count import Limits as EngineLimits
 from placer.solve.count import Term, solve
@@ -85,7 +84,7 @@ class _RuledSearch:
 
     def __init__(self, problem: Problem, tools: Tools) -> None:
         self.problem, self.tools, self.limits = problem, tools, problem.limits
-        self._proofs: dict[bool, Proof] = {}
+        self._proofs: dict[bool, tuple[float, str]] = {}
         self.ruled = problem.avoiding(0)
         self.incumbent = Incumbent(self.ruled, tools.budget, tools.progress)
         # Whether constructions made nothing in their share of the time.
@@ -242,14 +241,14 @@ class _RuledSearch:
     def _prove(self) -> None:
         self.incumbent.prove(*self._bound(self.incumbent.value))
 
-    def _bound(self, known: float) -> Proof:
+    def _bound(self, known: float) -> tuple[float, str]:
         """The lower bound on a machine in which every legal placement has its like.
 
         Without nodes to avoid, unless some may be used.
         """
         everywhere = self.ruled.limits.most_avoided != 0
         if self.tools.wants_any:
-            return NONE
+            return NONE[:2]
         if everywhere not in self._proofs:
             plain = self.problem.without_rules
             kept = ~self.limits.avoided | everywhere
@@ -257,7 +256,8 @@ class _RuledSearch:
             rules = Rules(at_most=self.problem.job.rules.at_most)
             problem = plain.on(machine, replace(plain.job, rules=rules))
             block, budget = problem.forced_block, self.tools.budget
-            self._proofs[everywhere] = lower_bound(problem, block, known, budget)
+            proof = lower_bound(problem, block, known, budget)
+            self._proofs[everywhere] = proof[:2]
         return self._proofs[everywhere]
 
     def _offer_nodes(self, method: str, node_of_rank: IntArray) -> None:

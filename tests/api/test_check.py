@@ -12,6 +12,7 @@ from placer.api.check import checked
 from placer.api.inputs import inputs_of_plan
 from placer.placement.inputs import inputs_of
 from placer.placement.plan_file import decode_plan, encode_plan
+from placer.solve.bounds.hops import tier_cut
 from placer.topology.read import parse_topology
 
 JOB = testing.job(
@@ -229,6 +230,17 @@ def test_a_bound_that_is_not_reached():
     found = proved_again(high, time_limit=0.0)
     assert "is unproved" in found
     assert "the search did not finish (time-limit)" in found
+
+
+def test_prices_refuse_a_bound_that_is_too_high(monkeypatch):
+    """By 1 %, though the code that found it finds it again; as it is, they prove it."""
+    plan = placer.place(MACHINE, JOB, hosts=HOSTS, objective="hop-cost").plan
+    value, lower = plan.bound["value"], plan.bound["lower_bound"]
+    assert proved_again(plan) == ""
+    cut = tier_cut.rounded_up
+    monkeypatch.setattr(tier_cut, "rounded_up", lambda *of: 1.1 * cut(*of))
+    high = claimed(plan, "hop-cost", value * 1.5, lower * 1.01)
+    assert f"its prices prove only {lower!r}" in proved_again(high)
 
 
 def test_numbers_of_an_older_model_are_told(made):

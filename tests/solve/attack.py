@@ -186,7 +186,7 @@ def _false_bounds(problem, least):
     if not isinstance(problem.goal, TimeObjective) or not problem.forced_block:
         blocks.add(1)
     for block in blocks:
-        bound, argument = lower_bound(problem, block)
+        bound, argument, _ = lower_bound(problem, block)
         if bound > least * (1 + ROUNDING):
             yield f"bound {bound} for blocks of {block}, there is {least}: {argument}"
 

@@ -104,7 +104,7 @@ def _prove(problem: Problem, incumbent: Incumbent) -> None:
     ):
         if of_every_launch:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
-        incumbent.prove(*proof)
+        incumbent.prove(proof.value, proof.argument)
 
 
 def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -114,7 +114,8 @@ def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
         return
     from placer.solve.bounds.hops.hop_cuts import counted_hop_cost
 
-    incumbent.prove(*counted_hop_cost(problem, incumbent.value, budget))
+    proof = counted_hop_cost(problem, incumbent.value, budget)
+    incumbent.prove(proof.value, proof.argument)
 
 
 def lower_bound(

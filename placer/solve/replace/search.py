@@ -269,7 +269,7 @@ class _Search:
         with suppress(StoppedError):
             found = InTime(proved, self._budget, patience=Patience(0.0)).run()
             if isinstance(found, Proof):
-                self._front.prove(*found)
+                self._front.prove(found.value, found.argument)
 
     def _is_cheap(self, least: float) -> bool:
         """Whether some repair costs as little as required; or nothing failed."""

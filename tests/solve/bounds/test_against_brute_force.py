@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from placer.base.errors import InputError
+from placer.placement.hop_bound import priced_hop_cost
 from placer.solve.bounds import certificate
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
@@ -45,8 +46,11 @@ def test_no_placement_is_below_a_bound(sort, first):
     for seed, machine, problem in problems(sort, range(first, first + CASES)):
         best = costs(problem, machine, random.Random(seed)).min(initial=np.inf)
         every, own = (lower_bound(problem, of) for of in (1, problem.forced_block))
-        for value, argument in (every, own):
+        for value, argument, prices in (every, own):
             assert value <= best * (1 + ROUNDING), (seed, argument)
+            if prices:
+                counted = priced_hop_cost(problem.machine, problem.job, prices)
+                assert value * (1 - ROUNDING) <= counted <= best * (1 + ROUNDING)
         assert own.value >= every.value * (1 - 1e-12), seed
 
 

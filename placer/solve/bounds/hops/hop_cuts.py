@@ -30,6 +30,7 @@ from placer.base.arrays import FloatArray, IntArray
 from placer.base.errors import InfeasibleError
 from placer.job.edges import hop_edges
 from placer.job.model import Job
+from placer.placement.hop_bound import TierPrices
 from placer.solve.bounds import Proof
 from placer.solve.bounds.hops.graphs import (
     common_divisor,
@@ -44,6 +45,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import ENDLESS, Budget
+from placer.solve.run.solution import EXACT
 from placer.topology.machine import Machine
 
 ARGUMENT = (
@@ -60,7 +62,8 @@ def least_hop_cost(
     if not isinstance(problem.goal, HopCostObjective):
         return None
     cuts = problem.once(HopCuts.of_problem)
-    return Proof(cuts.together(incumbent), ARGUMENT)
+    value = cuts.together(incumbent)
+    return Proof(value, ARGUMENT, cuts.prices(value))
 
 
 def counted_hop_cost(problem: Problem, incumbent: float, budget: Budget) -> Proof:
@@ -118,6 +121,14 @@ class HopCuts:
         """The bound by what is known of each tier, some of them left out."""
         tiers = self.of_tier.keys() - set(without)
         return self.inside + sum(float(self.rises[t]) * self.least(t) for t in tiers)
+
+    def prices(self, value: float) -> tuple[TierPrices, ...]:
+        """Prices of ranks that prove a value; none where it rests on more."""
+        of_ranks = {tier: cuts[0] for tier, cuts in self.of_tier.items()}
+        priced = (self.rises[tier] * cut.priced for tier, cut in of_ranks.items())
+        if self.inside + float(sum(priced)) < value * (1 - EXACT):
+            return ()
+        return tuple(TierPrices(tier, *cut.prices) for tier, cut in of_ranks.items())
 
     def raised(self, incumbent: float) -> float:
         """The bound once parts add up on every tier, or the incumbent is reached."""

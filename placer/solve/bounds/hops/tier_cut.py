@@ -57,10 +57,12 @@ class TierCut:
         self.quantum = graph.quantum
         self.products = graph.products
         self.chain_weight = sum(p.chain.weight for p in self.products)
-        self.value = self._charged()
+        # At prices of a rank and of the ends of pipelines alone; by all that is known.
+        self.priced, self.prices = self._charged()
+        self.value = self.priced
 
-    def _charged(self) -> float:
-        """The best bound with a price on the ends of the chain."""
+    def _charged(self) -> tuple[float, tuple[float, float]]:
+        """The best bound with a price on the ends of the chain, and its prices."""
         priced = self.has_chain and self._work(len(END_CHARGES)) <= CHARGE_WORK
         charges = np.array(END_CHARGES if priced else END_CHARGES[:1])
         prices = np.zeros((len(charges), self.stages))
@@ -69,8 +71,11 @@ class TierCut:
         for product in self.products:
             floor += self._floor(product, self._share(product) * prices)
         least = [cheapest_sizes(row, self.rooms, self.world) for row in floor]
-        values = np.array(least) - prices.sum(axis=1) * (self.world // self.stages)
-        return rounded_up(float(values.max()) / 2, self.quantum)
+        values = np.array([value for value, _ in least])
+        values -= prices.sum(axis=1) * (self.world // self.stages)
+        best = int(values.argmax())
+        cut = rounded_up(float(values[best]) / 2, self.quantum)
+        return cut, (least[best][1], float(prices[best, 0]))
 
     def add_up(self) -> None:
         """Raise ``value`` by making the parts of rings and cliques add up."""
@@ -149,8 +154,10 @@ class TierCut:
         return batch * work
 
 
-def cheapest_sizes(floor: FloatArray, rooms: IntArray, world: int) -> float:
-    """Lower bound on the sum of ``floor`` over domains that hold all vertices.
+def cheapest_sizes(
+    floor: FloatArray, rooms: IntArray, world: int
+) -> tuple[float, float]:
+    """Lower bound on the sum of ``floor`` over domains that hold all vertices; a price.
 
     Of each domain the lower convex hull, and of all hulls the flattest steps: the bound
     at the best price a vertex (Lagrange; Everett 1963). By hand: domains of 4 pay 0,
@@ -171,8 +178,10 @@ def cheapest_sizes(floor: FloatArray, rooms: IntArray, world: int) -> float:
         times.append(np.diff(corners) * count)
     slope, most = np.concatenate(slopes), np.concatenate(times)
     order = slope.argsort()
-    taken = np.diff(np.minimum(most[order].cumsum(), left), prepend=0)
-    return total + float(slope[order] @ taken)
+    taken = most[order].cumsum()
+    last = order[np.searchsorted(taken, left) :][:1]
+    taken = np.diff(np.minimum(taken, left), prepend=0)
+    return total + float(slope[order] @ taken), float(slope[last].sum())
 
 
 def rounded_up(value: float, quantum: Fraction) -> float:
