@@ -30,6 +30,7 @@ from placer.base.arguments import (
 )
 from placer.base.arrays import BoolArray
 from placer.base.errors import InputError, Problem, refuse
+from placer.base.threads import awaited
 from placer.formats.jobs.job_list import Listed, is_job_list, read_job_list
 from placer.job.even import evenly
 from placer.job.rules import Rules
@@ -54,6 +55,7 @@ _DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
     rules=instance(Rules) | NOTHING,
     demand=_DEMAND | NOTHING,
 )
+@awaited()
 def allocate(
     topology: TopologyLike,
     jobs: JobsLike,

@@ -11,6 +11,7 @@ from placer.api.options import limit_problems, seconds_of
 from placer.base.arguments import instance, takes
 from placer.base.errors import CheckError, InfeasibleError, InputError, refuse
 from placer.base.loading import load
+from placer.base.threads import awaited
 from placer.placement.check import violations
 from placer.placement.copies import copy_faults, parse_copies
 from placer.placement.inputs import Inputs
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 
 @takes(plan=instance(Placement) | PLAN)
+@awaited()
 def check(
     plan: PlanLike | Placement,
     topology: TopologyLike | None = None,

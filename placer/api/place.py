@@ -19,7 +19,7 @@ from placer.api.options import (
 from placer.api.result import Result
 from placer.base.arguments import INTEGER, NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, Problem, refuse
-from placer.base.threads import granted_cores
+from placer.base.threads import awaited, granted_cores
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving
 from placer.job.even import evenly
@@ -65,6 +65,7 @@ class _Found(NamedTuple):
 
 
 @takes(rules=instance(Rules) | NOTHING, previous=PLAN | NOTHING, effort=TEXT | INTEGER)
+@awaited()
 def place(
     topology: TopologyLike,
     job: JobLike,

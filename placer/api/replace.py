@@ -18,7 +18,7 @@ from placer.base.arguments import takes
 from placer.base.errors import InfeasibleError, InputError, Problem, refuse
 from placer.base.hostlist import compress
 from placer.base.naming import named
-from placer.base.threads import granted_cores
+from placer.base.threads import awaited, granted_cores
 from placer.cost.step import StepModel
 from placer.job.axes import SAME_WORK, unlike_sizes
 from placer.job.model import Job
@@ -125,6 +125,7 @@ class _Task:
 
 
 @takes(plan=PLAN)
+@awaited()
 def replace(
     plan: PlanLike,
     topology: TopologyLike | None = None,

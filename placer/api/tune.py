@@ -21,6 +21,7 @@ from placer.base.errors import (
     refuse,
 )
 from placer.base.naming import named
+from placer.base.threads import awaited
 from placer.base.units import counted, format_bytes
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
@@ -57,6 +58,7 @@ _LEAST_MEMORY = 1e6
 
 
 @takes(recompute=_MODES, sharding=_MODES)
+@awaited()
 def tune(
     topology: TopologyLike,
     job: JobLike,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Event, Lock, Thread, current_thread
 from time import monotonic
 from typing import TypeVar
 from weakref import WeakSet
@@ -37,6 +38,7 @@ def granted_cores() -> int:
 PATIENCE = 60.0
 
 _started: WeakSet[Thread] = WeakSet()
+_open: dict[Event, Thread] = {}  # searching calls of the library, and who made them
 
 
 def start(target: Callable[[], object], name: str) -> Thread:
@@ -47,9 +49,24 @@ def start(target: Callable[[], object], name: str) -> Thread:
     return thread
 
 
+@contextmanager
+def awaited() -> Iterator[None]:
+    """A context that the end of the process waits for, in whichever thread it is."""
+    done = Event()
+    _open[done] = current_thread()
+    try:
+        yield
+    finally:
+        del _open[done]
+        done.set()
+
+
 @atexit.register
 def _wait() -> None:
     end = monotonic() + PATIENCE
+    for done, caller in list(_open.items()):
+        if caller.is_alive():  # not in a process that a call was copied into
+            done.wait(max(0.0, end - monotonic()))
     for thread in list(_started):
         if not thread.is_alive():  # or a signal came before it began
             continue
