@@ -253,17 +253,19 @@ class StageParts:
         return self.step_times(times[high]) + more
 
     def least(self, params: Params) -> float:
-        """The bound, s; 0 where there is too much to be worked out.
+        """The bound, s; 0 where it is left out, or there is too much to be worked out.
 
         Ever slower units are told apart, as long as some replica may have them.
         """
+        if not params.expert_rounds:
+            return 0.0
         stages, steps = self.step.model.job.parallelism.pp, [(0, UNENDING)]
         for least, seconds in self.seconds().items():
             # A part that is no faster than a smaller one is not told from it.
             if seconds < steps[-1][1]:
                 steps.append((least, seconds))
         value, known, exposed_s = 0.0, FEW, self.exposed_more_s()
-        while params.expert_rounds and len(steps) > 1:
+        while len(steps) > 1:
             levels, times = self.levels(steps[-known - 1 :])
             packing = Packing(
                 self.units.pieces, self.domains, levels, params.expert_sums
