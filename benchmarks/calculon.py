@@ -24,7 +24,6 @@ import numpy as np
 from benchmarks.grids.ranking import spearman
 from placer.cost.footprint.stages import footprint
 from placer.cost.step import StepModel
-from placer.degrees.space import Legal, Space
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
 from placer.job.model import Compute, Job
@@ -32,10 +31,11 @@ from placer.job.models import Model
 from placer.job.parallel import ElementBytes, Overlap
 from placer.job.work import product_efficiency
 from placer.topology.read import parse_topology
+from placer.tune.space import Legal, Space
 
 if TYPE_CHECKING:
-    from placer.degrees.choice import Choice
     from placer.topology.model import Topology
+    from placer.tune.choice import Choice
 
 # Calculon's word for what backward computes again, by placer's.
 RECOMPUTE = {"none": "none", "core_attn": "attn_only", "full": "full"}

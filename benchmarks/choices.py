@@ -23,19 +23,19 @@ import placer.base.errors
 from placer.base.units import parse_bytes
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
-from placer.degrees.choice import recompute_name
 from placer.documents import parse_document
 from placer.job.fixed import with_fixed_time
 from placer.job.pace import rates as rates_of
 from placer.job.read import decode_job
 from placer.topology.allocation import allocate
+from placer.tune.choice import recompute_name
 from validation.files import SERIES
 from validation.steps import calibrated
 
 if TYPE_CHECKING:
-    from placer.degrees.tuning import Tuning
     from placer.job.model import Job
     from placer.topology.model import Topology
+    from placer.tune.tuning import Tuning
 
 FILE = Path(__file__).with_suffix(".yaml")
 # Precision of the runs whose job leaves it out.

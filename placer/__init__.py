@@ -15,7 +15,7 @@ from placer.base.loading import load
 from placer.version import __version__
 
 if TYPE_CHECKING:
-    from placer.allocation.allocation import Allocation
+    from placer.allocate.allocation import Allocation
     from placer.api.allocate import allocate
     from placer.api.check import check
     from placer.api.explain import explain
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         Problem,
         StoppedError,
     )
-    from placer.degrees.tuning import Tuning
     from placer.draw import draw
     from placer.draw.picture import Picture
     from placer.emit import emit
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from placer.sweep import sweep
     from placer.sweep.result import Sweep
     from placer.topology.model import Topology
+    from placer.tune.tuning import Tuning
 
 __all__ = [
     "Allocation",
@@ -100,11 +100,11 @@ __all__ = [
 ]
 
 _HOME = {
-    "Allocation": "placer.allocation.allocation",
+    "Allocation": "placer.allocate.allocation",
     "Job": "placer.job.model",
     "Sweep": "placer.sweep.result",
     "Topology": "placer.topology.model",
-    "Tuning": "placer.degrees.tuning",
+    "Tuning": "placer.tune.tuning",
     "CheckError": "placer.base.errors",
     "EmitError": "placer.base.errors",
     "InfeasibleError": "placer.base.errors",
@@ -121,7 +121,6 @@ _HOME = {
     "Result": "placer.api.result",
     "Rules": "placer.job.rules",
     "Score": "placer.placement.score",
-    "allocate": "placer.api.allocate",
     "check": "placer.api.check",
     "diff": "placer.report.diff",
     "jax_mesh": "placer.injob.meshes",
@@ -135,11 +134,10 @@ _HOME = {
     "report_html": "placer.api.report",
     "score": "placer.api.score",
     "torch_mesh": "placer.injob.meshes",
-    "tune": "placer.api.tune",
     "write_plan": "placer.placement.plan_file",
 }
 # Packages that answer calls: importing one binds its name.
-_PACKAGES = ("draw", "emit", "explain", "sweep")
+_PACKAGES = ("allocate", "draw", "emit", "explain", "sweep", "tune")
 
 
 def __getattr__(name: str) -> Any:

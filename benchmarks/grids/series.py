@@ -13,13 +13,13 @@ from zipfile import ZipFile
 
 import yaml
 
-from placer.degrees.choice import Choice
 from placer.job.axes import Parallelism
 from placer.job.memory import Memory
 from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.job.pace import Rates, held_by, pace, share_of
 from placer.job.parallel import DataParallel, ElementBytes, Overlap, TensorParallel
+from placer.tune.choice import Choice
 
 FILE = Path(__file__).with_name("measured.yaml")
 # Looked for when the model was finished: nothing was chosen with them in view.

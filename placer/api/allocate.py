@@ -8,8 +8,8 @@ from itertools import chain, repeat
 from os import PathLike
 from typing import TYPE_CHECKING, cast
 
-from placer.allocation.allocation import Allocation
-from placer.allocation.question import Question, Wanted, demand_of
+from placer.allocate.allocation import Allocation
+from placer.allocate.question import Question, Wanted, demand_of
 from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
 from placer.api.inputs import JOBS, read_inputs
@@ -156,10 +156,10 @@ def allocate(
     listed = _listed(jobs, topology if isinstance(topology, Topology) else None)
     whole, _ = read_inputs(topology, listed[0][0])
     # The solver takes half a second to load, which wrong inputs must not pay.
-    from placer.allocation.grade import graded
-    from placer.allocation.offers import Offers
-    from placer.allocation.search import searched
-    from placer.allocation.shared import limits_of, use_of
+    from placer.allocate.grade import graded
+    from placer.allocate.offers import Offers
+    from placer.allocate.search import searched
+    from placer.allocate.shared import limits_of, use_of
 
     asked = read_question(
         whole,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from placer.allocation.question import Question
+from placer.allocate.question import Question
 from placer.api.inputs import inputs_of_plan, read_inputs
 from placer.api.options import ObjectiveName
 from placer.base.arrays import BoolArray, IntArray
@@ -72,7 +72,7 @@ def read_question(
     rules: Rules | None,
 ) -> Asked:
     """The inputs of all jobs, and the question they make."""
-    from placer.allocation.question import Question, Running, Wanted
+    from placer.allocate.question import Question, Running, Wanted
 
     is_free = _free(whole, free, busy)
     kept, movers = ([_kept(whole, plan) for plan in plans] for plans in (keep, move))

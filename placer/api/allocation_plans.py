@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from placer.allocation.allocation import Allocation, JobNodes
-from placer.allocation.fewest_leaves import leaf_tier
-from placer.allocation.grade import Graded
-from placer.allocation.offers import Offer
-from placer.allocation.question import Demand, Question
-from placer.allocation.search import Found
-from placer.allocation.shared import Use
+from placer.allocate.allocation import Allocation, JobNodes
+from placer.allocate.fewest_leaves import leaf_tier
+from placer.allocate.grade import Graded
+from placer.allocate.offers import Offer
+from placer.allocate.question import Demand, Question
+from placer.allocate.search import Found
+from placer.allocate.shared import Use
 from placer.api.allocation_inputs import Asked, Kept
 from placer.api.checked_plan import checked_plan
 from placer.base.arrays import BoolArray, IntArray
@@ -101,7 +101,7 @@ def allocation_of(
 
     With a budget they say which request guarantees them.
     """
-    from placer.allocation.shared import left_by, use_of
+    from placer.allocate.shared import left_by, use_of
 
     question, together = asked.question, found.together
     jobs = tuple(
@@ -158,7 +158,7 @@ def _request(
     question: Question, offer: Offer, plan: Plan, budget: Budget
 ) -> dict[str, Any]:
     """The nodes that are not asked for, and the least strict request, as plain data."""
-    from placer.allocation.least_strict import least_strict
+    from placer.allocate.least_strict import least_strict
 
     machine = question.machine
     others = np.flatnonzero(question.free & ~offer.nodes)
@@ -236,7 +236,7 @@ def _by_domain(machine: Topology, nodes: BoolArray) -> tuple[str, dict[str, int]
 
 def grade_of(question: Question, found: Graded) -> dict[str, Any]:
     """What is said of granted nodes, ready for JSON."""
-    from placer.allocation.grade import counts_by_domain
+    from placer.allocate.grade import counts_by_domain
 
     objective = found.granted.solution.objective
     tier, _ = _by_domain(question.machine, found.granted.nodes)

@@ -25,16 +25,6 @@ from placer.base.threads import awaited
 from placer.base.units import counted, format_bytes
 from placer.cost.step import StepModel
 from placer.cost.work import on_gpu
-from placer.degrees.asked import problems
-from placer.degrees.choice import JOINED, SIZES
-from placer.degrees.evaluate import Evaluation, Question, gpus_left
-from placer.degrees.found import Found, State
-from placer.degrees.frameworks import FRAMEWORKS, FrameworkName, in_framework
-from placer.degrees.least import Least
-from placer.degrees.own import own, own_choice
-from placer.degrees.search import Search
-from placer.degrees.space import Legal, Space
-from placer.degrees.tuning import Tuning
 from placer.job.fixed import with_fixed_time
 from placer.job.memory import RecomputeName
 from placer.job.model import Job
@@ -47,6 +37,16 @@ from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
 from placer.topology.model import Topology
 from placer.topology.usual_gpu import usual_gpu_of
+from placer.tune.asked import problems
+from placer.tune.choice import JOINED, SIZES
+from placer.tune.evaluate import Evaluation, Question, gpus_left
+from placer.tune.found import Found, State
+from placer.tune.frameworks import FRAMEWORKS, FrameworkName, in_framework
+from placer.tune.least import Least
+from placer.tune.own import own, own_choice
+from placer.tune.search import Search
+from placer.tune.space import Legal, Space
+from placer.tune.tuning import Tuning
 from placer.workers.engine import Engine, Sequential
 
 if TYPE_CHECKING:

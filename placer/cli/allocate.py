@@ -25,7 +25,7 @@ from placer.cli.progress import JobLines
 from placer.documents.files import make_folder
 
 if TYPE_CHECKING:
-    from placer.allocation.allocation import Allocation
+    from placer.allocate.allocation import Allocation
     from placer.formats.jobs.job_list import Listed
     from placer.job.model import Job
     from placer.topology.model import Topology

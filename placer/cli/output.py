@@ -17,11 +17,11 @@ from placer.cli.look import look_of_stdout
 from placer.documents import files
 
 if TYPE_CHECKING:
-    from placer.allocation.allocation import Allocation
-    from placer.degrees.tuning import Tuning
+    from placer.allocate.allocation import Allocation
     from placer.placement.plan import Plan
     from placer.report.columns import Look
     from placer.sweep.result import Sweep
+    from placer.tune.tuning import Tuning
 
     Found = Allocation | Sweep | Tuning
 _Row = TypeVar("_Row", bound=Mapping[str, Any])

@@ -41,7 +41,7 @@ def segment(context: click.Context, /, **options: Any) -> None:
     It keeps tp, cp and ep groups inside an NVLink domain, and pipelines where these
     have room. The exit code is 1 where no segment of so many nodes does.
     """
-    from placer.allocation.segment import advice
+    from placer.allocate.segment import advice
     from placer.topology.read import read_topology
 
     missing = {"job": "-j JOB", "nodes": "--nodes N"}

@@ -21,8 +21,8 @@ from placer.cli.progress import Due
 from placer.documents.files import check_target
 
 if TYPE_CHECKING:
-    from placer.degrees.found import State
-    from placer.degrees.tuning import Tuning
+    from placer.tune.found import State
+    from placer.tune.tuning import Tuning
 
 # How much longer the steps are that a picture shows.
 SLACK = 0.5
@@ -145,7 +145,7 @@ def _progress(quiet: bool) -> Callable[[State], None]:
 
 def _write(found: Tuning, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
-    from placer.degrees.plot import tune_plot
+    from placer.tune.plot import tune_plot
 
     there = options["row"] <= len(found.rows)
     row = options["row"] - 1 if there else 0

@@ -103,7 +103,7 @@ _WHY = {
 def allocation_text(found: Found) -> str:
     """The text of an allocation, at most 80 columns wide.
 
-    ``found``: as `placer.allocation.allocation.Allocation.to_dict` gives it.
+    ``found``: as `placer.allocate.allocation.Allocation.to_dict` gives it.
     """
     return paragraphs(
         [

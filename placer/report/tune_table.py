@@ -57,7 +57,7 @@ def tune_text(
 ) -> str:
     """The verdict, a table with a line a row, what was left out and what is proved.
 
-    ``found``: as `placer.degrees.tuning.Tuning.to_dict` gives it. ``explain``: also say
+    ``found``: as `placer.tune.tuning.Tuning.to_dict` gives it. ``explain``: also say
     why the first row is better than another and than the job's own. ``row``: of which
     the flags are shown. ``place``: lines that say how the job with them is placed.
     """
@@ -209,7 +209,7 @@ def next_lines(
 ) -> Iterator[str]:
     """The flags of a row that differ from the job's own, or all; then a command.
 
-    ``found``: as `placer.degrees.tuning.Tuning.to_dict` gives it. ``index``: of the
+    ``found``: as `placer.tune.tuning.Tuning.to_dict` gives it. ``index``: of the
     row. ``place``: lines that say how the job with them is placed.
     """
     row, own = found["rows"][index], found["own"]

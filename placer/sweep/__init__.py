@@ -15,8 +15,8 @@ from placer.base.loading import answer_calls
 if TYPE_CHECKING:
     from placer.api.inputs import JobLike, TopologyLike
     from placer.api.options import ObjectiveName
-    from placer.degrees.frameworks import FrameworkName
     from placer.sweep.result import Sweep
+    from placer.tune.frameworks import FrameworkName
     from placer.workers.engine import Engine
 
 
@@ -92,14 +92,14 @@ def sweep(
     from placer.api.inputs import read_inputs
     from placer.api.options import seconds_of
     from placer.base.errors import refuse
-    from placer.degrees.asked import unknown_framework
-    from placer.degrees.frameworks import in_framework
     from placer.job.fixed import with_fixed_time
     from placer.sweep.grid import SIZES, grid, listed_axes
     from placer.sweep.point import Task, check_axes
     from placer.sweep.point import sweep as run
     from placer.sweep.result import Sweep
     from placer.topology.allocation import allocate, host_names
+    from placer.tune.asked import unknown_framework
+    from placer.tune.frameworks import in_framework
 
     sizes = {key: given[key] for key in SIZES}
     axes = listed_axes(sizes, nic_rate or (), oversubscription or ())

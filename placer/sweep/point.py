@@ -12,8 +12,6 @@ from placer.api.result import Result
 from placer.base.errors import InfeasibleError, InputError, PlacerError, Problem, refuse
 from placer.cost.footprint.stages import memory_score
 from placer.cost.work import on_gpu
-from placer.degrees.choice import Choice, overlap_at
-from placer.degrees.space import broken
 from placer.documents import closest
 from placer.job.decode import job_digest
 from placer.job.model import Job
@@ -30,6 +28,8 @@ from placer.sweep.grid import (
     Point,
 )
 from placer.topology.model import Tier, Topology
+from placer.tune.choice import Choice, overlap_at
+from placer.tune.space import broken
 from placer.workers.engine import Engine, Sequential, Stop
 
 

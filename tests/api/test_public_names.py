@@ -10,11 +10,11 @@ import pytest
 
 import placer
 from placer.api.options import OBJECTIVES, ObjectiveName
-from placer.degrees.frameworks import FRAMEWORKS, FrameworkName
 from placer.documents.keys import keys_of
 from placer.emit import FormatName
 from placer.emit.registry import FORMATS
 from placer.placement.launcher_orders import LAUNCHERS, LauncherName
+from placer.tune.frameworks import FRAMEWORKS, FrameworkName
 from tests.commands import python
 
 PACKAGES = {module.name for module in iter_modules(placer.__path__)}

@@ -7,7 +7,6 @@ import pytest
 import placer
 from placer.api.place import place
 from placer.cost.step import StepModel
-from placer.degrees.plot import tune_plot
 from placer.draw.heat_map import traffic_map
 from placer.draw.pipeline import pipeline_chart
 from placer.draw.placement_map import placement_map
@@ -15,6 +14,7 @@ from placer.draw.time_line import time_line
 from placer.placement.build import placement_of_plan
 from placer.sweep.plot import sweep_plot
 from placer.topology.read import read_topology
+from placer.tune.plot import tune_plot
 from tests.page.plans import small_job
 
 # Texts that do not lie inside the picture, or lie on another one.

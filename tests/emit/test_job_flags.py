@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from placer.base.errors import EmitError
-from placer.degrees.space import Legal, Space
 from placer.emit.job_flags import job_flags
 from placer.formats.jobs.job import read_job
 from placer.job.parallel import DataParallel
+from placer.tune.space import Legal, Space
 
 # Readers warn of what they do not model.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -22,7 +22,7 @@ from placer.solve.run.budget import Budget
 from placer.solve.score import is_built
 from placer.solve.search import plain_search
 from placer.testing import racks
-from tests.allocation.machines import training as own_training
+from tests.allocate.machines import training as own_training
 from tests.marks import slow
 from tests.solve.construct.test_whole_groups import job as training
 from tests.solve.construct.test_whole_groups import machine as cluster_of

@@ -7,7 +7,6 @@ import pytest
 
 import placer
 from placer.base.errors import InfeasibleError, InputError
-from placer.degrees.frameworks import FRAMEWORKS, in_framework
 from placer.job.decode import job_digest
 from placer.sweep.grid import (
     NIC_RATE,
@@ -19,11 +18,12 @@ from placer.sweep.grid import (
 )
 from placer.sweep.point import check_axes, job_at, machine_at
 from placer.topology.read import read_topology
-from tests.degrees.cases import job as random_job
-from tests.degrees.cases import machine as small_machine
-from tests.degrees.legal_by_hand import legal
+from placer.tune.frameworks import FRAMEWORKS, in_framework
 from tests.sweep.cases import job, machine
 from tests.texts import table
+from tests.tune.cases import job as random_job
+from tests.tune.cases import machine as small_machine
+from tests.tune.legal_by_hand import legal
 
 
 def test_the_job_is_that_of_a_file_with_the_sizes():

@@ -19,7 +19,7 @@ from placer.solve.run.budget import Budget
 from placer.solve.score import is_built
 from placer.solve.search import solve
 from placer.topology.model import Tier
-from tests.allocation.machines import racks, training
+from tests.allocate.machines import racks, training
 from tests.marks import slow
 from tests.solve.construct.test_whole_groups import machine as leaves
 from tests.solve.oracle import step_time

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from placer.solve.tree.symmetry import Symmetry
-from tests.allocation.machines import racks
+from tests.allocate.machines import racks
 
 
 @pytest.mark.parametrize(("oversubscription", "alike"), [(1, True), (2, False)])

@@ -1,1 +1,0 @@
-"""The degrees and the placement of a job, chosen together."""
