@@ -15,10 +15,10 @@ from placer.documents.facts import (
     whole,
 )
 from placer.documents.keys import BOOLEAN, Key, Kind, list_of, map_of, one_of
+from placer.placement.score import Costs, Score
 
 # What is searched for, and the key of its value in a score.
 OBJECTIVES = {"time": "step_time_s", "hop-cost": "hop_cost"}
-_SECONDS_OF = map_of(NUMBER)
 
 
 def _value(value: Any, usual: Any) -> Any:
@@ -99,91 +99,8 @@ class _Job(Facts):
     launcher = Key(TEXT, "which ranks a node may hold", None)
 
 
-class _Link(Facts):
-    tier = Key(TEXT, "into which the link goes")
-    domain = Key(TEXT, "whose link it is")
-    direction = Key(TEXT, "`up`, `down`, or `to r2` on a link of its own")
-    bytes = Key(NUMBER, "that a step sends over it")
-    busy_s = Key(NUMBER, "that it works in a step")
-
-
-class _Operation(Facts):
-    operation = Key(TEXT, "in words")
-    seconds = Key(NUMBER, "that it takes")
-
-
-class _WorstGroup(Facts):
-    axis = Key(TEXT, "that adds most to the step")
-    group = Key(NUMBER, "its slowest group, counted from 0")
-    groups = Key(NUMBER, "groups of the axis")
-    as_slow = Key(NUMBER, "groups that take as long")
-    rank = Key(whole(), "its first rank", None)
-    ranks = Key(whole(), "how many it has", None)
-    exposed_s = Key(NUMBER, "that its axis adds to the step", None)
-    seconds = Key(NUMBER, "of one `operation`", None)
-    operation = Key(TEXT, "what the group does", None)
-    common_tier = Key(TEXT, "the lowest whose domain holds it", None)
-    domains = Key(whole(), "scale-up domains that it is in", None)
-
-
-class _SlowHost(Facts):
-    host = Key(TEXT, "that sets the pace of the work")
-    compute_factor = Key(NUMBER, "share of the usual speed")
-    replica = Key(whole(), "that waits for it")
-    stage = Key(whole(), "of that replica")
-
-
-class _Role(Facts):
-    seconds = Key(NUMBER, "of the role between two transfers")
-    exposed_s = Key(_SECONDS_OF, "as of the score", None)
-
-
-class _Baseline(Facts):
-    step_time_s = Key(NUMBER, "one step", None)
-    exposed_scale_out_s = Key(
-        NUMBER,
-        "step time less that of the same placement with free scale-out links",
-        None,
-    )
-    hop_cost = Key(NUMBER, "the hop cost, when the job has weights", None)
-    exposed_s = Key(_SECONDS_OF, "axis or group: time that compute does not hide", None)
-
-
-class _Order(_Baseline):
+class _Order(Costs):
     violates = Key(list_of(TEXT), "rules of the job that it breaks", None)
-
-
-class _Score(_Baseline):
-    step_time_interval_s = Key(
-        INTERVAL, "lowest and highest that `compute.step_error` allows", None
-    )
-    memory_bytes = Key(
-        ANY,
-        "what a GPU of the fullest stage holds: `parameters`, `gradients`, "
-        "`optimizer`, `activations`, `other`, `total`, that `stage`, and all "
-        "`by_stage`; of a workload by `roles`",
-        None,
-    )
-    memory_limit_bytes = Key(NUMBER, "what a GPU has", None)
-    slowest_host = Key(facts(_SlowHost), "the host that others wait for", None)
-    compute_s = Key(NUMBER, "the work", None)
-    bubble_s = Key(NUMBER, "the pipeline's idle time", None)
-    fixed_s = Key(NUMBER, "what a step pays once", None)
-    exposed_scale_out_share = Key(
-        NUMBER, "the share of the step that `exposed_scale_out_s` is", None
-    )
-    crossings = Key(
-        map_of(map_of(NUMBER)),
-        "axis: tier: groups whose lowest common domain is there",
-        None,
-    )
-    traffic_bytes = Key(map_of(map_of(NUMBER)), "axis: tier: bytes of a step", None)
-    hottest_links = Key(list_of(facts(_Link)), "the busiest links", None)
-    critical_path = Key(
-        list_of(facts(_Operation)), "operations that set the step, longest first", None
-    )
-    worst_group = Key(facts(_WorstGroup), "the group that the step waits for", None)
-    roles = Key(map_of(facts(_Role)), "of a workload: what each role takes", None)
 
 
 # A bound that has any key has these.
@@ -245,6 +162,6 @@ class _Solver(Facts):
 
 
 ASSUMED, WHAT_IF = list_of(facts(_Assumed)), list_of(facts(_WhatIf))
-TOPOLOGY, JOB, SCORE = facts(_Topology), facts(_Job), facts(_Score)
+TOPOLOGY, JOB, SCORE = facts(_Topology), facts(_Job), facts(Score)
 BASELINES, PROVED = map_of(facts(_Order)), facts(_Bound)
 PREVIOUS, SOLVER = facts(_Previous), facts(_Solver)
