@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.allocate.question import Question
-from placer.api.inputs import inputs_of_plan, read_inputs
+from placer.api.inputs import JobLike, inputs_of_plan, read_inputs
 from placer.api.options import ObjectiveName
 from placer.base.arrays import BoolArray, IntArray
 from placer.base.errors import InputError
@@ -24,10 +24,6 @@ from placer.placement.plan import Plan
 from placer.solve.run.solution import Solution
 from placer.topology.allocation import allocate as selected
 from placer.topology.model import Topology
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike
-
 
 # In front of a file with an answer of Slurm's sinfo.
 SINFO = "sinfo:"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from placer.api.claims import Claims, claims
-from placer.api.inputs import inputs_of_plan, read_inputs
+from placer.api.inputs import JobLike, TopologyLike, inputs_of_plan, read_inputs
 from placer.api.options import limit_problems, seconds_of
-from placer.base.arguments import instance, takes
+from placer.base.arguments import PLAN, instance, takes
 from placer.base.errors import CheckError, InfeasibleError, InputError, refuse
 from placer.base.loading import load
 from placer.base.threads import awaited
@@ -17,12 +16,7 @@ from placer.placement.copies import copy_faults, parse_copies
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.plan_like import PlanLike
+from placer.placement.plan_file import PlanLike, plan_of
 
 
 @takes(plan=instance(Placement) | PLAN)

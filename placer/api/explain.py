@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from placer.api.inputs import inputs_of_plan
+from placer.api.inputs import JobLike, TopologyLike, inputs_of_plan
 from placer.base.arguments import takes
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import named
@@ -15,20 +15,15 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
+from placer.placement.plan_file import PlanLike, plan_of
 from placer.solve.problem.objective import objective_of
 from placer.topology.model import Topology
 from placer.topology.suggest import Suggester
 
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.plan_like import PlanLike
-
 MOST_SUBJECTS = 64
 
 
-@takes(plan=PLAN)
+@takes()
 def explain(
     plan: PlanLike,
     topology: TopologyLike | None = None,

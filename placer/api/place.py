@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from placer.api.checked_plan import checked_plan
-from placer.api.inputs import read_inputs
+from placer.api.inputs import JobLike, TopologyLike, read_inputs
 from placer.api.options import (
     ObjectiveName,
     effort_problems,
@@ -29,18 +29,13 @@ from placer.job.rules import Rules
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
+from placer.placement.plan_file import PlanLike, plan_of
 from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.params import MEASURABLE, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import Progress, Solution, improvement_of
 from placer.topology.model import Topology
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.plan_like import PlanLike
 
 
 class _Asked(NamedTuple):
@@ -64,7 +59,7 @@ class _Found(NamedTuple):
     best: Placement
 
 
-@takes(rules=instance(Rules) | NOTHING, previous=PLAN | NOTHING, effort=TEXT | INTEGER)
+@takes(rules=instance(Rules) | NOTHING, effort=TEXT | INTEGER)
 @awaited()
 def place(
     topology: TopologyLike,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.api.checked_plan import checked_plan
-from placer.api.inputs import inputs_of_plan, read_given_job
+from placer.api.inputs import JobLike, TopologyLike, inputs_of_plan, read_given_job
 from placer.api.options import limit_problems, search_seconds, seconds_of
 from placer.api.result import Result
 from placer.base.arguments import takes
@@ -28,8 +28,7 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs, kept_topology
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
+from placer.placement.plan_file import PlanLike, plan_of
 from placer.placement.previous import PreviousPlan, allocated, inputs_left, machine_left
 from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
 from placer.report.columns import PLAIN, Look
@@ -47,10 +46,6 @@ from placer.solve.run.budget import Budget
 from placer.solve.run.solution import Progress
 from placer.topology.allocation import OUTSIDE, host_names
 from placer.topology.model import Topology
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.plan_like import PlanLike
 
 WITHIN = 0.001
 
@@ -124,7 +119,7 @@ class _Task:
         return float(goal.value(placement.gpu_of_rank))
 
 
-@takes(plan=PLAN)
+@takes()
 @awaited()
 def replace(
     plan: PlanLike,

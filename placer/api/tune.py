@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.api.checked_plan import checked_plan
-from placer.api.inputs import read_inputs
+from placer.api.inputs import JobLike, TopologyLike, read_inputs
 from placer.api.options import limit_problems, seconds_of
 from placer.assumed import MEMORY, Assumption
 from placer.base.arguments import NOTHING, TEXT, TEXTS, takes
@@ -48,9 +48,6 @@ from placer.tune.search import Search
 from placer.tune.space import Legal, Space
 from placer.tune.tuning import Tuning
 from placer.workers.engine import Engine, Sequential
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
 
 _MODES = TEXTS | TEXT | NOTHING
 # No GPU that trains has so few bytes.

@@ -85,6 +85,15 @@ NUMBERS = sequence("a list of numbers", NUMBER)
 NUMBERS_BY_NAME = mapping("a mapping of names to lists of numbers", NUMBERS)
 INTEGERS = sequence("a list of integers", INTEGER)
 ENGINE = Kind("an engine", lambda value: hasattr(value, "opened"))
+# A plan, or what has one, shows itself by what it holds: neither is loaded for that.
+PLAN = Kind(
+    "a Plan, a Result, a path or a dict",
+    lambda value: (
+        hasattr(getattr(value, "plan", value), "node_of_rank")
+        or PATH.fits(value)
+        or (isinstance(value, Mapping) and all(map(TEXT.fits, value)))
+    ),
+)
 HOSTS = Kind("a host list", TEXT.fits) | sequence("a list of names", TEXT)
 
 
@@ -106,6 +115,8 @@ _KINDS = {
     "Mapping[str, float]": NUMBER_BY_NAME,
     "Progress": CALL,
     "Engine": ENGINE,
+    "PlanLike": PLAN,
+    "Sequence[PlanLike]": sequence("a list of plans", PLAN),
 }
 
 

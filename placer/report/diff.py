@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.arguments import NOTHING, instance, takes
 from placer.base.errors import InputError
@@ -16,8 +16,7 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import inputs_of
 from placer.placement.launcher_orders import in_natural_order
 from placer.placement.plan import Plan
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
+from placer.placement.plan_file import PlanLike, plan_of
 from placer.placement.started import planned_job
 from placer.report.changes import (
     CostChange,
@@ -32,9 +31,6 @@ from placer.report.group_tiers import AxisChange, axis_changes
 from placer.report.moves import Fold, Move, folds, home_tier, match, moves
 from placer.report.notebook import html_table
 from placer.report.restart import Restart, restart
-
-if TYPE_CHECKING:
-    from placer.placement.plan_like import PlanLike
 
 # What two plans must agree on, or their steps differ in more than their placements.
 _SAME = ("sha256", "order", "parallelism")
@@ -164,7 +160,7 @@ class PlanDiff:
         }
 
 
-@takes(old=PLAN, new=PLAN, job=instance(Job) | NOTHING)
+@takes(job=instance(Job) | NOTHING)
 def diff(old: PlanLike, new: PlanLike, job: Job | None = None) -> PlanDiff:
     """What changed from ``old`` to ``new``.
 
