@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 from os import PathLike
@@ -15,7 +15,7 @@ from placer.api.allocation_plans import allocation_of, grade_of
 from placer.api.inputs import JOBS, JobLike, JobsLike, TopologyLike, read_inputs
 from placer.api.options import (
     ObjectiveName,
-    limit_problems,
+    number_problems,
     objective_problems,
     seconds_of,
 )
@@ -134,14 +134,9 @@ def allocate(
     """
     time_limit = seconds_of(time_limit)
     move_price = seconds_of(move_price, "move_price")
-    numbers = {"move_price": move_price, "tolerance": tolerance}
-    refuse(
-        [
-            *limit_problems(time_limit, seed),
-            *_number_problems(numbers),
-            *objective_problems(objective),
-        ]
-    )
+    numbers = {"time_limit": time_limit, "seed": seed}
+    numbers |= {"move_price": move_price, "tolerance": tolerance}
+    refuse([*number_problems(**numbers), *objective_problems(objective)])
     coming = None if demand is None else demand_of(demand)
     listed = _listed(jobs, topology if isinstance(topology, Topology) else None)
     whole, _ = read_inputs(topology, listed[0][0])
@@ -196,12 +191,6 @@ def _granted(question: Question, hosts: Sequence[str] | str) -> BoolArray:
         message = f"one job is graded at a time, {len(question.jobs)} are given"
         raise InputError(message, key="grade")
     return mask_of(question.machine, hosts, (), {"hosts": "grade"})
-
-
-def _number_problems(given: Mapping[str, float]) -> Iterator[Problem]:
-    for key, number in given.items():
-        if not 0 <= number < float("inf"):
-            yield Problem(f"expected a number of at least 0, got {number}", key=key)
 
 
 def _listed(jobs: JobsLike, machine: Topology | None) -> list[tuple[JobLike, float]]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from placer.api.claims import Claims, claims
 from placer.api.inputs import JobLike, TopologyLike, inputs_of_plan, read_inputs
-from placer.api.options import limit_problems, seconds_of
+from placer.api.options import number_problems, seconds_of
 from placer.base.arguments import PLAN, instance, takes
 from placer.base.errors import CheckError, InfeasibleError, InputError, refuse
 from placer.base.loading import load
@@ -64,7 +64,7 @@ def check(
     >>> placer.check(plan)
     """
     time_limit = seconds_of(time_limit)
-    refuse(limit_problems(time_limit, 0))
+    refuse(number_problems(time_limit=time_limit))
     if isinstance(plan, Placement):
         if topology is None or job is None:
             raise InputError("a placement is checked against a topology and a job")

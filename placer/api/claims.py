@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from placer.api.checked_plan import baseline_costs
-from placer.api.judged import judged
+from placer.api.checked_plan import baseline_costs, judged
 from placer.api.score import scored
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from functools import cached_property
@@ -12,10 +12,10 @@ import numpy as np
 
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import JobLike, TopologyLike, inputs_of_plan, read_given_job
-from placer.api.options import limit_problems, search_seconds, seconds_of
+from placer.api.options import number_problems, search_seconds, seconds_of
 from placer.api.result import Result
 from placer.base.arguments import takes
-from placer.base.errors import InfeasibleError, InputError, Problem, refuse
+from placer.base.errors import InfeasibleError, InputError, refuse
 from placer.base.hostlist import compress
 from placer.base.naming import named
 from placer.base.threads import awaited, granted_cores
@@ -185,7 +185,8 @@ def replace(
     """
     plan = plan_of(plan)
     time_limit = seconds_of(time_limit)
-    refuse([*_option_problems(max_moves, within), *limit_problems(time_limit, seed)])
+    numbers = {"time_limit": time_limit, "seed": seed}
+    refuse(number_problems(max_moves=max_moves, within=within, **numbers))
     task = _task(topology, job, plan, failed, added, max_moves, force)
     seconds = search_seconds(time_limit, task.job)
     budget = Budget(seconds, stop, workers=granted_cores())
@@ -331,10 +332,3 @@ def _with_hint(error: InfeasibleError, machine: Topology) -> InfeasibleError:
         f"or let it shrink, {named('shrink', True)}: the fewest replicas are given up"
     )
     return InfeasibleError(error.reason, hints=hints, is_proved=error.is_proved)
-
-
-def _option_problems(max_moves: int | None, within: float) -> Iterator[Problem]:
-    if max_moves is not None and max_moves < 0:
-        yield Problem(f"expected at least 0, got {max_moves}", key="max_moves")
-    if not 0 <= within <= 1:
-        yield Problem(f"expected a share from 0 to 1, got {within}", key="within")

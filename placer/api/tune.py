@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from math import inf
 from time import monotonic
 from typing import Any
 
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import JobLike, TopologyLike, read_inputs
-from placer.api.options import limit_problems, seconds_of
+from placer.api.options import number_problems, seconds_of
 from placer.assumed import MEMORY, Assumption
 from placer.base.arguments import NOTHING, TEXT, TEXTS, takes
 from placer.base.errors import (
     InfeasibleError,
     InputError,
-    Problem,
     StoppedError,
     refuse,
 )
@@ -166,8 +164,7 @@ def tune(
     time_limit = seconds_of(time_limit)
     refuse(
         [
-            *limit_problems(time_limit, seed),
-            *_result_problems(top, slack),
+            *number_problems(time_limit=time_limit, seed=seed, top=top, slack=slack),
             *problems(space, machine, limit, model),
         ]
     )
@@ -260,13 +257,6 @@ def _model(job: Job) -> Model:
         message = "groups and traffic name ranks, which other degrees would renumber"
         raise InputError(message, key="groups")
     return job.model
-
-
-def _result_problems(top: int, slack: float) -> Iterator[Problem]:
-    if top < 1:
-        yield Problem(f"expected at least 1, got {top}", key="top")
-    if not 0 <= slack < inf:
-        yield Problem(f"expected a share from 0, got {slack}", key="slack")
 
 
 def _wider(space: Space) -> list[str]:
