@@ -18,7 +18,7 @@ from placer.explain.difference import Saving, saving
 from placer.explain.score import COSTS, costs_with, crossings
 from placer.explain.uncertain import links_are_assumed
 from placer.job.model import Job
-from placer.placement.baselines import BASELINES, baseline
+from placer.placement.baselines import BASELINES, baseline, order_in_use
 from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.check import violations
 from placer.placement.inputs import Inputs
@@ -26,8 +26,7 @@ from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.plan_keys import OBJECTIVES
 from placer.placement.robust import needless_hosts
-from placer.placement.seats import seats_of_placement
-from placer.placement.started import order_in_use
+from placer.placement.rules import seats_of_placement
 from placer.report.verdict import (
     KEEP,
     MOVE,

@@ -29,13 +29,12 @@ from placer.job.even import evenly
 from placer.job.model import Job
 from placer.job.orders import in_order
 from placer.job.rules import Rules
-from placer.placement.baselines import baseline
+from placer.placement.baselines import baseline, order_in_use
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
 from placer.placement.plan_file import PlanLike, plan_of
 from placer.placement.previous import Previous, PreviousPlan
-from placer.placement.started import order_in_use
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.params import MEASURABLE, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind

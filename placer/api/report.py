@@ -7,11 +7,15 @@ from typing import Literal
 from placer.api.predict import scored_plan
 from placer.base.arguments import NOTHING, PLAN, TEXT, Kind, takes
 from placer.documents.files import is_file
-from placer.placement.baselines import BASELINES, BaselineName, baseline
+from placer.placement.baselines import (
+    BASELINES,
+    BaselineName,
+    baseline,
+    order_in_use_of,
+)
 from placer.placement.inputs import Inputs, inputs_of
 from placer.placement.plan import Plan
 from placer.placement.plan_file import PlanLike, plan_of
-from placer.placement.started import order_in_use_of
 from placer.report.page.report_page import report_page
 from placer.report.page.side import Side
 from placer.report.verdict import name_in_use

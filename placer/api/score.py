@@ -14,12 +14,12 @@ from placer.cost.footprint.stages import memory_score, needs_of
 from placer.cost.step import StepModel
 from placer.explain.score import score_with
 from placer.placement.build import placement_of_plan
+from placer.placement.inputs import planned_job
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.plan_file import PlanLike, plan_of
 from placer.placement.score import Score
-from placer.placement.started import planned_job
 from placer.topology.model import Topology
 
 

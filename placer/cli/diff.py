@@ -10,9 +10,8 @@ import click
 from placer.cli import complete, shared
 from placer.cli.exit_codes import DONE, NO
 from placer.cli.grouped import PlanCommand, command
-from placer.cli.look import look_of_stdout
 from placer.cli.options import OneOf, option, tell_new_name
-from placer.cli.output import write_text
+from placer.cli.output import look_of_stdout, write_text
 from placer.cli.placements import KINDS_HELP, two_placements
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from placer.cli import complete, shared
-from placer.cli.look import look_of_stdout
 from placer.cli.options import option
-from placer.cli.output import write_answer
+from placer.cli.output import look_of_stdout, write_answer
 from placer.cli.placements import note_violations, plan_command, with_inputs
 
 

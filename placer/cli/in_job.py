@@ -60,7 +60,7 @@ def verify(
 
 def _compare(plan: str, collected: str | None, options: dict[str, Any]) -> bool:
     """Print how the reports, or this process, differ from the plan; whether not."""
-    from placer.launch.compare import compare, seats_of
+    from placer.launch.compare import compare, notes, seats_of, verdict_text
     from placer.launch.habits import habits
     from placer.launch.process import (
         Collected,
@@ -68,7 +68,6 @@ def _compare(plan: str, collected: str | None, options: dict[str, Any]) -> bool:
         require_rank,
         this_process,
     )
-    from placer.launch.verdict_text import notes, verdict_text
 
     if plan == collected == "-":
         raise InputError("only one of plan and reports can be read from standard input")

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from placer.cli.look import CLEAR, has_bars, size_of_stderr
+from placer.cli.interrupt import CLEAR
+from placer.cli.output import has_bars, size_of_stderr
 
 if TYPE_CHECKING:
     from placer.solve.run.solution import Improvement

@@ -14,9 +14,8 @@ from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end_if_interrupted, interrupts
-from placer.cli.look import has_bars
 from placer.cli.options import called, option
-from placer.cli.output import write_found, write_plan
+from placer.cli.output import has_bars, write_found, write_plan
 from placer.cli.progress import CountBar, Due
 from placer.documents.files import check_target
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from placer.assumed import all_assumed, assumed_entry
-from placer.base.arrays import IntArray
+from placer.base.arrays import IntArray, by_appearance
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.units import counted
 from placer.job.model import Job
@@ -40,11 +40,7 @@ def build_plan(
     every tier between the node and the whole cluster.
     """
     node = topology.node_of_gpu[placement.gpu_of_rank]
-    kept, first_rank, entry = np.unique(node, return_index=True, return_inverse=True)
-    by_rank = np.argsort(first_rank)
-    nodes = kept[by_rank]
-    position = np.empty_like(by_rank)
-    position[by_rank] = np.arange(len(nodes))
+    nodes, node_of_rank = by_appearance(node)
     names = topology.node_names
     return Plan(
         topology=topology_section(topology),
@@ -56,7 +52,7 @@ def build_plan(
             )
             for t in range(1, len(topology.tiers) - 1)
         },
-        node_of_rank=position[entry],
+        node_of_rank=node_of_rank,
         gpu_of_rank=topology.index_of_gpu[placement.gpu_of_rank],
         score=score or Score(),
         baselines=baselines,

@@ -14,13 +14,13 @@ from placer.documents import Document, Value, document_of, known_hint
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.even import axis_of
 from placer.job.model import Job
+from placer.job.orders import as_planned
 from placer.job.read import decode_job
 from placer.job.rules import Rules
 from placer.job.write import to_document
 from placer.placement.host_rules import rules_left, unknown_tiers, with_rules
 from placer.placement.plan import Plan
 from placer.placement.plan_rules import RULES, rules_of
-from placer.placement.started import planned_job
 from placer.topology.allocation import allocate, host_names
 from placer.topology.compact import compact_document
 from placer.topology.model import Topology
@@ -151,6 +151,20 @@ def inputs_of(
         rules_of(rules),
         bool(rules.get(USE_SPARES)),
     )
+
+
+def planned_job(job: Job, plan: Plan) -> Job:
+    """The job in the order of the plan, where the job leaves its order open."""
+    if plan.world_size != job.world_size:
+        raise InputError(
+            f"the plan has {plan.world_size:,} ranks, the job {job.world_size:,}"
+        )
+    job = as_planned(job, plan.job.get("order", ""))
+    own = "-".join(job.parallelism.order)
+    order = plan.job.get("order", own)
+    if order != own:
+        raise InputError(f"the plan numbers ranks by {order}, the job by {own}")
+    return job
 
 
 def kept_topology(plan: Plan) -> Topology | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from placer.base.arrays import IntArray
+from placer.base.arrays import IntArray, earlier_alike
 from placer.base.loading import Shown, load
 from placer.documents.facts import ANY, HOSTS, INDICES, NAMES, TEXT, whole
 from placer.documents.keys import Key, key, keys_of, list_of, map_of
@@ -152,12 +152,7 @@ class Plan(Shown):
     @cached_property
     def local_rank(self) -> IntArray:
         """Position of each rank among the ranks of its node, by rank; shape (R,)."""
-        by_node = np.argsort(self.node_of_rank, kind="stable")
-        nodes = self.node_of_rank[by_node]
-        starts = np.searchsorted(nodes, nodes)
-        local = np.empty_like(by_node)
-        local[by_node] = np.arange(len(nodes)) - starts
-        return local
+        return earlier_alike(self.node_of_rank)
 
     def to_networkx(self, tier: str | None = None) -> nx.Graph:
         """Who talks to whom: ranks, or domains of a tier, joined by pairs of ranks.

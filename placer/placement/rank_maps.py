@@ -15,6 +15,7 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from placer.base.arrays import earlier_alike
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.units import counted
 from placer.documents import Document
@@ -43,7 +44,7 @@ def placement_of_hostfile(
     if entries and entries[0].gpu is not None:
         gpu = np.array([entry.gpu for entry in entries], dtype=np.int64)
     else:
-        gpu = _position_on_node(node)
+        gpu = earlier_alike(node)
     return Placement(topology.gpu_at(node, gpu))
 
 
@@ -94,15 +95,6 @@ def _wrong_count(found: int, world_size: int, source: str) -> Problem:
     message = f"the lines place {counted(found, 'rank')}, the job has {world_size}"
     hint = f"one line is one rank; for several, {EXAMPLE[6:]}" if found else EXAMPLE
     return Problem(message, source, hint=hint)
-
-
-def _position_on_node(node: np.ndarray) -> np.ndarray:
-    """How many earlier ranks sit on the same node; shape (R,)."""
-    by_node = np.argsort(node, kind="stable")
-    starts = np.searchsorted(node[by_node], node[by_node])
-    position = np.empty_like(by_node)
-    position[by_node] = np.arange(len(node)) - starts
-    return position
 
 
 _HOST_LINE = re.compile(

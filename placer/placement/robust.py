@@ -14,7 +14,7 @@ from placer.base.arrays import IntArray
 from placer.base.units import counted, format_power
 from placer.job.model import Job
 from placer.job.rules import Pin
-from placer.placement.seats import Seats, share
+from placer.placement.rules import Seats, share
 from placer.topology.model import Topology
 
 _AVOIDED = " hosts to avoid are used, "

@@ -13,11 +13,10 @@ from placer.explain.difference import Saving, saving
 from placer.explain.uncertain import links_are_assumed
 from placer.job.model import Job
 from placer.placement.build import placement_of_plan
-from placer.placement.inputs import inputs_of
+from placer.placement.inputs import inputs_of, planned_job
 from placer.placement.launcher_orders import in_natural_order
 from placer.placement.plan import Plan
 from placer.placement.plan_file import PlanLike, plan_of
-from placer.placement.started import planned_job
 from placer.report.changes import (
     CostChange,
     EntryChange,

@@ -8,7 +8,7 @@ import pytest
 from placer.base.errors import InputError
 from placer.job.orders import in_order
 from placer.placement.build import placement_of_plan
-from placer.placement.started import planned_job
+from placer.placement.inputs import planned_job
 from placer.testing.strategies import tiny, tiny_plan
 
 
