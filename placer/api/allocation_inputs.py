@@ -70,7 +70,9 @@ def read_question(
     """The inputs of all jobs, and the question they make."""
     from placer.allocate.question import Question, Running, Wanted
 
-    is_free = _free(whole, free, busy)
+    if isinstance(free, str) and free.startswith(SINFO):
+        free = _idle(whole, free.removeprefix(SINFO))
+    is_free = mask_of(whole, free, busy, {"hosts": "free", "exclude": "busy"})
     kept, movers = ([_kept(whole, plan) for plan in plans] for plans in (keep, move))
     _refuse_overlaps([*kept, *movers])
     for one in kept:
@@ -106,15 +108,6 @@ def read_question(
         staying = np.any([one.nodes for one in kept], axis=0)
         question = replace(question, staying=staying)
     return Asked(whole, inputs, question, kept)
-
-
-def _free(
-    whole: Topology, free: Sequence[str] | str | None, busy: Sequence[str] | str
-) -> BoolArray:
-    """Which nodes are free; shape (N,)."""
-    if isinstance(free, str) and free.startswith(SINFO):
-        free = _idle(whole, free.removeprefix(SINFO))
-    return mask_of(whole, free, busy, {"hosts": "free", "exclude": "busy"})
 
 
 def _idle(whole: Topology, path: str) -> list[str]:

@@ -203,7 +203,7 @@ def _plan(
     asked, rules = inputs.job, inputs.ruled.rules
     job = replace(offer.job, name=asked.name, sha256=asked.sha256, rules=rules)
     model = StepModel(machine, job)
-    return checked_plan(inputs, machine, model, solution, seed, {})
+    return checked_plan(inputs, model, solution, seed, {})
 
 
 def _kept_nodes(one: Kept, share: Use | None, whole: Topology) -> JobNodes:

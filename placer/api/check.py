@@ -135,10 +135,8 @@ def taken_as_named(plan: Plan, inputs: Inputs) -> Plan:
 
 def _outside(plan: Plan, inputs: Inputs) -> list[str]:
     """A sentence on nodes that are not of the allocation."""
-    known = {*inputs.machine.node_names}
-    strange = [name for name in plan.nodes if name not in known]
-    machine = {*inputs.topology.node_names}
-    strange = [name for name in strange if name in machine]
+    outside = {*inputs.topology.node_names} - {*inputs.machine.node_names}
+    strange = [name for name in plan.nodes if name in outside]
     if not strange:
         return []
     return [

@@ -11,7 +11,6 @@ import numpy as np
 
 from placer.api.score import plain, scored
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
-from placer.base.arrays import IntArray
 from placer.cost import JITTER
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving, saving
@@ -192,7 +191,6 @@ class BrokenPromiseError(RuntimeError):
 
 def checked_plan(
     inputs: Inputs,
-    machine: Topology,
     model: StepModel,
     solution: Solution,
     seed: int,
@@ -203,16 +201,16 @@ def checked_plan(
 ) -> Plan:
     """The plan of ``solution``, scored again, checked independently, with its verdict.
 
-    ``inputs``: what the plan is made of. ``machine``: the allocation. ``model``: of the
-    job under all rules, in the order of the placement, on the machine. ``advice``: what
-    another launch would save; None when no time was left to look. ``best``: the best
-    that was found, where the one in use is kept instead. ``previous``: what a repair
-    has to do with the plan before, which it is compared with instead of the order in
-    use. ``saved``: as `judged` takes it.
+    ``inputs``: what the plan is made of. ``model``: of the job under all rules, in the
+    order of the placement, on the allocation. ``advice``: what another launch would
+    save; None when no time was left to look. ``best``: the best that was found, where
+    the one in use is kept instead. ``previous``: what a repair has to do with the plan
+    before, which it is compared with instead of the order in use. ``saved``: as
+    `judged` takes it.
 
     Raises `BrokenPromiseError` if it breaks a rule.
     """
-    job = model.job
+    machine, job = inputs.machine, model.job
     found = scored(model, solution.placement)
     plan = build_plan(
         machine,
@@ -304,7 +302,10 @@ def _facts(
         saved = saved or saving(model, theirs, mine, seed, thin=thin)
         found = saved.to_dict()
         is_better = saved.is_measurable
-        why = reason(plan, _exposed(model, theirs, usual)) if is_better else ""
+    if objective == "time" and is_better:
+        lie = crossings(model.fabric, model.job, theirs)
+        told = {"exposed_s": usual["exposed_s"], "crossings": plain(lie)}
+        why = reason(plan, told)
     broken = why_broken(usual.get("violates", ()))
     moved = int(np.count_nonzero(mine != theirs))
     if not (is_better or broken):
@@ -318,11 +319,3 @@ def _facts(
         "ranks_moved": moved,
         "reason": why or broken,
     }
-
-
-def _exposed(
-    model: StepModel, gpu_of_rank: IntArray, usual: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Where another placement waits, and where its groups lie."""
-    lie = crossings(model.fabric, model.job, gpu_of_rank)
-    return {"exposed_s": usual["exposed_s"], "crossings": plain(lie)}

@@ -156,32 +156,22 @@ def place(
     whole, work = read_inputs(topology, job)
     require = {**(require or {}), **evenly(even or {})}
     inputs = Inputs.given(whole, work, hosts, exclude, require, rules)
-    machine, ruled_job = inputs.machine, _ruled(inputs)
+    machine, ruled_job = inputs.machine, inputs.ruled
+    if ruled_job.parallelism.auto_order and ruled_job.names_ranks:
+        message = "the order cannot be chosen: pins or groups name ranks by number"
+        hint = "give the order these numbers are of"
+        raise InputError(message, key="order", hint=hint)
     check_memory(machine, ruled_job)
     earlier = None if previous is None else PreviousPlan(plan_of(previous), machine)
     asked = _Asked(machine, ruled_job, objective, seed, effort, earlier)
     seconds = search_seconds(time_limit, ruled_job)
     budget = Budget(seconds, stop, workers=workers or granted_cores())
-    found = _search(asked, budget, progress)
-    solution = found.solution
-    advice, best, saved = found.advice, found.best, found.saved
-    plan = checked_plan(
-        inputs, machine, found.model, solution, seed, advice, best, saved=saved
-    )
+    model, solution, advice, saved, best = _search(asked, budget, progress)
+    plan = checked_plan(inputs, model, solution, seed, advice, best, saved=saved)
     if earlier is not None:
-        seats = earlier.seats(found.model.job)
+        seats = earlier.seats(model.job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
     return Result(plan)
-
-
-def _ruled(inputs: Inputs) -> Job:
-    """The job under its own rules and those asked for besides."""
-    ruled = inputs.ruled
-    if ruled.parallelism.auto_order and ruled.names_ranks:
-        message = "the order cannot be chosen: pins or groups name ranks by number"
-        hint = "give the order these numbers are of"
-        raise InputError(message, key="order", hint=hint)
-    return ruled
 
 
 def _search(asked: _Asked, budget: Budget, progress: Progress | None) -> _Found:

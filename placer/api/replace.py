@@ -95,7 +95,6 @@ class _Task:
     plan: Plan
     failed: tuple[str, ...]
     added: dict[str, list[str]]
-    max_moves: int | None
 
     def problem(self, seed: int = 0) -> PlacementProblem:
         """The problem, its ranks numbered as in the plan."""
@@ -187,7 +186,7 @@ def replace(
     time_limit = seconds_of(time_limit)
     numbers = {"time_limit": time_limit, "seed": seed}
     refuse(number_problems(max_moves=max_moves, within=within, **numbers))
-    task = _task(topology, job, plan, failed, added, max_moves, force)
+    task = _task(topology, job, plan, failed, added, force)
     seconds = search_seconds(time_limit, task.job)
     budget = Budget(seconds, stop, workers=granted_cores())
 
@@ -253,14 +252,16 @@ def _task(
     plan: Plan,
     failed: Sequence[str] | str,
     added: Sequence[str] | str | None,
-    max_moves: int | None,
     force: bool,
 ) -> _Task:
     """The inputs, checked, on the machine that is left."""
     if job is not None:
         known = topology if isinstance(topology, Topology) else kept_topology(plan)
         job = read_given_job(job, known)
-        _refuse_unlike(plan, job)
+        sizes = (*SAME_WORK, "dp")
+        if plan.axes and (unlike := unlike_sizes(plan.axes, job.parallelism, sizes)):
+            message = f"the plan is of another job: {', '.join(unlike)}"
+            raise InputError(message, hint="give the job that the plan places")
     before = inputs_of_plan(plan, topology, job, force=force)
     original = before.topology
     if topology is not None and plan.inputs:
@@ -282,16 +283,7 @@ def _task(
         "added": [host for host in newcomers if host not in owned],
         "had": [host for host in newcomers if host in owned],
     }
-    return _Task(original, left, machine, ruled, plan, failed_hosts, asked, max_moves)
-
-
-def _refuse_unlike(plan: Plan, job: Job) -> None:
-    """Refuse a plan whose axes have other sizes than the job's."""
-    if plan.axes is None:
-        return
-    if unlike := unlike_sizes(plan.axes, job.parallelism, (*SAME_WORK, "dp")):
-        message = f"the plan is of another job: {', '.join(unlike)}"
-        raise InputError(message, hint="give the job that the plan places")
+    return _Task(original, left, machine, ruled, plan, failed_hosts, asked)
 
 
 def _plan_of(
@@ -319,9 +311,7 @@ def _plan_of(
         section["value_before"] = task.cost_before
     if given_up:
         section["given_up"] = given_up
-    return checked_plan(
-        task.left, task.machine, model, found.solution, seed, {}, previous=section
-    )
+    return checked_plan(task.left, model, found.solution, seed, {}, previous=section)
 
 
 def _with_hint(error: InfeasibleError, machine: Topology) -> InfeasibleError:

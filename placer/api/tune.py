@@ -33,7 +33,6 @@ from placer.placement.inputs import Inputs
 from placer.placement.plan import Plan
 from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
-from placer.topology.model import Topology
 from placer.topology.usual_gpu import usual_gpu_of
 from placer.tune.asked import problems
 from placer.tune.choice import JOINED, SIZES
@@ -142,7 +141,9 @@ def tune(
     with_rules(work, machine, whole, Rules())  # hosts that do not exist
     model = _model(work)
     if memory is None and not machine.gpu.memory:
-        memory, assumed = _usual_memory(machine)
+        gpu, whose = usual_gpu_of(machine)
+        memory, why = gpu.memory, f"that of {whose}"
+        assumed = Assumption(MEMORY, memory, why, "--memory SIZE")
         machine = replace(machine, assumed=(*machine.assumed, assumed))
     limit = memory if memory is not None else machine.gpu.memory
     axes = work.parallelism
@@ -212,16 +213,8 @@ def plan_of(found: Tuning, index: int) -> Plan:
     if solution is None:
         raise ValueError("the row was not placed by this search")
     inputs = Inputs.given(found.machine, found.job_of(index))
-    job = inputs.ruled
-    machine, model = inputs.machine, StepModel(inputs.machine, job)
-    return checked_plan(inputs, machine, model, solution, found.seed, {})
-
-
-def _usual_memory(machine: Topology) -> tuple[float, Assumption]:
-    """Bytes of a GPU of a machine that does not say them."""
-    gpu, whose = usual_gpu_of(machine)
-    why = f"that of {whose}"
-    return gpu.memory, Assumption(MEMORY, gpu.memory, why, "--memory SIZE")
+    model = StepModel(inputs.machine, inputs.ruled)
+    return checked_plan(inputs, model, solution, found.seed, {})
 
 
 def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:
@@ -259,13 +252,6 @@ def _model(job: Job) -> Model:
     return job.model
 
 
-def _wider(space: Space) -> list[str]:
-    """A hint which lists leave too little to choose from."""
-    lists = ("gpus", *SIZES, "sharding")
-    given = " or ".join(named(name) for name in lists if getattr(space, name))
-    return [f"give {given} other values, or leave it out"] if given else []
-
-
 def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
     """Why there is no row."""
     if not found.considered:
@@ -274,7 +260,9 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
             f"{reason} ({counted(count, 'time')})" for reason, count in reasons
         )
         none = "no sizes of those lists make up the GPUs and the batch"
-        hints = _wider(search.legal.space)
+        space, lists = search.legal.space, ("gpus", *SIZES, "sharding")
+        given = " or ".join(named(name) for name in lists if getattr(space, name))
+        hints = [f"give {given} other values, or leave it out"] if given else []
         return InfeasibleError(f"no degrees are legal: {why or none}", hints=hints)
     unusable = f"none of {found.considered:,} legal choices can be used: "
     if found.infeasible:

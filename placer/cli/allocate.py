@@ -94,15 +94,14 @@ def allocate(context: click.Context, /, **options: Any) -> None:
     if options["output"] == "-":
         raise click.UsageError("Plans are several files: -o names a folder.")
     with interrupts.searching() as stop:
-        with nullcontext(_unheard) if options["quiet"] else JobLines() as progress:
+        lines = nullcontext(lambda _job, _number: None)
+        with lines if options["quiet"] else JobLines() as progress:
             found = _found(options, stop, progress)
-        _write(found, options)
+        if options["output"]:
+            _write_plans(found, options["output"])
+        write_found(options["format_name"], found, found.summary)
     end_if_interrupted(context, "this is the best allocation so far")
     end(context, 0)
-
-
-def _unheard(_job: str, _number: int) -> None:
-    """Nobody is told of the search."""
 
 
 def _found(
@@ -144,12 +143,6 @@ def _jobs_of(source: str, options: dict[str, Any], machine: Topology | None) -> 
     if is_job_list(source):
         return read_job_list(source, teller(options), machine)
     return [read_given_job(options | {"job": (source,)}, machine)]
-
-
-def _write(found: Allocation, options: dict[str, Any]) -> None:
-    if options["output"]:
-        _write_plans(found, options["output"])
-    write_found(options["format_name"], found, found.summary)
 
 
 def _write_plans(found: Allocation, folder: str) -> None:

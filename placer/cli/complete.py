@@ -175,23 +175,20 @@ def _continued(
 
 def _hosts(context: Context) -> Sequence[str]:
     """Hosts of the plan or the machine that the words before name."""
-    machine = _machine(context)
-    return machine.node_names if machine is not None else _plan_hosts(context)
-
-
-def _tiers(context: Context) -> list[str]:
-    machine = _machine(context)
-    return [] if machine is None else [tier.name for tier in machine.tiers]
-
-
-def _plan_hosts(context: Context) -> Sequence[str]:
     from placer.placement.plan_file import read_plan
 
+    if (machine := _machine(context)) is not None:
+        return machine.node_names
     if "plan" not in context.params:
         return ()
     # Before an option that lacks its value, arguments are not assigned yet.
     plan = context.params["plan"] or next(iter(context.args), "-")
     return read_plan(plan).nodes if plan != "-" else ()
+
+
+def _tiers(context: Context) -> list[str]:
+    machine = _machine(context)
+    return [] if machine is None else [tier.name for tier in machine.tiers]
 
 
 def _machine(context: Context) -> Topology | None:

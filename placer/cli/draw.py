@@ -101,7 +101,10 @@ def write_picture(
     ``format_name`` is None.
     """
     if format_name is None:
-        format_name = _format_of(output)
+        format_name = "svg" if output == "-" else output.rpartition(".")[2].lower()
+    if format_name not in _FORMATS:
+        message = f"{output!r} ends in neither .svg nor .png; say --format"
+        raise click.BadParameter(message, param_hint="--output")
     if format_name == "png":
         from placer.draw.png import png
 
@@ -110,16 +113,6 @@ def write_picture(
         write_bytes(output, data)
     else:
         write_text(output, drawn(theme))
-
-
-def _format_of(output: str) -> str:
-    suffix = output.rpartition(".")[2].lower()
-    if output == "-":
-        return "svg"
-    if suffix not in _FORMATS:
-        message = f"{output!r} ends in neither .svg nor .png; say --format"
-        raise click.BadParameter(message, param_hint="--output")
-    return suffix
 
 
 def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:

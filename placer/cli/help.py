@@ -29,6 +29,12 @@ def page(context: click.Context) -> str:
     command = context.command
     name = _name(context)
     children = list(_children(context))
+    options = [
+        record
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option)
+        and (record := parameter.get_help_record(context))
+    ]
     lines = [
         f'.TH "{name.upper()}" "1" "" "placer {__version__}" "placer manual"',
         *_section("NAME", f"{name} - {command.get_short_help_str(limit=200)}"),
@@ -36,9 +42,13 @@ def page(context: click.Context) -> str:
         f".B {_escaped(context.command_path)}",
         _escaped(" ".join(command.collect_usage_pieces(context))),
         *_section("DESCRIPTION", cleandoc(command.help or "")),
-        *_terms("OPTIONS", _options(context)),
+        *_terms("OPTIONS", options),
         *_terms(
-            "COMMANDS", ((child.command_path, _short_help(child)) for child in children)
+            "COMMANDS",
+            (
+                (child.command_path, child.command.get_short_help_str(limit=200))
+                for child in children
+            ),
         ),
     ]
     if command.epilog:
@@ -58,17 +68,6 @@ def _children(context: click.Context) -> Iterator[click.Context]:
         child = command.get_command(context, name)
         if child is not None and not child.hidden:
             yield click.Context(child, info_name=name, parent=context)
-
-
-def _options(context: click.Context) -> Iterator[tuple[str, str]]:
-    for parameter in context.command.get_params(context):
-        record = parameter.get_help_record(context)
-        if isinstance(parameter, click.Option) and record is not None:
-            yield record
-
-
-def _short_help(context: click.Context) -> str:
-    return context.command.get_short_help_str(limit=200)
 
 
 def _name(context: click.Context) -> str:

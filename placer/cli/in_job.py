@@ -107,7 +107,7 @@ def rank(plan: str | None) -> None:
     RANK and LOCAL_RANK are those of the first there.
     """
     from placer.launch.process import local_index, this_process
-    from placer.launch.ranks import node_rank_of_this_process, node_ranks
+    from placer.launch.ranks import meeting, node_rank_of_this_process, node_ranks
     from placer.placement.plan_file import read_plan
 
     if not plan:
@@ -126,7 +126,7 @@ def rank(plan: str | None) -> None:
         "NODE_RANK": node_rank,
         "LOCAL_RANK": local,
         "WORLD_SIZE": read.world_size,
-        "MASTER_ADDR": os.environ.get("PLACER_MASTER_ADDR") or read.host_of_rank[0],
+        "MASTER_ADDR": meeting(read, os.environ)[0],
     }
     lines = [f"export {name}={shlex.quote(str(it))}\n" for name, it in values.items()]
     write_text("-", "".join(lines))

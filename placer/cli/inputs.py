@@ -102,11 +102,6 @@ def read_given_job(
         return _given_job(options, machine, hosts, ranks, cuts_batch)
 
 
-def read_quietly(options: dict[str, Any]) -> None:
-    """Read the sources of a job, whatever the machine is."""
-    _read_job(options | {"quiet": True}, None, None)
-
-
 def _given_job(
     options: dict[str, Any],
     machine: Topology | None,
@@ -252,7 +247,8 @@ def read_machine(
     ``beside``: each reads a job without the machine; by default the one of ``-j``.
     """
     if beside is None:
-        beside = [partial(read_quietly, options)] if options.get("job") else []
+        told = options | {"quiet": True}
+        beside = [partial(_read_job, told, None, None)] if options.get("job") else []
     return read_before(lambda: _read(options, sources, name), beside)
 
 

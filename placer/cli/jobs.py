@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from placer.base.errors import InputError, Problem, refuse
+from placer.base.errors import read_all
 from placer.cli import complete, shared
 from placer.cli.folder import SOURCE_OPTIONS
 from placer.cli.format_list import format_list, preset_list
@@ -99,23 +100,17 @@ def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
 
     Several FORMAT:FILE are one job together, every preset and file is one.
     """
-    problems: list[Problem] = []
-    rows = []
-    for sources in _each(jobs):
-        try:
-            found = read_given_job({"job": sources} | options)
-        except InputError as error:
-            problems += error.problems
-        else:
-            rows.append(
-                {
-                    "source": " ".join(sources),
-                    "name": found.name,
-                    "ranks": found.world_size,
-                    "sha256": found.sha256,
-                }
-            )
-    refuse(problems)
+
+    def row(sources: tuple[str, ...]) -> dict[str, Any]:
+        found = read_given_job({"job": sources} | options)
+        return {
+            "source": " ".join(sources),
+            "name": found.name,
+            "ranks": found.world_size,
+            "sha256": found.sha256,
+        }
+
+    rows = read_all(partial(row, sources) for sources in _each(jobs))
     write_rows(
         format_name, rows, lambda r: f"{r['source']}: valid, {r['ranks']:,} ranks"
     )

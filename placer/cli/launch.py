@@ -230,8 +230,9 @@ def step_environment(
     ``path`` and ``hostfile``: the plan and its Slurm host file. ``tasks``: lines of the
     host file.
     """
-    address = environ.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
-    port = environ.get("MASTER_PORT") or "29500"
+    from placer.launch.ranks import meeting
+
+    address, port = meeting(plan, environ)
     # What sbatch was asked for would override the host file's counts.
     kept = {k: v for k, v in environ.items() if k != "SLURM_NTASKS_PER_NODE"}
     return kept | {
@@ -264,12 +265,6 @@ def _placed(options: dict[str, Any]) -> Plan:
     return result.plan
 
 
-def _no_hosts() -> InputError:
-    hint = "give --hosts, or run this in sbatch or salloc"
-    message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
-    return InputError(message, hint=hint)
-
-
 def _run(command: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:
     """Become ``command``, found as a shell would find it."""
     sys.stdout.flush()
@@ -278,3 +273,9 @@ def _run(command: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:
         os.execvpe(command[0], command, environ)  # noqa: S606
     except OSError as error:
         raise InputError(f"{command[0]}: {error.strerror}") from None
+
+
+def _no_hosts() -> InputError:
+    hint = "give --hosts, or run this in sbatch or salloc"
+    message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
+    return InputError(message, hint=hint)

@@ -16,7 +16,6 @@ from placer.cli.output import write_answer, write_made, write_plan, write_text
 from placer.cli.placements import made, note_violations, plan_command
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.plan import Plan
     from placer.placement.score import Score
@@ -69,6 +68,9 @@ def score(**options: Any) -> None:
     """Score a placement without a search."""
     from placer.api.score import score as score_of
     from placer.assumed import all_assumed, assumed_entry
+    from placer.cost.step import StepModel
+    from placer.explain.facts import explain
+    from placer.placement.build import placement_of_plan
 
     kind, value, plan, inputs = _placement(options)
     machine, job, output = inputs.machine, inputs.job, options["output"]
@@ -85,7 +87,8 @@ def score(**options: Any) -> None:
         return
     found |= assumed_entry(all_assumed(machine, job))
     if options["explain"]:
-        found["explain"] = _explained(machine, job, plan)
+        placement = placement_of_plan(plan, machine)
+        found["explain"] = explain(StepModel(machine, job), placement)
     order = order_text(plan, value) if kind == "launcher" else ""
     parts = filter(None, (order, *_text(found, machine)))
     write_answer(options["format_name"], found, lambda: "\n\n".join(parts))
@@ -146,15 +149,6 @@ def _page(
     path = value if kind == "plan" else ""
     placed = scored_plan(inputs, placement_of_plan(plan, inputs.machine), name)
     return report_html(placed, None, names=("", name), path=path)
-
-
-def _explained(machine: Topology, job: Job, plan: Plan) -> dict[str, Any]:
-    """The facts behind the score."""
-    from placer.cost.step import StepModel
-    from placer.explain.facts import explain
-    from placer.placement.build import placement_of_plan
-
-    return explain(StepModel(machine, job), placement_of_plan(plan, machine))
 
 
 def order_text(plan: Plan, name: str) -> str:

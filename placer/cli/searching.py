@@ -51,7 +51,9 @@ def run_search(
         teller(options)(SLOW)
     with interrupts.searching() as stop:
         try:
-            with _progress(options) as progress:
+            delay_s = 0.0 if options["verbose"] else QUIET_S
+            lines = ProgressLines(options["time_limit"], delay_s)
+            with nullcontext() if options["quiet"] else lines as progress:
                 found = search(progress, stop)
         except StoppedError:
             click.echo(f"interrupted: {interrupts.outcome}", err=True)
@@ -68,11 +70,3 @@ def run_search(
     if interrupts.exit_code:
         click.echo("interrupted: this is the best plan so far", err=True)
     return found, interrupts.exit_code
-
-
-def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:
-    """What shows progress, as a context: nothing when the command is quiet."""
-    if options["quiet"]:
-        return nullcontext()
-    delay_s = 0.0 if options["verbose"] else QUIET_S
-    return ProgressLines(options["time_limit"], delay_s)

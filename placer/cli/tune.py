@@ -144,13 +144,17 @@ def _progress(quiet: bool) -> Callable[[State], None]:
 
 
 def _write(found: Tuning, options: dict[str, Any]) -> None:
+    from placer.api.tune import plan_of
     from placer.cli.draw import write_picture
+    from placer.job.write import to_document
     from placer.tune.plot import tune_plot
 
     there = options["row"] <= len(found.rows)
     row = options["row"] - 1 if there else 0
-    if there:
-        _write_files(found, row, options)
+    if there and options["job_output"]:
+        write_document(options["job_output"], to_document(found.job_of(row)))
+    if there and options["output"]:
+        write_plan(options["output"], plan_of(found, row))
     if options["plot"]:
         write_picture(lambda theme: tune_plot(found, theme), options["plot"])
 
@@ -164,17 +168,6 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
     if not there and not interrupts.exit_code:
         message = f"there are {len(found.rows)} rows, and none {options['row']}"
         raise InputError(message, key="row")
-
-
-def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
-    """The plan and the job of a row."""
-    from placer.api.tune import plan_of
-    from placer.job.write import to_document
-
-    if options["job_output"]:
-        write_document(options["job_output"], to_document(found.job_of(row)))
-    if options["output"]:
-        write_plan(options["output"], plan_of(found, row))
 
 
 def _place_lines(options: dict[str, Any], found: Tuning, row: int) -> Iterator[str]:

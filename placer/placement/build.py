@@ -86,7 +86,7 @@ def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
         raise InputError("not one for each rank", key="gpu_of_rank")
     index = {name: i for i, name in enumerate(topology.node_names)}
     refuse(
-        Problem(_why_missing(name, topology), key=f"nodes[{i}]")
+        Problem(why_missing(name, topology), key=f"nodes[{i}]")
         for i, name in enumerate(plan.nodes)
         if name not in index
     )
@@ -134,7 +134,8 @@ def job_section(job: Job) -> dict[str, Any]:
     }
 
 
-def _why_missing(node: str, topology: Topology) -> str:
+def why_missing(node: str, topology: Topology) -> str:
+    """What is said of a node that the topology does not offer."""
     if node in topology.unavailable:
         return f"{node} must not be used: {topology.unavailable[node]}"
     return f"topology {topology.name} has no node {node}"

@@ -59,8 +59,10 @@ def decode_plan(data: object, source: str) -> Plan:
     }
     _check(document, found)
     document.fail_if_problems()
-    plan = _plan(found)
-    require_consistent(plan, found["world_size"], source)
+    given = {key: value for key, value in found.items() if value is not None}
+    world_size, score = given.pop("world_size"), Score(found["score"] or {})
+    plan = Plan(**{"domains": {}} | given | {"score": score})
+    require_consistent(plan, world_size, source)
     return plan
 
 
@@ -116,14 +118,6 @@ def _check(document: Document, found: dict[str, Any]) -> None:
     for key in BOUND if bound else ():
         if bound.get(key) is None:
             document.problem("is missing", ("bound", key))
-
-
-def _plan(found: dict[str, Any]) -> Plan:
-    """The plan of the values of the keys, None for those that are not there."""
-    given = {key: value for key, value in found.items() if value is not None}
-    del given["world_size"]
-    score = Score(found["score"] or {})
-    return Plan(**{"domains": {}} | given | {"score": score})
 
 
 _WIDTH = 88

@@ -20,6 +20,7 @@ from placer.base.errors import InputError, Problem, refuse
 from placer.base.units import counted
 from placer.documents import Document
 from placer.documents.tree import visible
+from placer.placement.build import why_missing
 from placer.placement.placement import Placement
 from placer.topology.model import Topology
 
@@ -79,16 +80,14 @@ def _nodes(
 
 
 def _unknown_host(entry: Entry, topology: Topology, source: str) -> Problem:
-    host = visible(entry.host)
-    if entry.host in topology.unavailable:
-        message = f"{host} must not be used: {topology.unavailable[entry.host]}"
-        return entry.problem(message, source)
     # Looking for alike names among thousands takes seconds, once for each bad line.
-    few = topology.node_names if len(topology.node_names) <= 1000 else ()
+    is_quick = len(topology.node_names) <= 1000
+    is_known = entry.host in topology.unavailable
+    few = topology.node_names if is_quick and not is_known else ()
     alike = get_close_matches(entry.host, few, n=1)
     hint = f"did you mean {alike[0]}?" if alike else ""
-    message = f"topology {topology.name} has no node {host}"
-    return entry.problem(message, source, hint)
+    host = entry.host if is_known else visible(entry.host)
+    return entry.problem(why_missing(host, topology), source, hint)
 
 
 def _wrong_count(found: int, world_size: int, source: str) -> Problem:
