@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.folder import SOURCE_OPTIONS
 from placer.cli.grouped import command
@@ -17,7 +18,6 @@ from placer.cli.output import write_answer, write_document
 if TYPE_CHECKING:
     from placer.calibrate.measurements import Measurements
     from placer.calibrate.sources import Given
-    from placer.job.model import Job
 
 
 @command("placer calibrate megatron-log:run.out -t machine.yaml -j job.yaml")
@@ -124,13 +124,12 @@ def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:
     return found
 
 
-def _job(options: dict[str, Any]) -> Job:
+def _job(options: dict[str, Any]) -> placer.Job:
     """The job of ``-j``; its compute time is what is asked for, so any will do."""
     from placer.formats.jobs.opened import open_source
-    from placer.job.model import Job as Complete
 
     timed = options["tflops"] or options["micro_batch_time"]
-    plain = any(isinstance(open_source(job), Complete) for job in options["job"])
+    plain = any(isinstance(open_source(job), placer.Job) for job in options["job"])
     stand_in = {} if timed or plain else {"micro_batch_time": "1s"}
     named = {name: options[name] for name in SOURCE_OPTIONS} | stand_in
     return read_given_job(options | named)

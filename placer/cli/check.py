@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.base.units import counted
 from placer.cli import complete, shared
 from placer.cli.exit_codes import DONE, NO
@@ -17,7 +18,6 @@ from placer.cli.placements import plan_command, read_placement
 
 if TYPE_CHECKING:
     from placer.api.claims import Claims
-    from placer.placement.plan import Plan
 
 
 @plan_command("placer check plan.json --bound")
@@ -68,7 +68,7 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
     context.exit(NO if faults else DONE)
 
 
-def _checked(plan: Plan, given: Given, options: dict[str, Any]) -> Claims:
+def _checked(plan: placer.Plan, given: Given, options: dict[str, Any]) -> Claims:
     """What is wrong with the plan, which may be made for others than it names."""
     from placer.api.check import checked, taken_as_named
     from placer.api.inputs import inputs_of_plan

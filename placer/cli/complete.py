@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from click import Context, Group, Parameter
 from click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
+import placer
 
 Items = list[CompletionItem[Any]]
 
@@ -175,15 +174,13 @@ def _continued(
 
 def _hosts(context: Context) -> Sequence[str]:
     """Hosts of the plan or the machine that the words before name."""
-    from placer.placement.plan_file import read_plan
-
     if (machine := _machine(context)) is not None:
         return machine.node_names
     if "plan" not in context.params:
         return ()
     # Before an option that lacks its value, arguments are not assigned yet.
     plan = context.params["plan"] or next(iter(context.args), "-")
-    return read_plan(plan).nodes if plan != "-" else ()
+    return placer.read_plan(plan).nodes if plan != "-" else ()
 
 
 def _tiers(context: Context) -> list[str]:
@@ -191,10 +188,9 @@ def _tiers(context: Context) -> list[str]:
     return [] if machine is None else [tier.name for tier in machine.tiers]
 
 
-def _machine(context: Context) -> Topology | None:
+def _machine(context: Context) -> placer.Topology | None:
     """The machine of ``-t``, or of placer.yaml; None if there is none."""
     from placer.cli.folder import from_folder
-    from placer.formats.machines.machine import read_topology
 
     options = context.params
     if "plan" not in options and not options.get("topology"):
@@ -204,4 +200,4 @@ def _machine(context: Context) -> Topology | None:
         return None
     given = ("hardware", "gpu", "gpus_per_node", "oversubscription")
     own: dict[str, Any] = {key: options.get(key) for key in given}
-    return read_topology(sources, **own, note=lambda _remark: None)
+    return placer.read_topology(sources, **own, note=lambda _remark: None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.options import OneOf, option, tell_new_name
 from placer.cli.output import output_path, write_bytes, write_text
@@ -78,15 +79,12 @@ def _write_page(file: str, picture: str, output: str, options: dict[str, Any]) -
 
     Raises `click.UsageError` if one picture is asked for: the page has them all.
     """
-    from placer.api.report import report_html
-    from placer.placement.plan_file import read_plan
-
     if picture != "map":
         raise click.UsageError("The HTML page shows all pictures; leave PICTURE out.")
     path = "plan.json" if file == "-" else file
     new = f"placer report {file}" + (f" -o {output}" if output != "-" else "")
     tell_new_name(options, "draw as HTML", new)
-    write_text(output, report_html(read_plan(file), None, path=path))
+    write_text(output, placer.report_html(placer.read_plan(file), None, path=path))
 
 
 def write_picture(

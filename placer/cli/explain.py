@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.options import option
 from placer.cli.output import look_of_stdout, write_answer
@@ -40,7 +41,6 @@ def explain(plan: str, **options: Any) -> None:
     better. Without --rank, --group and --host it shows the group that a step waits
     for, or rank 0 where all groups are alike.
     """
-    from placer.api.explain import explain as explained
     from placer.placement.build import topology_section
     from placer.report.subject_text import subjects_text
     from placer.report.words import slowest_group
@@ -54,7 +54,7 @@ def explain(plan: str, **options: Any) -> None:
         ranks = () if worst else (0,)
         groups = (f"{worst['axis']}:{worst['group']}",) if worst else ()
     machine, job = inputs.topology, inputs.job
-    found = explained(
+    found = placer.explain(
         content,
         machine,
         job,

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+import placer
 from placer.base.errors import InputError
 from placer.cli import complete, shared
 from placer.cli.exit_codes import DONE, NO
@@ -108,12 +109,11 @@ def rank(plan: str | None) -> None:
     """
     from placer.launch.process import local_index, this_process
     from placer.launch.ranks import meeting, node_rank_of_this_process, node_ranks
-    from placer.placement.plan_file import read_plan
 
     if not plan:
         hint = "give --plan, or run this in a step of placer launch"
         raise InputError("nothing says which plan: PLACER_PLAN is not set", hint=hint)
-    read = read_plan(plan)
+    read = placer.read_plan(plan)
     node_rank = node_rank_of_this_process(read)
     node = node_ranks(read)[node_rank]
     ranks = [r for r, own in enumerate(read.node_of_rank.tolist()) if own == node]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.base.errors import InputError
 from placer.cli import shared
 from placer.cli.folder import KEYS, MACHINE_OPTIONS, NAME, SOURCE_OPTIONS
@@ -27,8 +28,6 @@ from placer.documents.files import is_file
 if TYPE_CHECKING:
     from placer.assumed import Assumption
     from placer.documents.recognise import Format
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 # Files of a folder that are looked at, and their size, where no option names any.
 _MOST_FILES, _MOST_BYTES = 200, 2_000_000
@@ -99,7 +98,9 @@ def _recognised(formats: Mapping[str, Format], own: str) -> Iterator[str]:
             yield path.name
 
 
-def _read(options: dict[str, Any]) -> tuple[Topology, Job, list[Assumption]]:
+def _read(
+    options: dict[str, Any],
+) -> tuple[placer.Topology, placer.Job, list[Assumption]]:
     """The machine, the job and what is assumed of them."""
     from placer.assumed import all_assumed
 
@@ -110,7 +111,7 @@ def _read(options: dict[str, Any]) -> tuple[Topology, Job, list[Assumption]]:
 
 def _asked(
     options: dict[str, Any], assumed: list[Assumption]
-) -> tuple[Topology, Job, list[Assumption]]:
+) -> tuple[placer.Topology, placer.Job, list[Assumption]]:
     """Machine, job and what is assumed by answers of the user, made options.
 
     Each answer may change what is assumed after it: the GPU says the rate.
@@ -213,7 +214,9 @@ def _comment(assumed: Assumption) -> str:
     return f"# {keys[assumed.key]}" if assumed.key in keys else ""
 
 
-def _told(machine: Topology, job: Job, assumed: list[Assumption]) -> Iterator[str]:
+def _told(
+    machine: placer.Topology, job: placer.Job, assumed: list[Assumption]
+) -> Iterator[str]:
     """What was read, for people."""
     from placer.documents.records import entries
     from placer.report.assumed_text import assumed_lines

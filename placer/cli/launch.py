@@ -8,11 +8,12 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.core import ParameterSource
 
+import placer
 from placer.base.errors import InputError, refuse
 from placer.base.units import counted
 from placer.cli import shared
@@ -22,9 +23,6 @@ from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import interrupts
 from placer.cli.options import option, teller
 from placer.documents.files import write_text
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
 # A task's number follows the host file, its node's number does not.
 _NODE_RANK = 'PET_NODE_RANK=$SLURM_PROCID CROSS_SLURM_PROCID=$SLURM_PROCID exec "$@"'
@@ -78,7 +76,6 @@ def launch(**options: Any) -> None:
     """
     from placer.emit.slurm import render_hostfile, render_nodes
     from placer.formats.jobs.launched import launched
-    from placer.placement.plan_file import read_plan, write_plan
 
     given = options["plan"]
     options["hosts"] = options["hosts"] or _own_hosts(options)
@@ -92,9 +89,9 @@ def launch(**options: Any) -> None:
     if given is None:
         plan = _probed(options) if _asks_nodes(options) else _placed(options)
         with interrupts.writing(str(path)):
-            write_plan(plan, path)
+            placer.write_plan(plan, path)
     else:
-        plan = read_plan(path)
+        plan = placer.read_plan(path)
         if options["hosts"]:
             _check_hosts(plan, options["hosts"])
     started = launched(command)
@@ -142,7 +139,7 @@ def _asks_nodes(options: dict[str, Any]) -> bool:
     return not from_folder(options).get("topology")
 
 
-def _probed(options: dict[str, Any]) -> Plan:
+def _probed(options: dict[str, Any]) -> placer.Plan:
     """A plan for what the nodes of the allocation say of themselves."""
     from placer.injob.again import LIMIT_S, planned
     from placer.injob.nodes import completed, machine_of, probe_step
@@ -184,7 +181,7 @@ def _is_agent(command: Sequence[str]) -> bool:
     return called in ("torchrun", FT_LAUNCHER[0])
 
 
-def _regrouped(plan: Plan, segment: int) -> str:
+def _regrouped(plan: placer.Plan, segment: int) -> str:
     """What nvidia-resiliency-ext's segments make of the plan's order; empty if nothing.
 
     It puts the nodes of each NVLink domain together, as many as make whole segments
@@ -209,7 +206,7 @@ def _regrouped(plan: Plan, segment: int) -> str:
     )
 
 
-def _check_hosts(plan: Plan, given: str) -> None:
+def _check_hosts(plan: placer.Plan, given: str) -> None:
     """Refuse a plan with hosts outside the allocation: srun would do so much later."""
     from placer.topology.allocation import parse_hosts
 
@@ -223,7 +220,11 @@ def _check_hosts(plan: Plan, given: str) -> None:
 
 
 def step_environment(
-    plan: Plan, path: Path, hostfile: Path, tasks: int, environ: Mapping[str, str]
+    plan: placer.Plan,
+    path: Path,
+    hostfile: Path,
+    tasks: int,
+    environ: Mapping[str, str],
 ) -> dict[str, str]:
     """The environment of a step by ``plan``: ``environ`` and what reorders its tasks.
 
@@ -247,15 +248,14 @@ def step_environment(
     }
 
 
-def _placed(options: dict[str, Any]) -> Plan:
-    from placer.api.place import place
+def _placed(options: dict[str, Any]) -> placer.Plan:
 
     outside = "" if "SLURM_JOB_ID" in os.environ else " and no Slurm allocation"
     options = with_folder(options, f"there is no --plan{outside}")
     if not options["hosts"]:
         raise _no_hosts()
     machine = read_machine(options)
-    result = place(
+    result = placer.place(
         machine,
         read_given_job(options, machine, options["hosts"]),
         hosts=options["hosts"],

@@ -14,23 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import placer
 from placer.cli.interrupt import interrupts
 from placer.documents import files
 
 if TYPE_CHECKING:
-    from placer.allocate.allocation import Allocation
-    from placer.placement.plan import Plan
     from placer.report.columns import Look
-    from placer.sweep.result import Sweep
-    from placer.tune.tuning import Tuning
 
-    Found = Allocation | Sweep | Tuning
+    Found = placer.Allocation | placer.Sweep | placer.Tuning
 _LEAST, _MOST = 20, 120  # columns; prose over 120 is hard to read
 _Row = TypeVar("_Row", bound=Mapping[str, Any])
 
 
 def write_made(
-    plan: Plan, options: dict[str, Any], summary: Callable[[Look], str]
+    plan: placer.Plan, options: dict[str, Any], summary: Callable[[Look], str]
 ) -> None:
     """Write the plan to its file, and what the user asked to see to stdout."""
     output = options["output"]
@@ -110,7 +107,7 @@ def yaml_text(document: Mapping[str, Any]) -> str:
     return text
 
 
-def write_plan(path: str, plan: Plan) -> None:
+def write_plan(path: str, plan: placer.Plan) -> None:
     """Write a plan, in the same way as `write_text`."""
     from placer.placement import plan_file
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import given_inputs
@@ -15,9 +16,6 @@ from placer.cli.options import Whole, called, flag, option, share
 from placer.cli.output import write_made
 from placer.cli.progress import ProgressLines
 from placer.cli.searching import run_search
-
-if TYPE_CHECKING:
-    from placer.api.replace import Replacement
 
 
 @command(
@@ -60,13 +58,11 @@ def replace(context: click.Context, /, plan: str, **options: Any) -> None:
 
 def _search(
     source: str, options: dict[str, Any]
-) -> Callable[[ProgressLines | None, Callable[[], bool]], Replacement]:
+) -> Callable[[ProgressLines | None, Callable[[], bool]], placer.Replacement]:
     """The search that the options describe, its inputs read."""
-    from placer.api.replace import replace as replace_plan
-    from placer.placement.plan_file import read_plan
     from placer.topology.allocation import parse_hosts
 
-    plan = read_plan(source)
+    plan = placer.read_plan(source)
     machine, job = given_inputs(options, plan)
     failed, added = (
         None if options[key] is None else parse_hosts(options[key], key)
@@ -75,7 +71,7 @@ def _search(
     if plan.rules.get("spares") and not options["quiet"]:
         click.echo("note: the spare nodes of the plan may be used now", err=True)
     return lambda progress, stop: called(
-        replace_plan,
+        placer.replace,
         options,
         plan=plan,
         topology=machine,

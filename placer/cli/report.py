@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.inputs import plan_inputs
 from placer.cli.options import option
@@ -17,9 +18,6 @@ from placer.cli.placements import (
     read_placement,
     two_placements,
 )
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
 
 @plan_command("placer report plan.json --against launcher:slurm -o report.html")
@@ -42,20 +40,18 @@ def report(plan: str, against: str | None, **options: Any) -> None:
     The page says what the placement is worth, why, and where the ranks are. It is one
     file that needs no other.
     """
-    from placer.api.report import report_html
-
     kind, value = parts(plan)
     path = value if kind == "plan" and value != "-" else ""
     if against is None:
         after = _plan(plan, options)
-        page = report_html(after, "in-use" if after.inputs else None, path=path)
+        page = placer.report_html(after, "in-use" if after.inputs else None, path=path)
     else:
         before, after, _ = two_placements(against, plan, options)
-        page = report_html(after, before, names=(against, plan), path=path)
+        page = placer.report_html(after, before, names=(against, plan), path=path)
     write_text(output_path(options["output"], plan, "report", "html"), page)
 
 
-def _plan(text: str, options: dict[str, Any]) -> Plan:
+def _plan(text: str, options: dict[str, Any]) -> placer.Plan:
     """The placement, of the inputs that the options give where they give any."""
     from placer.api.predict import scored_plan
     from placer.placement.build import placement_of_plan

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.exit_codes import INFEASIBLE, INVALID
 from placer.cli.folder import with_folder
@@ -20,7 +21,6 @@ from placer.cli.progress import CountBar, Due
 from placer.documents.files import check_target
 
 if TYPE_CHECKING:
-    from placer.sweep.result import Sweep
     from placer.workers.engine import Stop
 
     Progress = Callable[[int, int], None]
@@ -110,16 +110,15 @@ def sweep(context: click.Context, /, **options: Any) -> None:
         context.exit(INFEASIBLE if "infeasible" in statuses else INVALID)
 
 
-def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
+def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> placer.Sweep:
     """The sweep that the options ask for."""
-    from placer.sweep import sweep as run
     from placer.topology.allocation import allocate
 
     machine = read_machine(options)
     gpus = options["gpus"]
     ranks = gpus[0] if gpus else allocate(machine, options["hosts"]).num_gpus
     return called(
-        run,
+        placer.sweep,
         options,
         topology=machine,
         job=read_given_job(options, machine, ranks=ranks),
@@ -145,7 +144,7 @@ def _progress(quiet: bool) -> AbstractContextManager[Progress]:
     return nullcontext(tell)
 
 
-def _write(found: Sweep, options: dict[str, Any]) -> None:
+def _write(found: placer.Sweep, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
     from placer.sweep.plot import sweep_plot
 
@@ -160,7 +159,7 @@ def _write(found: Sweep, options: dict[str, Any]) -> None:
         write_plan(options["output"], found.place(found.best).plan)
 
 
-def _note(found: Sweep) -> None:
+def _note(found: placer.Sweep) -> None:
     """What the sweep changed beside the keys of the rows."""
     swept, job = set(found.swept), found.task.job
     if swept & {"dp", "gpus"} and "global_batch" not in swept and job.model:

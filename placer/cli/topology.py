@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+import placer
 from placer.base.errors import read_all
 from placer.base.units import counted
 from placer.cli import complete, shared
@@ -128,11 +129,9 @@ def _valid_line(row: dict[str, Any]) -> str:
 
 def _row(source: str, options: dict[str, Any]) -> dict[str, Any]:
     """What ``validate`` says of a machine; null for what only the hardware tells."""
-    from placer.topology.model import Topology
-
     found = read_alone(options, source)
     name = gpus = sha256 = None
-    if isinstance(found, Topology):
+    if isinstance(found, placer.Topology):
         name, gpus, sha256 = found.name, found.num_gpus, found.sha256
         nodes = found.num_nodes
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.base.errors import InputError, StoppedError
 from placer.base.units import format_seconds, parse_bytes
 from placer.cli import shared
@@ -22,7 +23,6 @@ from placer.documents.files import check_target
 
 if TYPE_CHECKING:
     from placer.tune.found import State
-    from placer.tune.tuning import Tuning
 
 # How much longer the steps are that a picture shows.
 SLACK = 0.5
@@ -87,7 +87,6 @@ def tune(context: click.Context, /, **options: Any) -> None:
     interleaving, recomputation and sharding. Degrees that do not fit into memory are
     left out, and so are those with a lower bound above the best placement found.
     """
-    from placer.api.tune import tune as run
     from placer.topology.allocation import allocate
 
     if options["output"] == options["job_output"] == "-":
@@ -103,7 +102,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
         try:
             ranks = gpus[0] if gpus else allocate(machine, hosts).num_gpus
             found = called(
-                run,
+                placer.tune,
                 options,
                 topology=machine,
                 job=read_given_job(options, machine, ranks=ranks, cuts_batch=True),
@@ -143,7 +142,7 @@ def _progress(quiet: bool) -> Callable[[State], None]:
     return tell
 
 
-def _write(found: Tuning, options: dict[str, Any]) -> None:
+def _write(found: placer.Tuning, options: dict[str, Any]) -> None:
     from placer.api.tune import plan_of
     from placer.cli.draw import write_picture
     from placer.job.write import to_document
@@ -170,7 +169,9 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
         raise InputError(message, key="row")
 
 
-def _place_lines(options: dict[str, Any], found: Tuning, row: int) -> Iterator[str]:
+def _place_lines(
+    options: dict[str, Any], found: placer.Tuning, row: int
+) -> Iterator[str]:
     """How the job with the degrees of a row is placed.
 
     A script is read again once its flags are changed; of any other job the file with

@@ -8,7 +8,6 @@ so with the process that started it, whatever it is doing.
 
 from __future__ import annotations
 
-import atexit
 import os
 import pickle
 import subprocess
@@ -100,14 +99,6 @@ class Helpers:
         except NoHelpError:
             helper.end()
             raise
-
-
-def begin(work: Callable[[], object]) -> None:
-    """Begin work in another process that nobody waits for; it ends with this one."""
-    with suppress(NoHelpError):
-        helper = _Helper()
-        atexit.register(helper.end)
-        helper.send((work, ()))
 
 
 class _Helper:
