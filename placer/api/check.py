@@ -12,11 +12,11 @@ from placer.base.errors import CheckError, InfeasibleError, InputError, refuse
 from placer.base.loading import load
 from placer.base.threads import awaited
 from placer.placement.check import violations
-from placer.placement.copies import copy_faults, parse_copies
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.placement.plan_file import PlanLike, plan_of
+from placer.placement.robust import copy_faults, parse_copies
 
 
 @takes(plan=instance(Placement) | PLAN)

@@ -12,7 +12,7 @@ from placer.cli import complete, shared
 from placer.cli.folder import SOURCE_OPTIONS
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
-from placer.cli.options import flag, option
+from placer.cli.options import flag, option, teller
 from placer.cli.output import write_answer, write_document
 
 if TYPE_CHECKING:
@@ -118,9 +118,8 @@ def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:
     if options["hosts"]:
         topology = allocate(topology, options["hosts"])
     found, notes = measured_by_logs(logs, _job(options), topology)
-    if not options["quiet"]:
-        for note in notes:
-            click.echo(f"note: {note}", err=True)
+    for note in notes:
+        teller(options)(note)
     return found
 
 

@@ -12,7 +12,7 @@ from placer.base.units import counted
 from placer.cli import complete, shared
 from placer.cli.exit_codes import DONE, NO
 from placer.cli.inputs import Given, given_inputs
-from placer.cli.options import flag, option
+from placer.cli.options import flag, option, teller
 from placer.cli.output import write_line
 from placer.cli.placements import plan_command, read_placement
 
@@ -62,9 +62,8 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
         write_line("\n".join(faults))
     elif not options["quiet"]:
         write_line(holds)
-    if not options["quiet"]:
-        for line in older:
-            click.echo(f"note: {line}", err=True)
+    for line in older:
+        teller(options)(line)
     context.exit(NO if faults else DONE)
 
 

@@ -101,7 +101,7 @@ def launchers(_context: Context, _parameter: Parameter, typed: str) -> Items:
     """Names of launchers whose own order is known."""
     from placer.placement.launcher_orders import LAUNCHERS
 
-    return _explained({row.name: row.rule for row in LAUNCHERS.values()}, typed)
+    return _explained({name: row.rule for name, row in LAUNCHERS.items()}, typed)
 
 
 def placements(context: Context, parameter: Parameter, typed: str) -> Items:

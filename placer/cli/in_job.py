@@ -14,7 +14,7 @@ from placer.base.errors import InputError
 from placer.cli import complete, shared
 from placer.cli.exit_codes import DONE, NO
 from placer.cli.grouped import command
-from placer.cli.options import flag, option
+from placer.cli.options import flag, option, teller
 from placer.cli.output import write_line
 from placer.cli.placements import placement_alone, plan_command
 from placer.documents.files import read_text, shown_name
@@ -83,9 +83,8 @@ def _compare(plan: str, collected: str | None, options: dict[str, Any]) -> bool:
     # One process alone proves no habit.
     seats = seats_of(content, processes)
     why = () if collected is None else habits(content, seats, processes)
-    if not options["quiet"]:
-        for note in notes(found, reports.unreadable):
-            click.echo(f"note: {note}", err=True)
+    for note in notes(found, reports.unreadable):
+        teller(options)(note)
     if options["format_name"] == "json":
         named = {"habits": [vars(habit) for habit in why]}
         write_line(json.dumps(found.to_dict() | named, indent=2))

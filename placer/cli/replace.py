@@ -12,7 +12,7 @@ from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import given_inputs
 from placer.cli.interrupt import end
-from placer.cli.options import Whole, called, flag, option, share
+from placer.cli.options import Whole, called, flag, option, share, teller
 from placer.cli.output import write_made
 from placer.cli.progress import ProgressLines
 from placer.cli.searching import run_search
@@ -68,8 +68,8 @@ def _search(
         None if options[key] is None else parse_hosts(options[key], key)
         for key in ("failed", "added")
     )
-    if plan.rules.get("spares") and not options["quiet"]:
-        click.echo("note: the spare nodes of the plan may be used now", err=True)
+    if plan.rules.get("spares"):
+        teller(options)("the spare nodes of the plan may be used now")
     return lambda progress, stop: called(
         placer.replace,
         options,

@@ -28,14 +28,13 @@ def _names() -> Iterator[str]:
     from placer.placement.baselines import RULES
     from placer.placement.launcher_orders import LAUNCHERS
 
-    rows = [(f"launcher:{row.name}", row.rule) for row in LAUNCHERS.values()]
-    rows += [(f"baseline:{name}", rule) for name, rule in RULES.items()]
-    width = max(len(name) for name, _ in rows)
-    sources = {f"launcher:{row.name}": row.source for row in LAUNCHERS.values()}
-    for name, rule in rows:
+    rows = [(f"launcher:{n}", row.rule, row.source) for n, row in LAUNCHERS.items()]
+    rows += [(f"baseline:{name}", rule, "") for name, rule in RULES.items()]
+    width = max(len(name) for name, *_ in rows)
+    for name, rule, source in rows:
         yield f"{name:<{width}}  {rule}"
-        if name in sources:
-            yield f"{'':<{width}}  source: {sources[name]}"
+        if source:
+            yield f"{'':<{width}}  source: {source}"
 
 
 @plan_command("placer score launcher:slurm -t cluster.yaml -j job.yaml")

@@ -15,7 +15,7 @@ from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end_if_interrupted, interrupts
-from placer.cli.options import called, option
+from placer.cli.options import called, option, teller
 from placer.cli.output import has_bars, write_found, write_plan
 from placer.cli.progress import CountBar, Due
 from placer.documents.files import check_target
@@ -100,8 +100,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
         with _progress(options["quiet"]) as progress:
             found = _run(options, progress, stop)
         _write(found, options)
-        if not options["quiet"]:
-            _note(found)
+        _note(found, teller(options))
     said = f"{len(found.rows)} of {found.points} points done"
     end_if_interrupted(context, said)
     if all("error" in row for row in found.rows):
@@ -159,18 +158,16 @@ def _write(found: placer.Sweep, options: dict[str, Any]) -> None:
         write_plan(options["output"], found.place(found.best).plan)
 
 
-def _note(found: placer.Sweep) -> None:
+def _note(found: placer.Sweep, tell: Callable[[str], None]) -> None:
     """What the sweep changed beside the keys of the rows."""
     swept, job = set(found.swept), found.task.job
     if swept & {"dp", "gpus"} and "global_batch" not in swept and job.model:
-        click.echo(
-            "note: weak scaling: the micro-batches of a replica stay, so the global "
-            "batch grows with dp",
-            err=True,
+        tell(
+            "weak scaling: the micro-batches of a replica stay, so the global batch "
+            "grows with dp"
         )
     if swept & {"tp", "cp", "pp"} and job.compute.micro_batch_time:
-        click.echo(
-            "note: the measured micro_batch_time is taken to shrink as tp x cp x pp "
-            "grows, less where products get small",
-            err=True,
+        tell(
+            "the measured micro_batch_time is taken to shrink as tp x cp x pp grows, "
+            "less where products get small"
         )

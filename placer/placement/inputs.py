@@ -131,9 +131,8 @@ def inputs_of(
         message = "the plan does not keep its inputs: an older placer made it"
         raise InputError(message, hint=hint)
     refuse(_form_problems(kept))
-    found = _Kept(kept)
-    topology_used = topology or found.read("topology", decode_topology)
-    job_used = job or found.read("job", decode_job)
+    topology_used = topology or _read(kept, "topology", decode_topology)
+    job_used = job or _read(kept, "job", decode_job)
     numbered = planned_job(job_used, plan)
     if not force:
         refuse_others(plan, topology, job)
@@ -145,8 +144,8 @@ def inputs_of(
     return Inputs(
         topology_used,
         numbered,
-        found.hosts("hosts") or None,
-        found.hosts("exclude"),
+        _expanded(kept, "hosts") or None,
+        _expanded(kept, "exclude"),
         rules.get("require", {}),
         rules_of(rules),
         bool(rules.get(USE_SPARES)),
@@ -169,7 +168,7 @@ def planned_job(job: Job, plan: Plan) -> Job:
 
 def kept_topology(plan: Plan) -> Topology | None:
     """The machine that a plan keeps; None where it keeps none."""
-    return _Kept(plan.inputs).read("topology", decode_topology) if plan.inputs else None
+    return _read(plan.inputs, "topology", decode_topology) if plan.inputs else None
 
 
 def refuse_others(plan: Plan, topology: Topology | None, job: Job | None) -> None:
@@ -203,29 +202,26 @@ def _named(stated: Mapping[str, Any]) -> str:
     return f"{stated.get('name')}, sha256 {str(stated.get('sha256'))[:12]}"
 
 
-class _Kept:
-    """The parts of a plan's ``inputs``, read when they are asked for."""
+def _read(
+    kept: Mapping[str, Any], key: str, decode: Callable[[Document], _Read]
+) -> _Read:
+    """The machine or the job of a plan's ``inputs``."""
+    try:
+        return decode(document_of(kept.get(key, {}), "plan.json"))
+    except InputError as error:
+        # Lines would be those of no file.
+        raise InputError(
+            Problem(p.message, key=_path(key, p.key), hint=p.hint)
+            for p in error.problems
+        ) from None
 
-    def __init__(self, kept: Mapping[str, Any]) -> None:
-        self._kept = kept
 
-    def read(self, key: str, decode: Callable[[Document], _Read]) -> _Read:
-        """The machine or the job of the plan."""
-        try:
-            return decode(document_of(self._kept.get(key, {}), "plan.json"))
-        except InputError as error:
-            # Lines would be those of no file.
-            raise InputError(
-                Problem(p.message, key=_path(key, p.key), hint=p.hint)
-                for p in error.problems
-            ) from None
-
-    def hosts(self, key: str) -> tuple[str, ...]:
-        """The hosts of a host list."""
-        try:
-            return tuple(expand(self._kept.get(key) or ""))
-        except ValueError as error:
-            raise InputError(str(error), key=_path(key)) from None
+def _expanded(kept: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The hosts of a host list in a plan's ``inputs``."""
+    try:
+        return tuple(expand(kept.get(key) or ""))
+    except ValueError as error:
+        raise InputError(str(error), key=_path(key)) from None
 
 
 def _path(*keys: str) -> str:
@@ -277,17 +273,17 @@ def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) ->
         axes = tuple(axis for role in job.roles for axis in role.axes)
     tiers = [tier.name for tier in topology.by_island.tiers]
     rules = [*job.require.items(), *added.items()]
-    refuse([*_unknown_axes(added, axes), *unknown_tiers(topology, rules, Rules())])
+    unknown = [
+        Problem(
+            f'there is no axis or group "{axis}"',
+            key=f"require.{key}",
+            hint=known_hint(axis, axes),
+        )
+        for key in added
+        if (axis := axis_of(key)) not in axes
+    ]
+    refuse([*unknown, *unknown_tiers(topology, rules, Rules())])
     strictest: dict[str, str] = {}
     for axis, tier in rules:
         strictest[axis] = min(tier, strictest.get(axis, tier), key=tiers.index)
     return replace(job, require=strictest)
-
-
-def _unknown_axes(added: Mapping[str, str], known: Sequence[str]) -> Iterator[Problem]:
-    for key in added:
-        axis = axis_of(key)
-        if axis not in known:
-            hint = known_hint(axis, known)
-            message = f'there is no axis or group "{axis}"'
-            yield Problem(message, key=f"require.{key}", hint=hint)

@@ -77,7 +77,6 @@ _Order = Callable[["Topology", "Topology"], list[int]]
 class Launcher:
     """How one launcher orders hosts."""
 
-    name: str
     order: _Order
     rule: str  # the order in words, for people
     source: str  # where the rule is written
@@ -194,115 +193,96 @@ LauncherName = Literal[
 ]
 
 LAUNCHERS: dict[str, Launcher] = {
-    row.name: row
-    for row in (
-        Launcher(
-            "torchrun-c10d",
-            _by_text,
-            "host names sorted as text (c10d and etcd rendezvous)",
-            f"PyTorch, {_TORCH}",
-            sorts_text="host names",
-        ),
-        Launcher(
-            "torchrun-natural",
-            _by_number,
-            "host names sorted with digits as numbers (proposed for c10d)",
-            "https://github.com/pytorch/pytorch/issues/191190",
-        ),
-        Launcher(
-            "torchrun-static",
-            _given,
-            "hosts as given: node rank k is the k-th",
-            "https://docs.pytorch.org/docs/stable/elastic/run.html",
-        ),
-        Launcher(
-            "swift",
-            _given,
-            "hosts as given: NODE_RANK k is the k-th (swift and megatron of ms-swift)",
-            "ms-swift, swift/cli/main.py",
-        ),
-        Launcher(
-            "accelerate",
-            _given,
-            "hosts as given: --machine_rank k is the k-th",
-            _ACCELERATE,
-        ),
-        Launcher(
-            "accelerate-c10d",
-            _by_text,
-            "host names sorted as text (accelerate launch --rdzv_backend c10d)",
-            _ACCELERATE,
-            sorts_text="host names",
-        ),
-        Launcher(
-            "slurm",
-            _by_slurm,
-            "node names with digits as numbers, but one with a leading 0 as text; "
-            "tasks in blocks",
-            _SRUN,
-        ),
-        Launcher(
-            "slurm-node-table",
-            _as_in_file,
-            "nodes as the machine's file lists them (dynamic nodes of Slurm 26.05 "
-            "without alpha_step_rank)",
-            "Slurm, testsuite/python/tests/test_150_4.py",
-        ),
-        Launcher(
-            "slurm-node-rank",
-            lambda hosts, machine: _by_file(hosts, machine, range(1, 2)),
-            "leaf switches or blocks in the file's order, nodes in them by name "
-            "(SwitchAsNodeRank, BlockAsNodeRank)",
-            "https://slurm.schedmd.com/slurm.conf.html (TopologyParam)",
-        ),
-        Launcher(
-            "slurm-26.05",
-            lambda hosts, machine: _by_file(hosts, machine, _inwards(machine)),
-            "topology order: a domain is finished before the next begins (a topology "
-            "plugin and no --distribution)",
-            f"{_SRUN}, CR_NO_DIST_TOPO_BLOCK",
-        ),
-        Launcher(
-            "cluster-toolkit",
-            _by_appearance,
-            "domains by the first host given, hosts in them as given",
-            "GoogleCloudPlatform/cluster-toolkit, schedmd-slurm-gcp-v6-controller, "
-            "tests/test_topology.py",
-        ),
-        Launcher(
-            "kueue",
-            _by_label,
-            "topology labels sorted as text, level by level",
-            "kubernetes-sigs/kueue, keps/2724-topology-aware-scheduling",
-            sorts_text="labels",
-        ),
-        Launcher(
-            "openmpi",
-            _given,
-            "hosts as the host file gives them",
-            "https://docs.open-mpi.org/en/main/launching-apps/scheduling.html",
-        ),
-        Launcher(
-            "hydra",
-            _given,
-            "hosts as the machine file gives them",
-            "https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/"
-            "Using_the_Hydra_Process_Manager.md",
-        ),
-        Launcher(
-            "deepspeed",
-            _given,
-            "hosts as the host file gives them",
-            "DeepSpeed, deepspeed/launcher/runner.py",
-        ),
-        Launcher(
-            "verl",
-            _by_text,
-            "addresses of the hosts sorted as text, for which their names stand here",
-            "veRL, verl/single_controller/ray/base.py, sort_placement_group_by_node_ip",
-            sorts_text="host names",
-        ),
-    )
+    "torchrun-c10d": Launcher(
+        _by_text,
+        "host names sorted as text (c10d and etcd rendezvous)",
+        f"PyTorch, {_TORCH}",
+        sorts_text="host names",
+    ),
+    "torchrun-natural": Launcher(
+        _by_number,
+        "host names sorted with digits as numbers (proposed for c10d)",
+        "https://github.com/pytorch/pytorch/issues/191190",
+    ),
+    "torchrun-static": Launcher(
+        _given,
+        "hosts as given: node rank k is the k-th",
+        "https://docs.pytorch.org/docs/stable/elastic/run.html",
+    ),
+    "swift": Launcher(
+        _given,
+        "hosts as given: NODE_RANK k is the k-th (swift and megatron of ms-swift)",
+        "ms-swift, swift/cli/main.py",
+    ),
+    "accelerate": Launcher(
+        _given,
+        "hosts as given: --machine_rank k is the k-th",
+        _ACCELERATE,
+    ),
+    "accelerate-c10d": Launcher(
+        _by_text,
+        "host names sorted as text (accelerate launch --rdzv_backend c10d)",
+        _ACCELERATE,
+        sorts_text="host names",
+    ),
+    "slurm": Launcher(
+        _by_slurm,
+        "node names with digits as numbers, but one with a leading 0 as text; "
+        "tasks in blocks",
+        _SRUN,
+    ),
+    "slurm-node-table": Launcher(
+        _as_in_file,
+        "nodes as the machine's file lists them (dynamic nodes of Slurm 26.05 "
+        "without alpha_step_rank)",
+        "Slurm, testsuite/python/tests/test_150_4.py",
+    ),
+    "slurm-node-rank": Launcher(
+        lambda hosts, machine: _by_file(hosts, machine, range(1, 2)),
+        "leaf switches or blocks in the file's order, nodes in them by name "
+        "(SwitchAsNodeRank, BlockAsNodeRank)",
+        "https://slurm.schedmd.com/slurm.conf.html (TopologyParam)",
+    ),
+    "slurm-26.05": Launcher(
+        lambda hosts, machine: _by_file(hosts, machine, _inwards(machine)),
+        "topology order: a domain is finished before the next begins (a topology "
+        "plugin and no --distribution)",
+        f"{_SRUN}, CR_NO_DIST_TOPO_BLOCK",
+    ),
+    "cluster-toolkit": Launcher(
+        _by_appearance,
+        "domains by the first host given, hosts in them as given",
+        "GoogleCloudPlatform/cluster-toolkit, schedmd-slurm-gcp-v6-controller, "
+        "tests/test_topology.py",
+    ),
+    "kueue": Launcher(
+        _by_label,
+        "topology labels sorted as text, level by level",
+        "kubernetes-sigs/kueue, keps/2724-topology-aware-scheduling",
+        sorts_text="labels",
+    ),
+    "openmpi": Launcher(
+        _given,
+        "hosts as the host file gives them",
+        "https://docs.open-mpi.org/en/main/launching-apps/scheduling.html",
+    ),
+    "hydra": Launcher(
+        _given,
+        "hosts as the machine file gives them",
+        "https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/"
+        "Using_the_Hydra_Process_Manager.md",
+    ),
+    "deepspeed": Launcher(
+        _given,
+        "hosts as the host file gives them",
+        "DeepSpeed, deepspeed/launcher/runner.py",
+    ),
+    "verl": Launcher(
+        _by_text,
+        "addresses of the hosts sorted as text, for which their names stand here",
+        "veRL, verl/single_controller/ray/base.py, sort_placement_group_by_node_ip",
+        sorts_text="host names",
+    ),
 }
 
 _UNPREDICTABLE = {

@@ -28,6 +28,8 @@ _CODE = (
     "import sys; sys.path[:] = {path!r}; import placer.workers.helpers as h; h.serve()"
 )
 _END = object()
+# What cannot be pickled, and what cannot be sent.
+_NO_REQUEST = (pickle.PicklingError, AttributeError, TypeError, OSError, ValueError)
 
 
 class NoHelpError(Exception):
@@ -118,19 +120,12 @@ class _Helper:
         self._answers: SimpleQueue[Any] = SimpleQueue()
         start(self._read, HELPER_THREAD)
 
-    def send(self, task: object) -> None:
-        try:
-            request = pickle.dumps(task, pickle.HIGHEST_PROTOCOL)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise NoHelpError from error
-        try:
-            self._requests.write(request)
-            self._requests.flush()
-        except (OSError, ValueError) as error:
-            raise NoHelpError from error
-
     def ask(self, is_over: Callable[[], bool], task: object) -> tuple[bool, Any]:
-        self.send(task)
+        try:
+            self._requests.write(pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
+            self._requests.flush()
+        except _NO_REQUEST as error:
+            raise NoHelpError from error
         while True:
             try:
                 answer = self._answers.get(timeout=LOOK_AFTER_S)

@@ -8,7 +8,7 @@ import pytest
 
 import placer
 from placer.base.errors import CheckError, InputError
-from placer.placement.copies import Copies, cliques, copy_faults, parse_copies
+from placer.placement.robust import Copies, cliques, copy_faults, parse_copies
 from tests.emit.readback import CONTIGUOUS, plan_of
 from tests.texts import table
 
