@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from time import monotonic
-from typing import Any
 
 from placer.api.checked_plan import checked_plan
 from placer.api.inputs import JobLike, TopologyLike, read_inputs
@@ -36,7 +35,7 @@ from placer.topology.allocation import allocate
 from placer.topology.usual_gpu import usual_gpu_of
 from placer.tune.asked import problems
 from placer.tune.choice import JOINED, SIZES
-from placer.tune.evaluate import Evaluation, Question, gpus_left
+from placer.tune.evaluate import Evaluation, gpus_left
 from placer.tune.found import Found, State
 from placer.tune.frameworks import FRAMEWORKS, FrameworkName, in_framework
 from placer.tune.least import Least
@@ -180,11 +179,8 @@ def tune(
     def is_enough() -> bool:
         return not search.is_hurried and is_over()
 
-    def ask(points: Sequence[Question]) -> Iterator[tuple[int, Any]]:
-        return run(points)
-
     least = Least(machine.by_island, work, model)
-    search = Search(legal, least, limit, ask, is_over, progress)
+    search = Search(legal, least, limit, lambda points: run(points), is_over, progress)
     evaluation = Evaluation(machine, work, seed)
     mine = own_choice(work, space)
     with (engine or Sequential()).opened(evaluation, is_enough) as run:

@@ -7,16 +7,18 @@ reading raises: `placer.cli.completion` then offers nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from shlex import quote
-from typing import Any
+from typing import Any, Literal
 
 from click import Context, Group, Parameter
 from click.shell_completion import CompletionItem
 
 import placer
+from placer.base.loading import load
 
 Items = list[CompletionItem[Any]]
+Completer = Callable[[Context, Parameter, str], Items]
 
 _AXES = ("tp", "cp", "ep", "etp", "pp", "dp", "edp")
 
@@ -36,27 +38,11 @@ def files(_context: Context, _parameter: Parameter, typed: str) -> Items:
     return [CompletionItem(typed, type="file")]
 
 
-def topologies(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Presets, files, formats, and files behind ``FORMAT:``."""
-    from placer.documents.presets import preset_names
-    from placer.formats.machines.registry import FORMATS
-
-    return _sources(typed, preset_names("topologies"), FORMATS)
-
-
 def gpus(_context: Context, _parameter: Parameter, typed: str) -> Items:
     """GPUs whose hosts are known."""
     from placer.topology.gpu_kinds import HOSTS
 
     return _items([name.lower() for name in HOSTS], typed.lower())
-
-
-def jobs(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Presets, files, formats, and files behind ``FORMAT:``."""
-    from placer.documents.presets import preset_names
-    from placer.formats.jobs.registry import FORMATS
-
-    return _sources(typed, preset_names("jobs"), FORMATS)
 
 
 def hosts(context: Context, _parameter: Parameter, typed: str) -> Items:
@@ -90,18 +76,42 @@ def tiers(context: Context, _parameter: Parameter, typed: str) -> Items:
     return _items([f"{tier}=" for tier in _tiers(context)], typed)
 
 
-def baselines(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Names of baselines."""
-    from placer.placement.baselines import BASELINES
+def _registered(home: str, table: str, says: str = "") -> Completer:
+    """Names of a module's table; ``says``: what of a row explains it."""
 
-    return _items(BASELINES, typed)
+    def offered(_context: Context, _parameter: Parameter, typed: str) -> Items:
+        rows = getattr(load(home), table)
+        return [
+            CompletionItem(name, help=getattr(rows[name], says) if says else None)
+            for name in rows
+            if name.startswith(typed)
+        ]
+
+    return offered
 
 
-def launchers(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Names of launchers whose own order is known."""
-    from placer.placement.launcher_orders import LAUNCHERS
+def _sources(folder: Literal["topologies", "jobs"], room: str) -> Completer:
+    """Presets, files, formats, and files behind ``FORMAT:``."""
 
-    return _explained({name: row.rule for name, row in LAUNCHERS.items()}, typed)
+    def offered(_context: Context, _parameter: Parameter, typed: str) -> Items:
+        from placer.documents.presets import preset_names
+
+        formats = load(f"placer.formats.{room}.registry").FORMATS
+        name, colon, path = typed.partition(":")
+        if colon:
+            return _files(path, f"{name}:") if name in formats else []
+        file = CompletionItem(typed, type="file")
+        prefixes = _items([f"{name}:" for name in formats], typed)
+        presets = _items(preset_names(folder), typed)
+        return [*presets, *(prefixes if typed else []), file]
+
+    return offered
+
+
+topologies, jobs = _sources("topologies", "machines"), _sources("jobs", "jobs")
+baselines = _registered("placer.placement.baselines", "RULES")
+launchers = _registered("placer.placement.launcher_orders", "LAUNCHERS", "rule")
+formats = _registered("placer.emit.registry", "FORMATS", "description")
 
 
 def placements(context: Context, parameter: Parameter, typed: str) -> Items:
@@ -117,32 +127,8 @@ def placements(context: Context, parameter: Parameter, typed: str) -> Items:
     return [CompletionItem(f"{kind}:{item.value}", help=item.help) for item in items]
 
 
-def formats(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Launcher formats with their descriptions."""
-    from placer.emit.registry import FORMATS
-
-    return _explained({row.name: row.description for row in FORMATS.values()}, typed)
-
-
-def _explained(rows: Mapping[str, str], typed: str) -> Items:
-    return [
-        CompletionItem(name, help=text)
-        for name, text in rows.items()
-        if name.startswith(typed)
-    ]
-
-
 def _items(names: Iterable[str], typed: str, before: str = "") -> Items:
     return [CompletionItem(before + name) for name in names if name.startswith(typed)]
-
-
-def _sources(typed: str, presets: Iterable[str], formats: Iterable[str]) -> Items:
-    name, colon, path = typed.partition(":")
-    if colon:
-        return _files(path, f"{name}:") if name in formats else []
-    file = CompletionItem(typed, type="file")
-    prefixes = _items([f"{name}:" for name in formats], typed)
-    return [*_items(presets, typed), *(prefixes if typed else []), file]
 
 
 def _files(typed: str, before: str) -> Items:

@@ -1,4 +1,4 @@
-"""``placer help``: help of a command, and the pages of the manual."""
+"""``placer help`` and ``schema``: commands and the manual; what a format allows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from placer.cli.grouped import command, context_of
 from placer.cli.options import flag
 from placer.cli.output import write_line, write_text
 from placer.documents.files import make_folder
+from placer.formats.schemas import SCHEMAS, schema_text
 from placer.version import __version__
 
 
@@ -139,3 +140,15 @@ def help(
         write_text("-", page(asked))
     else:
         write_line(asked.get_help())
+
+
+@command("placer schema job > placer-job-1.json")
+@click.argument("format_name", metavar="FORMAT", type=click.Choice(SCHEMAS))
+def schema(format_name: str) -> None:
+    """Print the JSON Schema of a file format.
+
+    FORMAT is topology, job, jobs, workload, plan, probe or folder (placer.yaml). An
+    editor that knows the schema completes keys, explains them and marks what is wrong
+    while you type.
+    """
+    write_text("-", schema_text(format_name))

@@ -118,40 +118,36 @@ def _asked(
     """
     from placer.assumed import HARDWARE, OVERSUBSCRIPTION, RATE
 
-    for key, ask in (
-        (HARDWARE, _ask_gpu),
-        (OVERSUBSCRIPTION, _ask_uplinks),
-        (RATE, _ask_rate),
+    uplinks = "How many times are links into the {tier} tier oversubscribed"
+    for key, name, text, parse in (
+        (HARDWARE, "gpu", "GPUs of the hosts", _known_gpu),
+        (OVERSUBSCRIPTION, "oversubscription", uplinks, _positive),
+        (RATE, "tflops", "TFLOP/s that a GPU sustains", _positive),
     ):
         open_ = next((each for each in assumed if each.key == key), None)
         if open_ is not None:
-            options |= ask(open_)
+            tier = _tier(open_)
+            answer = _prompt(text.format(tier=tier), open_, parse)
+            if key == OVERSUBSCRIPTION:
+                answer = {tier: answer} if answer else {}
+            options[name] = answer
             *_, assumed = _read(options | {"quiet": True})
     return _read(options | {"quiet": True})
 
 
-def _ask_gpu(assumed: Assumption) -> dict[str, Any]:
+def _tier(assumed: Assumption) -> str:
+    """The tier whose links are assumed, by the option that says otherwise."""
+    return assumed.option.rpartition(" ")[2].partition("=")[0]
+
+
+def _known_gpu(text: str) -> str:
     from placer.topology.gpu_kinds import hosts_of_gpu
 
-    def checked(text: str) -> str:
-        try:
-            hosts_of_gpu(text)
-        except InputError as error:
-            raise click.BadParameter(error.problems[0].hint) from None
-        return text
-
-    return {"gpu": _prompt("GPUs of the hosts", assumed, checked)}
-
-
-def _ask_uplinks(assumed: Assumption) -> dict[str, Any]:
-    tier = assumed.option.split()[-1].partition("=")[0]
-    text = f"How many times are links into the {tier} tier oversubscribed"
-    ratio = _prompt(text, assumed, _positive)
-    return {"oversubscription": {tier: ratio} if ratio else {}}
-
-
-def _ask_rate(assumed: Assumption) -> dict[str, Any]:
-    return {"tflops": _prompt("TFLOP/s that a GPU sustains", assumed, _positive)}
+    try:
+        hosts_of_gpu(text)
+    except InputError as error:
+        raise click.BadParameter(error.problems[0].hint) from None
+    return text
 
 
 def _positive(text: str) -> float:
@@ -203,15 +199,13 @@ def _comment(assumed: Assumption) -> str:
     from placer.assumed import GPUS_PER_NODE, HARDWARE, OVERSUBSCRIPTION, RATE
 
     value = assumed.value
-    keys = {
-        HARDWARE: f"gpu: {value}",
-        GPUS_PER_NODE: f"gpus_per_node: {value}",
-        RATE: f"tflops: {value}",
+    said = {
+        HARDWARE: f"# gpu: {value}",
+        GPUS_PER_NODE: f"# gpus_per_node: {value}",
+        RATE: f"# tflops: {value}",
+        OVERSUBSCRIPTION: f"# oversubscription: {{{_tier(assumed)}: {value}}}",
     }
-    if assumed.key == OVERSUBSCRIPTION:
-        tier = assumed.option.split()[-1].partition("=")[0]
-        return f"# oversubscription: {{{tier}: {value}}}"
-    return f"# {keys[assumed.key]}" if assumed.key in keys else ""
+    return said.get(assumed.key, "")
 
 
 def _told(

@@ -12,7 +12,7 @@ import click
 import placer
 from placer.base.errors import InputError
 from placer.cli.grouped import PlanCommand, command
-from placer.cli.inputs import Given, given_inputs, plan_inputs, stated_inputs
+from placer.cli.inputs import given_inputs, plan_inputs, stated_inputs
 from placer.cli.options import teller
 from placer.documents.files import is_file, read_text, shown_name
 
@@ -96,6 +96,8 @@ def two_placements(
 
     Raises `InfeasibleError` if the hosts have fewer GPUs than the job has ranks.
     """
+    from placer.api.inputs import inputs_of_plan
+
     named = [parts(text) for text in (old, new)]
     files = [value for kind, value in named if kind != "launcher"]
     if files.count("-") > 1:
@@ -110,19 +112,23 @@ def two_placements(
     plans = [
         placer.read_plan(value) if kind == "plan" else None for kind, value in named
     ]
+    # One of two plans need not tell what it was made of.
+    is_free = None in given and None not in plans
     of_plans = [
-        None
-        if plan is None
-        else _inputs_of_plan(plan, given, options["force"], both=None not in plans)
+        inputs_of_plan(plan, *given, force=options["force"])
+        if plan and (plan.inputs or not is_free)
+        else None
         for plan in plans
     ]
     known = of_plans[1] or of_plans[0]
-    found = [
-        made(kind, value, cast("Inputs", known), options)
-        if plan is None
-        else _scored(plan, inputs)
-        for plan, inputs, (kind, value) in zip(plans, of_plans, named, strict=True)
-    ]
+    found = []
+    for plan, inputs, (kind, value) in zip(plans, of_plans, named, strict=True):
+        if plan is None:
+            plan = made(kind, value, cast("Inputs", known), options)
+        elif inputs is not None:
+            score = placer.score(inputs.topology, inputs.job, plan)
+            plan = replace(plan, score=score)
+        found.append(plan)
     return found[0], found[1], known.job if known else given.job
 
 
@@ -139,17 +145,6 @@ def parts(text: str) -> tuple[str, str]:
         hint = f'did you mean "{meant[0]}:{value}"?'
         raise InputError(f'there is no file "{text}"', hint=hint)
     return "plan", text
-
-
-def _inputs_of_plan(
-    plan: placer.Plan, given: Given, force: bool, *, both: bool
-) -> Inputs | None:
-    """What a plan was made of; None for one of ``both`` that does not tell."""
-    from placer.api.inputs import inputs_of_plan
-
-    if both and not plan.inputs and None in given:
-        return None
-    return inputs_of_plan(plan, *given, force=force)
 
 
 def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> placer.Plan:
@@ -187,10 +182,3 @@ def note_violations(
 
     for broken in violations(plan, machine, job):
         teller(options)(broken)
-
-
-def _scored(plan: placer.Plan, inputs: Inputs | None) -> placer.Plan:
-    """The plan with its score computed again, where its inputs are known."""
-    if inputs is None:
-        return plan
-    return replace(plan, score=placer.score(inputs.topology, inputs.job, plan))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from placer.assumed import all_assumed, assumed_entry
-from placer.base.arrays import IntArray, by_appearance
+from placer.base.arrays import by_appearance
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.units import counted
 from placer.job.model import Job
@@ -42,6 +42,7 @@ def build_plan(
     node = topology.node_of_gpu[placement.gpu_of_rank]
     nodes, node_of_rank = by_appearance(node)
     names = topology.node_names
+    instances = (np.repeat(range(r.instances), r.job.world_size) for r in job.roles)
     return Plan(
         topology=topology_section(topology),
         job=job_section(job),
@@ -61,23 +62,10 @@ def build_plan(
         inputs=inputs,
         solver=solver,
         rules=rules_section(job.rules, topology, placement),
-        role_of_rank=role_of_rank(job),
-        instance_of_rank=instance_of_rank(job),
+        role_of_rank=tuple(r.name for r in job.roles for _ in range(r.world_size)),
+        instance_of_rank=np.concatenate([np.zeros(0, dtype=np.int64), *instances]),
         **assumed_entry(all_assumed(topology, job)),
     )
-
-
-def role_of_rank(job: Job) -> tuple[str, ...]:
-    """Name of the role of each rank; empty without roles."""
-    return tuple(role.name for role in job.roles for _ in range(role.world_size))
-
-
-def instance_of_rank(job: Job) -> IntArray:
-    """Instance of its role for each rank; empty without roles."""
-    found = [
-        np.repeat(np.arange(role.instances), role.job.world_size) for role in job.roles
-    ]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
 def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
