@@ -66,15 +66,8 @@ class Comparison:
     @property
     def holds(self) -> bool:
         """Whether every process is where the plan has it."""
-        return not (
-            self.wrong
-            or self.missing
-            or self.repeated
-            or self.outside
-            or self.strangers
-            or self.shared_gpus
-            or self.world_sizes
-        )
+        of_ranks = self.wrong, self.missing, self.repeated, self.outside
+        return not any((*of_ranks, self.strangers, self.shared_gpus, self.world_sizes))
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain data for JSON."""
@@ -104,8 +97,10 @@ def compare(
     expected = len(seats.node)
     reports = Counter(p.rank for p in processes if p.rank is not None)
     table = HostTable(plan.nodes)
-    node_of = [table.find(process.host) for process in processes]
-    wrong, unknown = _misplaced(plan, seats, processes, node_of)
+    there: dict[int | None, list[Process]] = {}
+    for process in processes:
+        there.setdefault(table.find(process.host), []).append(process)
+    wrong, unknown = _misplaced(plan, seats, there)
     sizes = {p.world_size for p in processes if p.world_size is not None}
     return Comparison(
         unit=seats.unit,
@@ -116,33 +111,27 @@ def compare(
         missing=() if alone else tuple(r for r in range(expected) if r not in reports),
         repeated=tuple(sorted(r for r, times in reports.items() if times > 1)),
         outside=tuple(sorted(r for r in reports if r >= expected)),
-        strangers=tuple(
-            dict.fromkeys(
-                p.host
-                for p, node in zip(processes, node_of, strict=True)
-                if node is None
-            )
-        ),
-        shared_gpus=tuple(_shared(plan, seats, processes, node_of)),
+        strangers=tuple(dict.fromkeys(p.host for p in there.get(None, ()))),
+        shared_gpus=tuple(_shared(plan, there)) if seats.unit == "rank" else (),
         unknown_gpus=unknown,
     )
 
 
 def _misplaced(
-    plan: Plan,
-    seats: Seats,
-    processes: Sequence[Process],
-    node_of: Sequence[int | None],
+    plan: Plan, seats: Seats, there: Mapping[int | None, Sequence[Process]]
 ) -> tuple[list[Wrong], int]:
-    """Processes on the wrong host or GPU, and how many GPUs nothing tells."""
+    """Processes on the wrong host or GPU, and how many GPUs nothing tells.
+
+    ``there``: those on each node.
+    """
     wrong: list[Wrong] = []
     unknown = 0
     planned: dict[int, set[int]] = {}
     for node, gpu in zip(seats.node, seats.gpu, strict=False):  # no GPUs for nodes
         planned.setdefault(node, set()).add(gpu)
-    for found, there in _by_node(processes, node_of).items():
-        used = plan_gpus(there, planned.get(-1 if found is None else found, ()))
-        for process, own in zip(there, used, strict=True):
+    for found, running in there.items():
+        used = plan_gpus(running, planned.get(-1 if found is None else found, ()))
+        for process, own in zip(running, used, strict=True):
             rank = process.rank
             if rank is None or rank >= len(seats.node):
                 continue
@@ -158,30 +147,14 @@ def _misplaced(
     return wrong, unknown
 
 
-def _shared(
-    plan: Plan,
-    seats: Seats,
-    processes: Sequence[Process],
-    node_of: Sequence[int | None],
-) -> Iterator[str]:
-    if seats.unit == "node":
-        return
-    for node, there in _by_node(processes, node_of).items():
+def _shared(plan: Plan, there: Mapping[int | None, Sequence[Process]]) -> Iterator[str]:
+    for node, running in there.items():
         if node is None:
             continue
-        for gpu, users in shared(there).items():
+        for gpu, users in shared(running).items():
             ranks = ", ".join(str(user.rank) for user in users[:8])
             more = ", ..." if len(users) > 8 else ""
             yield f"GPU {gpu} of {plan.nodes[node]}: ranks {ranks}{more}"
-
-
-def _by_node(
-    processes: Sequence[Process], node_of: Sequence[int | None]
-) -> Mapping[int | None, list[Process]]:
-    found: dict[int | None, list[Process]] = {}
-    for process, node in zip(processes, node_of, strict=True):
-        found.setdefault(node, []).append(process)
-    return found
 
 
 def verdict_text(found: Comparison, habits: Sequence[Habit] = ()) -> str:

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from placer.base.errors import InputError
@@ -107,14 +107,12 @@ def this_process(environ: Mapping[str, str] | None = None) -> Process:
     )
     if known is None:
         return found
-    return Process(
-        **vars(found)
-        | {
-            "launcher": known.launcher,
-            "rank": _number(env, known.rank),
-            "world_size": _number(env, *known.world_size),
-            "local_rank": _number(env, known.local_rank),
-        }
+    return replace(
+        found,
+        launcher=known.launcher,
+        rank=_number(env, known.rank),
+        world_size=_number(env, *known.world_size),
+        local_rank=_number(env, known.local_rank),
     )
 
 
@@ -152,12 +150,8 @@ VERSION = 1
 
 _START = re.compile(r'\{"format": ?"placer/report"')
 _NUMBERS = (
-    "rank",
-    "world_size",
-    "local_rank",
-    "node_rank",
-    "slurm_procid",
-    "slurm_nodeid",
+    *("rank", "world_size", "local_rank"),
+    *("node_rank", "slurm_procid", "slurm_nodeid"),
 )
 
 
