@@ -62,21 +62,15 @@ def left(machine: Topology, free: BoolArray, demand: Demand) -> dict[str, Any]:
     }
     if len(machine.tiers) > 1:
         by_domain = counts.get(1, np.array([count]))
-        found |= _useful(machine, by_domain, count, demand)
+        filled, _ = Rest(machine, demand).worth(1, by_domain)
+        often = sum(share for _, share in demand)
+        useful = int(filled.sum()) / often
+        found |= {
+            "useful_nodes": useful,
+            "stranded_nodes": round(count - useful, 9),
+            "demand": {str(nodes): share / often for nodes, share in demand},
+        }
     return found
-
-
-def _useful(
-    machine: Topology, by_domain: Any, count: int, demand: Demand
-) -> dict[str, Any]:
-    filled, _ = Rest(machine, demand).worth(1, by_domain)
-    often = sum(share for _, share in demand)
-    useful = int(filled.sum()) / often
-    return {
-        "useful_nodes": useful,
-        "stranded_nodes": round(count - useful, 9),
-        "demand": {str(nodes): share / often for nodes, share in demand},
-    }
 
 
 def slurm_fragmentation(machine: Topology, free: BoolArray) -> int:
