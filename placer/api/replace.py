@@ -29,8 +29,15 @@ from placer.placement.inputs import Inputs, kept_topology
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
 from placer.placement.plan_file import PlanLike, plan_of
-from placer.placement.previous import PreviousPlan, allocated, inputs_left, machine_left
-from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
+from placer.placement.previous import (
+    PreviousPlan,
+    allocated,
+    inputs_left,
+    machine_left,
+    replicas_of_block,
+    smaller_jobs,
+    without_replicas,
+)
 from placer.report.columns import PLAIN, Look
 from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import changes_text

@@ -50,15 +50,10 @@ def stated_inputs(options: dict[str, Any], why: str = "") -> Inputs:
     they are needed, where they not always are.
     """
     from placer.placement.inputs import Inputs
-    from placer.topology.allocation import parse_hosts
 
     options = with_folder(options, why)
     hosts, machine = options["hosts"], read_machine(options)
-    return Inputs(
-        machine,
-        read_given_job(options, machine, hosts),
-        None if hosts is None else tuple(parse_hosts(hosts)),
-    )
+    return Inputs.given(machine, read_given_job(options, machine, hosts), hosts)
 
 
 def plan_inputs(plan: placer.Plan, options: dict[str, Any]) -> Inputs:

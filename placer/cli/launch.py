@@ -21,7 +21,7 @@ from placer.cli.folder import MACHINE_OPTIONS, SOURCE_OPTIONS, from_folder, with
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import interrupts
-from placer.cli.options import option, teller
+from placer.cli.options import hosts_of, option, teller
 from placer.documents.files import write_text
 
 # A task's number follows the host file, its node's number does not.
@@ -93,7 +93,7 @@ def launch(**options: Any) -> None:
     else:
         plan = placer.read_plan(path)
         if options["hosts"]:
-            _check_hosts(plan, options["hosts"])
+            _check_hosts(plan, {*(hosts_of(options) or ())})
     started = launched(command)
     if len(plan.nodes) > 1:
         refuse(started.problems)
@@ -146,12 +146,11 @@ def _probed(options: dict[str, Any]) -> placer.Plan:
     from placer.injob.work import job_of
     from placer.report.columns import PLAIN
     from placer.report.summary import verdict_lines
-    from placer.topology.allocation import parse_hosts
 
     if not options["hosts"]:
         raise _no_hosts()
     tell = teller(options)
-    hosts = list(dict.fromkeys(parse_hosts(options["hosts"])))
+    hosts = list(dict.fromkeys(hosts_of(options) or ()))
     lines = completed(probe_step(len(hosts)), hosts)
     source = click.get_current_context().get_parameter_source("time_limit")
     is_given = source is not ParameterSource.DEFAULT
@@ -206,11 +205,8 @@ def _regrouped(plan: placer.Plan, segment: int) -> str:
     )
 
 
-def _check_hosts(plan: placer.Plan, given: str) -> None:
+def _check_hosts(plan: placer.Plan, known: set[str]) -> None:
     """Refuse a plan with hosts outside the allocation: srun would do so much later."""
-    from placer.topology.allocation import parse_hosts
-
-    known = set(parse_hosts(given))
     lost = [host for host in dict.fromkeys(plan.host_of_rank) if host not in known]
     if lost:
         more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""

@@ -14,7 +14,15 @@ from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end
-from placer.cli.options import Whole, called, flag, option, share, tell_new_name
+from placer.cli.options import (
+    Whole,
+    called,
+    flag,
+    hosts_of,
+    option,
+    share,
+    tell_new_name,
+)
 from placer.cli.output import write_made, write_text
 from placer.cli.progress import ProgressLines
 from placer.cli.searching import run_search
@@ -105,8 +113,6 @@ def _search(
     options: dict[str, Any],
 ) -> Callable[[ProgressLines | None, Callable[[], bool]], placer.Result]:
     """The search that the options describe, its inputs read."""
-    from placer.topology.allocation import parse_hosts
-
     options = with_folder(options)
     if options["free"] is not None and not (options["hosts"] or options["exclude"]):
         raise click.UsageError(
@@ -115,10 +121,7 @@ def _search(
         )
     machine = read_machine(options)
     job = read_given_job(options, machine, options["hosts"])
-    hosts, exclude = (
-        None if options[key] is None else parse_hosts(options[key], key)
-        for key in ("hosts", "exclude")
-    )
+    hosts, exclude = hosts_of(options), hosts_of(options, "exclude")
     rules = shared.rules_of_options(options)
     if options["first_host_first"]:
         rules = rules.and_also(shared.first_host_first(machine, hosts, exclude))

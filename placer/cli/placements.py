@@ -13,7 +13,7 @@ import placer
 from placer.base.errors import InputError
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import given_inputs, plan_inputs, stated_inputs
-from placer.cli.options import teller
+from placer.cli.options import hosts_of, teller
 from placer.documents.files import is_file, read_text, shown_name
 
 if TYPE_CHECKING:
@@ -79,11 +79,9 @@ def with_inputs(text: str, options: dict[str, Any]) -> tuple[placer.Plan, Inputs
 
 def allocated(inputs: Inputs, options: dict[str, Any]) -> Inputs:
     """The inputs in the allocation of ``--hosts``, where that is given."""
-    from placer.topology.allocation import parse_hosts
-
-    if options["hosts"] is None:
+    if (hosts := hosts_of(options)) is None:
         return inputs
-    return replace(inputs, hosts=tuple(parse_hosts(options["hosts"])), exclude=())
+    return replace(inputs, hosts=tuple(hosts), exclude=())
 
 
 def two_placements(
@@ -153,15 +151,13 @@ def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> plac
     from placer.placement.baselines import baseline
     from placer.placement.inputs import Inputs
     from placer.placement.rank_maps import placement_of_hostfile
-    from placer.topology.allocation import parse_hosts
 
-    hosts = inputs.machine.node_names
-    if options["hosts"] is not None:
-        hosts = tuple(parse_hosts(options["hosts"]))
+    given = hosts_of(options)
+    hosts = inputs.machine.node_names if given is None else given
     if kind == "launcher":
         name = cast("LauncherName", value)  # others are refused
         return placer.predict(inputs.topology, inputs.job, name, hosts)
-    inputs = Inputs(inputs.topology, inputs.job, hosts)
+    inputs = Inputs.given(inputs.topology, inputs.job, hosts)
     if kind == "hostfile":
         placement = placement_of_hostfile(
             read_text(value), inputs.machine, inputs.job.world_size, shown_name(value)

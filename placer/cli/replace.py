@@ -12,7 +12,7 @@ from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import given_inputs
 from placer.cli.interrupt import end
-from placer.cli.options import Whole, called, flag, option, share, teller
+from placer.cli.options import Whole, called, flag, hosts_of, option, share, teller
 from placer.cli.output import write_made
 from placer.cli.progress import ProgressLines
 from placer.cli.searching import run_search
@@ -60,14 +60,9 @@ def _search(
     source: str, options: dict[str, Any]
 ) -> Callable[[ProgressLines | None, Callable[[], bool]], placer.Replacement]:
     """The search that the options describe, its inputs read."""
-    from placer.topology.allocation import parse_hosts
-
     plan = placer.read_plan(source)
     machine, job = given_inputs(options, plan)
-    failed, added = (
-        None if options[key] is None else parse_hosts(options[key], key)
-        for key in ("failed", "added")
-    )
+    failed, added = hosts_of(options, "failed"), hosts_of(options, "added")
     if plan.rules.get("spares"):
         teller(options)("the spare nodes of the plan may be used now")
     return lambda progress, stop: called(

@@ -11,7 +11,16 @@ import click
 import placer
 from placer.base.units import parse_duration
 from placer.cli import complete
-from placer.cli.options import Decorator, OneOf, Whole, by_name, flag, option, together
+from placer.cli.options import (
+    Decorator,
+    OneOf,
+    Whole,
+    by_name,
+    flag,
+    hosts_of,
+    option,
+    together,
+)
 from placer.cli.output import write_line
 
 if TYPE_CHECKING:
@@ -133,9 +142,7 @@ order = option(
 
 def rules_of_options(options: dict[str, Any]) -> placer.Rules:
     """The rules that the options add to those of the job."""
-    from placer.topology.allocation import parse_hosts
-
-    avoid = parse_hosts(options["avoid"], "avoid") if options["avoid"] else ()
+    avoid = hosts_of(options, "avoid") or ()
     named = {"avoid": "--avoid"}
     named |= {f"pin[{i}]": "--pin" for i in range(len(options["pin"]))}
     named |= {f"at_most.{tier}": "--at-most" for tier in options["at_most"]}

@@ -136,7 +136,16 @@ def inputs_of(
     numbered = planned_job(job_used, plan)
     if not force:
         refuse_others(plan, topology, job)
-        refuse(_changed_inputs(plan, topology_used, job_used))
+        refuse(
+            Problem(
+                f"the plan keeps another {what} than it names: it says "
+                f"{_named(stated)}; kept is sha256 {own.sha256[:12]}",
+                key=_path(what),
+                hint=f"the plan was changed: make it again, give {named(what)}, or "
+                f"{named('force', True)}",
+            )
+            for what, own, stated in _unlike(plan, topology_used, job_used)
+        )
     rules: Mapping[str, Any] = kept.get("rules", {})
     if not kept:
         rules = {**plan.rules, "require": plan.bound.get("require") or {}}
@@ -244,20 +253,6 @@ def _form_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
     # A rule that is not understood must not be dropped.
     for key in sorted(rules.keys() - {*_RULES}):
         yield Problem("there is no such rule", key=_path("rules", key))
-
-
-def _changed_inputs(plan: Plan, topology: Topology, job: Job) -> Iterator[Problem]:
-    """Problems of inputs in the plan that are not those it names."""
-    for what, own, stated in _unlike(plan, topology, job):
-        message = (
-            f"the plan keeps another {what} than it names: it says "
-            f"{_named(stated)}; kept is sha256 {own.sha256[:12]}"
-        )
-        hint = (
-            f"the plan was changed: make it again, give {named(what)}, or "
-            f"{named('force', True)}"
-        )
-        yield Problem(message, key=_path(what), hint=hint)
 
 
 def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) -> Job:
