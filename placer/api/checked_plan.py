@@ -22,8 +22,7 @@ from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.check import violations
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
-from placer.placement.plan_keys import OBJECTIVES
+from placer.placement.plan import OBJECTIVES, Plan
 from placer.placement.robust import needless_hosts
 from placer.placement.rules import seats_of_placement
 from placer.report.verdict import (

@@ -14,8 +14,7 @@ from placer.placement.build import job_section, placement_of_plan, topology_sect
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
-from placer.placement.plan_keys import OBJECTIVES
+from placer.placement.plan import OBJECTIVES, Plan
 from placer.placement.plan_rules import rules_section
 from placer.report.verdict import is_kept
 from placer.solve.run.solution import EXACT

@@ -9,7 +9,7 @@ from typing import Literal
 from placer.base.errors import InputError, Problem
 from placer.base.units import parse_duration
 from placer.job.model import Job
-from placer.placement.plan_keys import OBJECTIVES
+from placer.placement.plan import OBJECTIVES
 from placer.solve.problem.params import EFFORTS, Effort, is_effort
 
 ObjectiveName = Literal["time", "hop-cost"]

@@ -18,9 +18,8 @@ from placer.documents.keys import REQUIRED, keys_of
 from placer.documents.scalars import shown
 from placer.documents.tree import CONTROL, MAX_DEPTH, TOO_DEEP, visible
 from placer.documents.value import Path
-from placer.placement.plan import Plan
+from placer.placement.plan import BOUND, Plan
 from placer.placement.plan_consistency import require_consistent
-from placer.placement.plan_keys import BOUND
 from placer.placement.score import Score
 
 FORMAT = "placer/plan"
