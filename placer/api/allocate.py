@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, repeat
 from os import PathLike
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from placer.allocate.allocation import Allocation
 from placer.allocate.question import Question, Wanted, demand_of
 from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
-from placer.api.inputs import JOBS, read_inputs
+from placer.api.inputs import JOBS, JobLike, JobsLike, TopologyLike, read_inputs
 from placer.api.options import (
     ObjectiveName,
-    limit_problems,
+    number_problems,
     objective_problems,
     seconds_of,
 )
@@ -25,7 +25,6 @@ from placer.base.arguments import (
     TEXT,
     instance,
     mapping,
-    sequence,
     takes,
 )
 from placer.base.arrays import BoolArray
@@ -34,24 +33,15 @@ from placer.base.threads import awaited
 from placer.formats.jobs.job_list import Listed, is_job_list, read_job_list
 from placer.job.even import evenly
 from placer.job.rules import Rules
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
+from placer.placement.plan_file import PlanLike, plan_of
 from placer.solve.run.budget import Budget
 from placer.topology.model import Topology
 
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, JobsLike, TopologyLike
-    from placer.placement.plan_like import PlanLike
-
-_PLANS = sequence("a list of plans", PLAN)
-_WEIGHTS = mapping("a mapping of names to numbers", NUMBER) | NOTHING
 _DEMAND = TEXT | mapping("a mapping of texts to numbers", NUMBER)
 
 
 @takes(
     jobs=JOBS,
-    keep=_PLANS,
-    move=_PLANS,
     rules=instance(Rules) | NOTHING,
     demand=_DEMAND | NOTHING,
 )
@@ -144,14 +134,9 @@ def allocate(
     """
     time_limit = seconds_of(time_limit)
     move_price = seconds_of(move_price, "move_price")
-    numbers = {"move_price": move_price, "tolerance": tolerance}
-    refuse(
-        [
-            *limit_problems(time_limit, seed),
-            *_number_problems(numbers),
-            *objective_problems(objective),
-        ]
-    )
+    numbers = {"time_limit": time_limit, "seed": seed}
+    numbers |= {"move_price": move_price, "tolerance": tolerance}
+    refuse([*number_problems(**numbers), *objective_problems(objective)])
     coming = None if demand is None else demand_of(demand)
     listed = _listed(jobs, topology if isinstance(topology, Topology) else None)
     whole, _ = read_inputs(topology, listed[0][0])
@@ -206,12 +191,6 @@ def _granted(question: Question, hosts: Sequence[str] | str) -> BoolArray:
         message = f"one job is graded at a time, {len(question.jobs)} are given"
         raise InputError(message, key="grade")
     return mask_of(question.machine, hosts, (), {"hosts": "grade"})
-
-
-def _number_problems(given: Mapping[str, float]) -> Iterator[Problem]:
-    for key, number in given.items():
-        if not 0 <= number < float("inf"):
-            yield Problem(f"expected a number of at least 0, got {number}", key=key)
 
 
 def _listed(jobs: JobsLike, machine: Topology | None) -> list[tuple[JobLike, float]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.allocate.question import Question
-from placer.api.inputs import inputs_of_plan, read_inputs
+from placer.api.inputs import JobLike, inputs_of_plan, read_inputs
 from placer.api.options import ObjectiveName
 from placer.base.arrays import BoolArray, IntArray
 from placer.base.errors import InputError
@@ -24,10 +24,6 @@ from placer.placement.plan import Plan
 from placer.solve.run.solution import Solution
 from placer.topology.allocation import allocate as selected
 from placer.topology.model import Topology
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike
-
 
 # In front of a file with an answer of Slurm's sinfo.
 SINFO = "sinfo:"
@@ -74,7 +70,9 @@ def read_question(
     """The inputs of all jobs, and the question they make."""
     from placer.allocate.question import Question, Running, Wanted
 
-    is_free = _free(whole, free, busy)
+    if isinstance(free, str) and free.startswith(SINFO):
+        free = _idle(whole, free.removeprefix(SINFO))
+    is_free = mask_of(whole, free, busy, {"hosts": "free", "exclude": "busy"})
     kept, movers = ([_kept(whole, plan) for plan in plans] for plans in (keep, move))
     _refuse_overlaps([*kept, *movers])
     for one in kept:
@@ -110,15 +108,6 @@ def read_question(
         staying = np.any([one.nodes for one in kept], axis=0)
         question = replace(question, staying=staying)
     return Asked(whole, inputs, question, kept)
-
-
-def _free(
-    whole: Topology, free: Sequence[str] | str | None, busy: Sequence[str] | str
-) -> BoolArray:
-    """Which nodes are free; shape (N,)."""
-    if isinstance(free, str) and free.startswith(SINFO):
-        free = _idle(whole, free.removeprefix(SINFO))
-    return mask_of(whole, free, busy, {"hosts": "free", "exclude": "busy"})
 
 
 def _idle(whole: Topology, path: str) -> list[str]:

@@ -62,21 +62,15 @@ def left(machine: Topology, free: BoolArray, demand: Demand) -> dict[str, Any]:
     }
     if len(machine.tiers) > 1:
         by_domain = counts.get(1, np.array([count]))
-        found |= _useful(machine, by_domain, count, demand)
+        filled, _ = Rest(machine, demand).worth(1, by_domain)
+        often = sum(share for _, share in demand)
+        useful = int(filled.sum()) / often
+        found |= {
+            "useful_nodes": useful,
+            "stranded_nodes": round(count - useful, 9),
+            "demand": {str(nodes): share / often for nodes, share in demand},
+        }
     return found
-
-
-def _useful(
-    machine: Topology, by_domain: Any, count: int, demand: Demand
-) -> dict[str, Any]:
-    filled, _ = Rest(machine, demand).worth(1, by_domain)
-    often = sum(share for _, share in demand)
-    useful = int(filled.sum()) / often
-    return {
-        "useful_nodes": useful,
-        "stranded_nodes": round(count - useful, 9),
-        "demand": {str(nodes): share / often for nodes, share in demand},
-    }
 
 
 def slurm_fragmentation(machine: Topology, free: BoolArray) -> int:
@@ -203,7 +197,7 @@ def _plan(
     asked, rules = inputs.job, inputs.ruled.rules
     job = replace(offer.job, name=asked.name, sha256=asked.sha256, rules=rules)
     model = StepModel(machine, job)
-    return checked_plan(inputs, machine, model, solution, seed, {})
+    return checked_plan(inputs, model, solution, seed, {})
 
 
 def _kept_nodes(one: Kept, share: Use | None, whole: Topology) -> JobNodes:

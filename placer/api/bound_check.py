@@ -7,8 +7,7 @@ from collections.abc import Callable
 from placer.job.orders import closed
 from placer.placement.hop_bound import priced_hop_cost
 from placer.placement.inputs import Inputs
-from placer.placement.plan import Plan
-from placer.placement.plan_keys import OBJECTIVES
+from placer.placement.plan import OBJECTIVES, Plan
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import open_orders, solve_orders

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from placer.api.claims import Claims, claims
-from placer.api.inputs import inputs_of_plan, read_inputs
-from placer.api.options import limit_problems, seconds_of
-from placer.base.arguments import instance, takes
+from placer.api.inputs import JobLike, TopologyLike, inputs_of_plan, read_inputs
+from placer.api.options import number_problems, seconds_of
+from placer.base.arguments import PLAN, instance, takes
 from placer.base.errors import CheckError, InfeasibleError, InputError, refuse
 from placer.base.loading import load
 from placer.base.threads import awaited
 from placer.placement.check import violations
-from placer.placement.copies import copy_faults, parse_copies
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.plan_like import PlanLike
+from placer.placement.plan_file import PlanLike, plan_of
+from placer.placement.robust import copy_faults, parse_copies
 
 
 @takes(plan=instance(Placement) | PLAN)
@@ -70,7 +64,7 @@ def check(
     >>> placer.check(plan)
     """
     time_limit = seconds_of(time_limit)
-    refuse(limit_problems(time_limit, 0))
+    refuse(number_problems(time_limit=time_limit))
     if isinstance(plan, Placement):
         if topology is None or job is None:
             raise InputError("a placement is checked against a topology and a job")
@@ -141,10 +135,8 @@ def taken_as_named(plan: Plan, inputs: Inputs) -> Plan:
 
 def _outside(plan: Plan, inputs: Inputs) -> list[str]:
     """A sentence on nodes that are not of the allocation."""
-    known = {*inputs.machine.node_names}
-    strange = [name for name in plan.nodes if name not in known]
-    machine = {*inputs.topology.node_names}
-    strange = [name for name in strange if name in machine]
+    outside = {*inputs.topology.node_names} - {*inputs.machine.node_names}
+    strange = [name for name in plan.nodes if name in outside]
     if not strange:
         return []
     return [

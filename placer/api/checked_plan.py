@@ -1,4 +1,4 @@
-"""The plan of what a search found: scored again, compared, checked."""
+"""The plan of what a search found: scored again, compared, checked, judged."""
 
 from __future__ import annotations
 
@@ -7,24 +7,33 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from placer.api.judged import judged
+import numpy as np
+
 from placer.api.score import plain, scored
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
 from placer.cost.step import StepModel
-from placer.explain.difference import Saving
-from placer.explain.score import COSTS, costs_with
+from placer.explain.difference import Saving, saving
+from placer.explain.score import COSTS, costs_with, crossings
+from placer.explain.uncertain import links_are_assumed
 from placer.job.model import Job
-from placer.placement.baselines import BASELINES, baseline
-from placer.placement.build import build_plan
+from placer.placement.baselines import BASELINES, baseline, order_in_use
+from placer.placement.build import build_plan, placement_of_plan
 from placer.placement.check import violations
 from placer.placement.inputs import Inputs
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
-from placer.placement.plan_keys import OBJECTIVES
+from placer.placement.plan import OBJECTIVES, Plan
 from placer.placement.robust import needless_hosts
-from placer.placement.seats import seats_of_placement
-from placer.placement.started import order_in_use
+from placer.placement.rules import seats_of_placement
+from placer.report.verdict import (
+    KEEP,
+    MOVE,
+    name_in_use,
+    reason,
+    sentence,
+    why_broken,
+    why_kept,
+)
 from placer.solve.run.solution import EXACT, Solution, checked_bound
 from placer.topology.model import Topology
 from placer.topology.uplinks import oversubscribed
@@ -181,7 +190,6 @@ class BrokenPromiseError(RuntimeError):
 
 def checked_plan(
     inputs: Inputs,
-    machine: Topology,
     model: StepModel,
     solution: Solution,
     seed: int,
@@ -192,16 +200,16 @@ def checked_plan(
 ) -> Plan:
     """The plan of ``solution``, scored again, checked independently, with its verdict.
 
-    ``inputs``: what the plan is made of. ``machine``: the allocation. ``model``: of the
-    job under all rules, in the order of the placement, on the machine. ``advice``: what
-    another launch would save; None when no time was left to look. ``best``: the best
-    that was found, where the one in use is kept instead. ``previous``: what a repair
-    has to do with the plan before, which it is compared with instead of the order in
-    use. ``saved``: as `judged` takes it.
+    ``inputs``: what the plan is made of. ``model``: of the job under all rules, in the
+    order of the placement, on the allocation. ``advice``: what another launch would
+    save; None when no time was left to look. ``best``: the best that was found, where
+    the one in use is kept instead. ``previous``: what a repair has to do with the plan
+    before, which it is compared with instead of the order in use. ``saved``: as
+    `judged` takes it.
 
     Raises `BrokenPromiseError` if it breaks a rule.
     """
-    job = model.job
+    machine, job = inputs.machine, model.job
     found = scored(model, solution.placement)
     plan = build_plan(
         machine,
@@ -253,4 +261,60 @@ def _bound(solution: Solution, found: Mapping[str, Any]) -> dict[str, Any]:
         "gap": gap,
         "argument": argument,
         "status": "optimal" if gap <= EXACT else "feasible",
+    }
+
+
+def judged(
+    plan: Plan, machine: Topology, model: StepModel, saved: Saving | None = None
+) -> Plan:
+    """The plan with its verdict.
+
+    ``machine``: its allocation. ``model``: of the job under all rules, in the order of
+    the plan, on the machine. ``saved``: what the best that was found saves of a step of
+    the order in use, where that is known: of the plan, or where the order was kept of
+    another.
+    """
+    facts = _facts(plan, machine, model, saved)
+    text = sentence(plan, facts)
+    return replace(plan, verdict={**facts, "text": text} if text else {})
+
+
+def _facts(
+    plan: Plan, machine: Topology, model: StepModel, saved: Saving | None
+) -> dict[str, Any]:
+    """What the sentence is made of."""
+    if "fewest" in plan.previous:
+        advice = MOVE if plan.previous["moved"] else KEEP
+        return {"advice": advice, "against": "previous plan"}
+    order = order_in_use(model.job)
+    usual = plan.baselines.get(order, {})
+    objective = plan.bound.get("objective", "time")
+    if OBJECTIVES[objective] not in usual:
+        return {}
+    mine = placement_of_plan(plan, machine).gpu_of_rank
+    theirs = baseline(order, machine, model.job).gpu_of_rank
+    own, other = plan.bound["value"], usual[OBJECTIVES[objective]]
+    found: dict[str, Any] = {"saved_share": (other - own) / other if other else 0.0}
+    is_better, why = other > own, ""
+    if objective == "time":
+        seed, thin = int(plan.solver.get("seed", 0)), links_are_assumed(machine)
+        saved = saved or saving(model, theirs, mine, seed, thin=thin)
+        found = saved.to_dict()
+        is_better = saved.is_measurable
+    if objective == "time" and is_better:
+        lie = crossings(model.fabric, model.job, theirs)
+        told = {"exposed_s": usual["exposed_s"], "crossings": plain(lie)}
+        why = reason(plan, told)
+    broken = why_broken(usual.get("violates", ()))
+    moved = int(np.count_nonzero(mine != theirs))
+    if not (is_better or broken):
+        why = "nothing measurable to win"
+        if not moved:
+            why = why_kept(plan.bound, found, plan.period)
+    return {
+        "advice": MOVE if is_better or broken else KEEP,
+        "against": name_in_use(plan),
+        **found,
+        "ranks_moved": moved,
+        "reason": why or broken,
     }

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from placer.api.checked_plan import baseline_costs
-from placer.api.judged import judged
+from placer.api.checked_plan import baseline_costs, judged
 from placer.api.score import scored
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving
@@ -15,8 +14,7 @@ from placer.placement.build import job_section, placement_of_plan, topology_sect
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
-from placer.placement.plan import Plan
-from placer.placement.plan_keys import OBJECTIVES
+from placer.placement.plan import OBJECTIVES, Plan
 from placer.placement.plan_rules import rules_section
 from placer.report.verdict import is_kept
 from placer.solve.run.solution import EXACT

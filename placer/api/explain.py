@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from placer.api.inputs import inputs_of_plan
+from placer.api.inputs import JobLike, TopologyLike, inputs_of_plan
 from placer.base.arguments import takes
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import named
 from placer.documents import known_hint
 from placer.explain.scene import Scene, name_parts
 from placer.placement.build import placement_of_plan
-from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
-from placer.placement.plan import Plan
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
+from placer.placement.plan_file import PlanLike, plan_of
 from placer.solve.problem.objective import objective_of
 from placer.topology.model import Topology
 from placer.topology.suggest import Suggester
 
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.plan_like import PlanLike
-
 MOST_SUBJECTS = 64
 
 
-@takes(plan=PLAN)
+@takes()
 def explain(
     plan: PlanLike,
     topology: TopologyLike | None = None,
@@ -79,14 +72,18 @@ def explain(
     plan = plan_of(plan)
     given = topology is not None or job is not None
     inputs = inputs_of_plan(plan, topology, job, force=given)
-    scene = _scene_of(inputs, plan)
+    machine, work = inputs.machine, inputs.ruled  # all rules it was made under
+    placement = placement_of_plan(plan, machine)
+    check_memory(machine, work)
+    goal = objective_of(machine, work, plan.bound.get("objective"))
+    scene = Scene(machine, work, goal, placement.gpu_of_rank)
     _check_subjects(scene, inputs.topology, ranks, groups, hosts)
     share = 1 / max(asked, 1)
     return {
         "topology": inputs.topology.name,
         "job": inputs.job.name,
-        "objective": scene.goal.name,
-        "value": scene.goal.value(scene.gpu_of_rank),
+        "objective": goal.name,
+        "value": goal.value(scene.gpu_of_rank),
         "proved": plan.bound.get("status") == "optimal",
         "subjects": [
             *(scene.rank(rank, share) for rank in ranks),
@@ -94,15 +91,6 @@ def explain(
             *(scene.host(name, share) for name in hosts),
         ],
     }
-
-
-def _scene_of(inputs: Inputs, plan: Plan) -> Scene:
-    """The plan's placement under all the rules it was made under."""
-    machine, job = inputs.machine, inputs.ruled
-    placement = placement_of_plan(plan, machine)
-    check_memory(machine, job)
-    goal = objective_of(machine, job, plan.bound.get("objective"))
-    return Scene(machine, job, goal, placement.gpu_of_rank)
 
 
 def _check_subjects(

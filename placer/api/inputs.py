@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from placer.base.arguments import PATH, instance, sequence, takes
 from placer.base.errors import read_before, refuse
@@ -17,10 +17,9 @@ from placer.placement.inputs import Inputs, inputs_of, kept_topology
 from placer.placement.plan import Plan
 from placer.topology.model import Topology
 
-if TYPE_CHECKING:
-    TopologyLike = Topology | Source | Sequence[Source]
-    JobLike = Job | Source | Sequence[Source]
-    JobsLike = JobLike | Listed | Sequence[JobLike | Listed]
+TopologyLike = Topology | Source | Sequence[Source]
+JobLike = Job | Source | Sequence[Source]
+JobsLike = JobLike | Listed | Sequence[JobLike | Listed]
 
 _TOPOLOGY = instance(Topology) | PATH | sequence("a list of paths", PATH)
 _JOB = instance(Job) | PATH | sequence("a list of paths", PATH)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import inf
+from sys import float_info
 from typing import Literal
 
 from placer.base.errors import InputError, Problem
 from placer.base.units import parse_duration
 from placer.job.model import Job
-from placer.placement.plan_keys import OBJECTIVES
+from placer.placement.plan import OBJECTIVES
 from placer.solve.problem.params import EFFORTS, Effort, is_effort
 
 ObjectiveName = Literal["time", "hop-cost"]
@@ -38,13 +38,27 @@ def search_seconds(time_limit: float, job: Job) -> float:
     return time_limit - min(answer_s, time_limit / 2)
 
 
-def limit_problems(time_limit: float, seed: int) -> Iterator[Problem]:
-    """Problems of a time limit, in seconds, and of a seed."""
-    if not 0 <= time_limit < inf:
-        message = f"expected seconds, at least 0, got {time_limit}"
-        yield Problem(message, key="time_limit")
-    if not 0 <= seed < 2**31:
-        yield Problem(f"expected 0 to 2^31 - 1, got {seed}", key="seed")
+_ANY = float_info.max
+# What numbers must be: in words, their least and their most.
+_NUMBERS = {
+    "time_limit": ("seconds, at least 0", 0, _ANY),
+    "seed": ("0 to 2^31 - 1", 0, 2**31 - 1),
+    "workers": ("at least 1", 1, _ANY),
+    "top": ("at least 1", 1, _ANY),
+    "max_moves": ("at least 0", 0, _ANY),
+    "within": ("a share from 0 to 1", 0, 1),
+    "slack": ("a share from 0", 0, _ANY),
+    "move_price": ("a number of at least 0", 0, _ANY),
+    "tolerance": ("a number of at least 0", 0, _ANY),
+}
+
+
+def number_problems(**given: float | None) -> Iterator[Problem]:
+    """Problems of numbers by name; None of one that is not given."""
+    for key, number in given.items():
+        words, least, most = _NUMBERS[key]
+        if number is not None and not least <= number <= most:
+            yield Problem(f"expected {words}, got {number}", key=key)
 
 
 def objective_problems(objective: str | None) -> Iterator[Problem]:

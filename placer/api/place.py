@@ -2,45 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from placer.api.checked_plan import checked_plan
-from placer.api.inputs import read_inputs
+from placer.api.inputs import JobLike, TopologyLike, read_inputs
 from placer.api.options import (
     ObjectiveName,
     effort_problems,
-    limit_problems,
+    number_problems,
     objective_problems,
     search_seconds,
     seconds_of,
 )
 from placer.api.result import Result
 from placer.base.arguments import INTEGER, NOTHING, TEXT, instance, takes
-from placer.base.errors import InputError, Problem, refuse
+from placer.base.errors import InputError, refuse
 from placer.base.threads import awaited, granted_cores
 from placer.cost.step import StepModel
-from placer.explain.difference import Saving
+from placer.explain.difference import Saving, saving
+from placer.explain.uncertain import links_are_assumed
 from placer.job.even import evenly
 from placer.job.model import Job
 from placer.job.orders import in_order
 from placer.job.rules import Rules
+from placer.placement.baselines import baseline, order_in_use
 from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
-from placer.placement.previous import PreviousPlan
+from placer.placement.plan_file import PlanLike, plan_of
+from placer.placement.previous import Previous, PreviousPlan
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.params import MEASURABLE, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind
-from placer.solve.run.solution import Progress, Solution, improvement_of
+from placer.solve.run.solution import EXACT, Progress, Solution, improvement_of
 from placer.topology.model import Topology
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.plan_like import PlanLike
 
 
 class _Asked(NamedTuple):
@@ -64,7 +63,7 @@ class _Found(NamedTuple):
     best: Placement
 
 
-@takes(rules=instance(Rules) | NOTHING, previous=PLAN | NOTHING, effort=TEXT | INTEGER)
+@takes(rules=instance(Rules) | NOTHING, effort=TEXT | INTEGER)
 @awaited()
 def place(
     topology: TopologyLike,
@@ -150,40 +149,29 @@ def place(
     refuse(
         [
             *objective_problems(objective),
-            *_worker_problems(workers),
-            *limit_problems(time_limit, seed),
+            *number_problems(workers=workers, time_limit=time_limit, seed=seed),
             *effort_problems(effort),
         ]
     )
     whole, work = read_inputs(topology, job)
     require = {**(require or {}), **evenly(even or {})}
     inputs = Inputs.given(whole, work, hosts, exclude, require, rules)
-    machine, ruled_job = inputs.machine, _ruled(inputs)
+    machine, ruled_job = inputs.machine, inputs.ruled
+    if ruled_job.parallelism.auto_order and ruled_job.names_ranks:
+        message = "the order cannot be chosen: pins or groups name ranks by number"
+        hint = "give the order these numbers are of"
+        raise InputError(message, key="order", hint=hint)
     check_memory(machine, ruled_job)
     earlier = None if previous is None else PreviousPlan(plan_of(previous), machine)
     asked = _Asked(machine, ruled_job, objective, seed, effort, earlier)
     seconds = search_seconds(time_limit, ruled_job)
     budget = Budget(seconds, stop, workers=workers or granted_cores())
-    found = _search(asked, budget, progress)
-    solution = found.solution
-    advice, best, saved = found.advice, found.best, found.saved
-    plan = checked_plan(
-        inputs, machine, found.model, solution, seed, advice, best, saved=saved
-    )
+    model, solution, advice, saved, best = _search(asked, budget, progress)
+    plan = checked_plan(inputs, model, solution, seed, advice, best, saved=saved)
     if earlier is not None:
-        seats = earlier.seats(found.model.job)
+        seats = earlier.seats(model.job)
         plan = replace(plan, previous=seats.summary(solution.placement.gpu_of_rank))
     return Result(plan)
-
-
-def _ruled(inputs: Inputs) -> Job:
-    """The job under its own rules and those asked for besides."""
-    ruled = inputs.ruled
-    if ruled.parallelism.auto_order and ruled.names_ranks:
-        message = "the order cannot be chosen: pins or groups name ranks by number"
-        hint = "give the order these numbers are of"
-        raise InputError(message, key="order", hint=hint)
-    return ruled
 
 
 def _search(asked: _Asked, budget: Budget, progress: Progress | None) -> _Found:
@@ -220,10 +208,8 @@ def _search(asked: _Asked, budget: Budget, progress: Progress | None) -> _Found:
 
 def _problem(asked: _Asked, job: Job | None = None) -> PlacementProblem:
     """The problem, of the job in an order of its own."""
-    from placer.solve.problem.compiled import Problem
-
     one = job or asked.job
-    problem = Problem.of(asked.machine, one, asked.objective, asked.seed)
+    problem = PlacementProblem.of(asked.machine, one, asked.objective, asked.seed)
     return problem.with_params(**params_of(asked.effort, problem.goal.name))
 
 
@@ -237,14 +223,39 @@ def _model(problem: PlacementProblem) -> StepModel:
 def _answer(
     asked: _Asked, problem: PlacementProblem, found: Solution
 ) -> tuple[Solution, Saving | None]:
-    """What was found, or what is in use where nobody could measure the difference."""
+    """What was found, or what is in use where nobody could measure the difference.
+
+    In use is the previous plan, else the hosts in the given order. Of equally good
+    placements the one is taken that leaves the most ranks there. On the hop cost, which
+    nothing disturbs, only what is equal is kept. Beside it what the best that was found
+    saves of a step in the given order.
+    """
     if asked.effort != MEASURABLE:
         return found, None
-    from placer.api.order_in_use import answer
+    from placer.solve.rearrange.settle import TIDY_RANKS, settled
 
-    return answer(asked.machine, problem, found, asked.previous)
-
-
-def _worker_problems(workers: int | None) -> Iterator[Problem]:
-    if workers is not None and workers < 1:
-        yield Problem(f"expected at least 1, got {workers}", key="workers")
+    job, previous = problem.job, asked.previous
+    if previous is None:
+        name: str = order_in_use(job)
+        used = baseline(name, asked.machine, job, problem.seed).gpu_of_rank
+    else:
+        name, used = "previous plan", previous.seats(job).gpu_of_rank
+    if (used < 0).any() or np.array_equal(used, found.placement.gpu_of_rank):
+        return found, None
+    if previous is None and job.world_size <= TIDY_RANKS:
+        domain = problem.machine.domain_of_gpu[:, used]
+        seats = Previous(used, domain, (), np.zeros(len(used), dtype=bool))
+        found = settled(problem, found, seats)
+    saved = None
+    value = float(problem.goal.value(used))
+    is_better = value > found.value * (1 + EXACT)
+    if problem.goal.name == "time":
+        after = found.placement.gpu_of_rank
+        thin = links_are_assumed(asked.machine)
+        saved = saving(problem.model, used, after, problem.seed, thin=thin)
+        is_better = saved.is_measurable
+    avoided = problem.avoided(found.placement.gpu_of_rank)
+    is_legal = problem.allows(used) and problem.avoided(used) <= avoided
+    if not is_better and is_legal:
+        found = found.instead(Placement(used), value, f"{name}, kept")
+    return found, saved if previous is None else None

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from placer.api.inputs import read_inputs
+from placer.api.inputs import JobLike, TopologyLike, read_inputs
 from placer.api.score import score
 from placer.base.arguments import takes
 from placer.base.errors import InfeasibleError
@@ -16,9 +15,6 @@ from placer.placement.launcher_orders import LauncherName, launch_order, launche
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
 from placer.version import __version__
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
 
 
 @takes()

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from placer.api.checked_plan import checked_plan
-from placer.api.inputs import inputs_of_plan, read_given_job
-from placer.api.options import limit_problems, search_seconds, seconds_of
+from placer.api.inputs import JobLike, TopologyLike, inputs_of_plan, read_given_job
+from placer.api.options import number_problems, search_seconds, seconds_of
 from placer.api.result import Result
 from placer.base.arguments import takes
-from placer.base.errors import InfeasibleError, InputError, Problem, refuse
+from placer.base.errors import InfeasibleError, InputError, refuse
 from placer.base.hostlist import compress
 from placer.base.naming import named
 from placer.base.threads import awaited, granted_cores
@@ -28,10 +28,16 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs, kept_topology
 from placer.placement.memory_need import check_memory
 from placer.placement.plan import Plan
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
-from placer.placement.previous import PreviousPlan, allocated, inputs_left, machine_left
-from placer.placement.shrink import replicas_of_block, smaller_jobs, without_replicas
+from placer.placement.plan_file import PlanLike, plan_of
+from placer.placement.previous import (
+    PreviousPlan,
+    allocated,
+    inputs_left,
+    machine_left,
+    replicas_of_block,
+    smaller_jobs,
+    without_replicas,
+)
 from placer.report.columns import PLAIN, Look
 from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import changes_text
@@ -47,10 +53,6 @@ from placer.solve.run.budget import Budget
 from placer.solve.run.solution import Progress
 from placer.topology.allocation import OUTSIDE, host_names
 from placer.topology.model import Topology
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.plan_like import PlanLike
 
 WITHIN = 0.001
 
@@ -100,7 +102,6 @@ class _Task:
     plan: Plan
     failed: tuple[str, ...]
     added: dict[str, list[str]]
-    max_moves: int | None
 
     def problem(self, seed: int = 0) -> PlacementProblem:
         """The problem, its ranks numbered as in the plan."""
@@ -124,7 +125,7 @@ class _Task:
         return float(goal.value(placement.gpu_of_rank))
 
 
-@takes(plan=PLAN)
+@takes()
 @awaited()
 def replace(
     plan: PlanLike,
@@ -190,8 +191,9 @@ def replace(
     """
     plan = plan_of(plan)
     time_limit = seconds_of(time_limit)
-    refuse([*_option_problems(max_moves, within), *limit_problems(time_limit, seed)])
-    task = _task(topology, job, plan, failed, added, max_moves, force)
+    numbers = {"time_limit": time_limit, "seed": seed}
+    refuse(number_problems(max_moves=max_moves, within=within, **numbers))
+    task = _task(topology, job, plan, failed, added, force)
     seconds = search_seconds(time_limit, task.job)
     budget = Budget(seconds, stop, workers=granted_cores())
 
@@ -257,14 +259,16 @@ def _task(
     plan: Plan,
     failed: Sequence[str] | str,
     added: Sequence[str] | str | None,
-    max_moves: int | None,
     force: bool,
 ) -> _Task:
     """The inputs, checked, on the machine that is left."""
     if job is not None:
         known = topology if isinstance(topology, Topology) else kept_topology(plan)
         job = read_given_job(job, known)
-        _refuse_unlike(plan, job)
+        sizes = (*SAME_WORK, "dp")
+        if plan.axes and (unlike := unlike_sizes(plan.axes, job.parallelism, sizes)):
+            message = f"the plan is of another job: {', '.join(unlike)}"
+            raise InputError(message, hint="give the job that the plan places")
     before = inputs_of_plan(plan, topology, job, force=force)
     original = before.topology
     if topology is not None and plan.inputs:
@@ -286,16 +290,7 @@ def _task(
         "added": [host for host in newcomers if host not in owned],
         "had": [host for host in newcomers if host in owned],
     }
-    return _Task(original, left, machine, ruled, plan, failed_hosts, asked, max_moves)
-
-
-def _refuse_unlike(plan: Plan, job: Job) -> None:
-    """Refuse a plan whose axes have other sizes than the job's."""
-    if plan.axes is None:
-        return
-    if unlike := unlike_sizes(plan.axes, job.parallelism, (*SAME_WORK, "dp")):
-        message = f"the plan is of another job: {', '.join(unlike)}"
-        raise InputError(message, hint="give the job that the plan places")
+    return _Task(original, left, machine, ruled, plan, failed_hosts, asked)
 
 
 def _plan_of(
@@ -323,9 +318,7 @@ def _plan_of(
         section["value_before"] = task.cost_before
     if given_up:
         section["given_up"] = given_up
-    return checked_plan(
-        task.left, task.machine, model, found.solution, seed, {}, previous=section
-    )
+    return checked_plan(task.left, model, found.solution, seed, {}, previous=section)
 
 
 def _with_hint(error: InfeasibleError, machine: Topology) -> InfeasibleError:
@@ -336,10 +329,3 @@ def _with_hint(error: InfeasibleError, machine: Topology) -> InfeasibleError:
         f"or let it shrink, {named('shrink', True)}: the fewest replicas are given up"
     )
     return InfeasibleError(error.reason, hints=hints, is_proved=error.is_proved)
-
-
-def _option_problems(max_moves: int | None, within: float) -> Iterator[Problem]:
-    if max_moves is not None and max_moves < 0:
-        yield Problem(f"expected at least 0, got {max_moves}", key="max_moves")
-    if not 0 <= within <= 1:
-        yield Problem(f"expected a share from 0 to 1, got {within}", key="within")

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from placer.api.predict import scored_plan
-from placer.base.arguments import NOTHING, TEXT, Kind, takes
+from placer.base.arguments import NOTHING, PLAN, TEXT, Kind, takes
 from placer.documents.files import is_file
-from placer.placement.baselines import BASELINES, BaselineName, baseline
+from placer.placement.baselines import (
+    BASELINES,
+    BaselineName,
+    baseline,
+    order_in_use_of,
+)
 from placer.placement.inputs import Inputs, inputs_of
 from placer.placement.plan import Plan
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
-from placer.placement.started import order_in_use_of
+from placer.placement.plan_file import PlanLike, plan_of
 from placer.report.page.report_page import report_page
 from placer.report.page.side import Side
 from placer.report.verdict import name_in_use
-
-if TYPE_CHECKING:
-    from placer.placement.plan_like import PlanLike
 
 _IN_USE = "in-use"
 _TWO_NAMES = Kind(
@@ -29,7 +29,7 @@ _TWO_NAMES = Kind(
 )
 
 
-@takes(plan=PLAN, before=PLAN | NOTHING, names=_TWO_NAMES)
+@takes(before=PLAN | NOTHING, names=_TWO_NAMES)
 def report_html(
     plan: PlanLike,
     before: PlanLike | BaselineName | Literal["in-use"] | None = "in-use",

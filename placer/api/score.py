@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import Any, cast, overload
 
 import numpy as np
 
-from placer.api.inputs import inputs_of_plan, read_inputs
-from placer.base.arguments import NOTHING, instance, takes
+from placer.api.inputs import JobLike, TopologyLike, inputs_of_plan, read_inputs
+from placer.base.arguments import NOTHING, PLAN, instance, takes
 from placer.base.errors import InputError
 from placer.cost.footprint.stages import memory_score, needs_of
 from placer.cost.step import StepModel
 from placer.explain.score import score_with
 from placer.placement.build import placement_of_plan
+from placer.placement.inputs import planned_job
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN, is_plan
+from placer.placement.plan import Plan
+from placer.placement.plan_file import PlanLike, plan_of
 from placer.placement.score import Score
-from placer.placement.started import planned_job
 from placer.topology.model import Topology
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
-    from placer.placement.plan_like import PlanLike
 
 
 @overload
@@ -73,7 +69,7 @@ def score(
     True
     """
     alone = job is None and placement is None and not isinstance(topology, Topology)
-    if alone or is_plan(topology):
+    if alone or isinstance(getattr(topology, "plan", topology), Plan):
         placement = plan_of(cast("PlanLike", topology))
         inputs = inputs_of_plan(placement, job=job, force=job is not None)
         machine, work = inputs.machine, inputs.job

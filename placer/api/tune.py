@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any
 
 from placer.api.checked_plan import checked_plan
-from placer.api.inputs import read_inputs
-from placer.api.options import limit_problems, seconds_of
+from placer.api.inputs import JobLike, TopologyLike, read_inputs
+from placer.api.options import number_problems, seconds_of
 from placer.assumed import MEMORY, Assumption
 from placer.base.arguments import NOTHING, TEXT, TEXTS, takes
 from placer.base.errors import (
     InfeasibleError,
     InputError,
-    Problem,
     StoppedError,
     refuse,
 )
@@ -35,11 +32,10 @@ from placer.placement.inputs import Inputs
 from placer.placement.plan import Plan
 from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
-from placer.topology.model import Topology
 from placer.topology.usual_gpu import usual_gpu_of
 from placer.tune.asked import problems
 from placer.tune.choice import JOINED, SIZES
-from placer.tune.evaluate import Evaluation, Question, gpus_left
+from placer.tune.evaluate import Evaluation, gpus_left
 from placer.tune.found import Found, State
 from placer.tune.frameworks import FRAMEWORKS, FrameworkName, in_framework
 from placer.tune.least import Least
@@ -48,9 +44,6 @@ from placer.tune.search import Search
 from placer.tune.space import Legal, Space
 from placer.tune.tuning import Tuning
 from placer.workers.engine import Engine, Sequential
-
-if TYPE_CHECKING:
-    from placer.api.inputs import JobLike, TopologyLike
 
 _MODES = TEXTS | TEXT | NOTHING
 # No GPU that trains has so few bytes.
@@ -147,7 +140,9 @@ def tune(
     with_rules(work, machine, whole, Rules())  # hosts that do not exist
     model = _model(work)
     if memory is None and not machine.gpu.memory:
-        memory, assumed = _usual_memory(machine)
+        gpu, whose = usual_gpu_of(machine)
+        memory, why = gpu.memory, f"that of {whose}"
+        assumed = Assumption(MEMORY, memory, why, "--memory SIZE")
         machine = replace(machine, assumed=(*machine.assumed, assumed))
     limit = memory if memory is not None else machine.gpu.memory
     axes = work.parallelism
@@ -169,8 +164,7 @@ def tune(
     time_limit = seconds_of(time_limit)
     refuse(
         [
-            *limit_problems(time_limit, seed),
-            *_result_problems(top, slack),
+            *number_problems(time_limit=time_limit, seed=seed, top=top, slack=slack),
             *problems(space, machine, limit, model),
         ]
     )
@@ -185,11 +179,8 @@ def tune(
     def is_enough() -> bool:
         return not search.is_hurried and is_over()
 
-    def ask(points: Sequence[Question]) -> Iterator[tuple[int, Any]]:
-        return run(points)
-
     least = Least(machine.by_island, work, model)
-    search = Search(legal, least, limit, ask, is_over, progress)
+    search = Search(legal, least, limit, lambda points: run(points), is_over, progress)
     evaluation = Evaluation(machine, work, seed)
     mine = own_choice(work, space)
     with (engine or Sequential()).opened(evaluation, is_enough) as run:
@@ -218,16 +209,8 @@ def plan_of(found: Tuning, index: int) -> Plan:
     if solution is None:
         raise ValueError("the row was not placed by this search")
     inputs = Inputs.given(found.machine, found.job_of(index))
-    job = inputs.ruled
-    machine, model = inputs.machine, StepModel(inputs.machine, job)
-    return checked_plan(inputs, machine, model, solution, found.seed, {})
-
-
-def _usual_memory(machine: Topology) -> tuple[float, Assumption]:
-    """Bytes of a GPU of a machine that does not say them."""
-    gpu, whose = usual_gpu_of(machine)
-    why = f"that of {whose}"
-    return gpu.memory, Assumption(MEMORY, gpu.memory, why, "--memory SIZE")
+    model = StepModel(inputs.machine, inputs.ruled)
+    return checked_plan(inputs, model, solution, found.seed, {})
 
 
 def _sizes(given: Sequence[int] | int | None) -> tuple[int, ...]:
@@ -265,20 +248,6 @@ def _model(job: Job) -> Model:
     return job.model
 
 
-def _result_problems(top: int, slack: float) -> Iterator[Problem]:
-    if top < 1:
-        yield Problem(f"expected at least 1, got {top}", key="top")
-    if not 0 <= slack < inf:
-        yield Problem(f"expected a share from 0, got {slack}", key="slack")
-
-
-def _wider(space: Space) -> list[str]:
-    """A hint which lists leave too little to choose from."""
-    lists = ("gpus", *SIZES, "sharding")
-    given = " or ".join(named(name) for name in lists if getattr(space, name))
-    return [f"give {given} other values, or leave it out"] if given else []
-
-
 def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
     """Why there is no row."""
     if not found.considered:
@@ -287,7 +256,9 @@ def _nothing(search: Search, found: Found, limit: float) -> InfeasibleError:
             f"{reason} ({counted(count, 'time')})" for reason, count in reasons
         )
         none = "no sizes of those lists make up the GPUs and the batch"
-        hints = _wider(search.legal.space)
+        space, lists = search.legal.space, ("gpus", *SIZES, "sharding")
+        given = " or ".join(named(name) for name in lists if getattr(space, name))
+        hints = [f"give {given} other values, or leave it out"] if given else []
         return InfeasibleError(f"no degrees are legal: {why or none}", hints=hints)
     unusable = f"none of {found.considered:,} legal choices can be used: "
     if found.infeasible:

@@ -68,7 +68,6 @@ def mapping(words: str, item: Kind) -> Kind:
 NOTHING = Kind("None", lambda value: value is None)
 TEXT = Kind("a text", lambda value: isinstance(value, str))
 PATH = Kind("a path", lambda value: isinstance(value, str | os.PathLike))
-FLAG = Kind("True or False", lambda value: isinstance(value, bool))
 INTEGER = Kind(
     "an integer",
     lambda value: isinstance(value, Integral) and not isinstance(value, bool),
@@ -76,36 +75,43 @@ INTEGER = Kind(
 NUMBER = Kind(
     "a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)
 )
-DURATION = NUMBER | TEXT
 CALL = Kind("a function", callable)
 TEXTS = sequence("a list of texts", TEXT)
-TEXT_BY_NAME = mapping("a mapping of names to texts", TEXT)
-NUMBER_BY_NAME = mapping("a mapping of names to numbers", NUMBER)
 NUMBERS = sequence("a list of numbers", NUMBER)
-NUMBERS_BY_NAME = mapping("a mapping of names to lists of numbers", NUMBERS)
 INTEGERS = sequence("a list of integers", INTEGER)
-ENGINE = Kind("an engine", lambda value: hasattr(value, "opened"))
-HOSTS = Kind("a host list", TEXT.fits) | sequence("a list of names", TEXT)
+# A plan, or what has one, shows itself by what it holds: neither is loaded for that.
+PLAN = Kind(
+    "a Plan, a Result, a path or a dict",
+    lambda value: (
+        hasattr(getattr(value, "plan", value), "node_of_rank")
+        or PATH.fits(value)
+        or (isinstance(value, Mapping) and all(map(TEXT.fits, value)))
+    ),
+)
 
 
 # What an argument may be, by its annotation without ``None``.
 _KINDS = {
-    "bool": FLAG,
+    "bool": Kind("True or False", lambda value: isinstance(value, bool)),
     "int": INTEGER,
     "float": NUMBER,
     "str": TEXT,
-    "float | str": DURATION,
+    "float | str": NUMBER | TEXT,
     "str | os.PathLike[str]": PATH,
-    "Sequence[str] | str": HOSTS,
+    "Sequence[str] | str": Kind("a host list", TEXT.fits)
+    | sequence("a list of names", TEXT),
     "Sequence[str]": TEXTS,
     "Sequence[int]": INTEGERS,
     "Sequence[int] | int": INTEGERS | INTEGER,
     "Sequence[float]": NUMBERS,
-    "Sequence[float] | Mapping[str, Sequence[float]]": NUMBERS | NUMBERS_BY_NAME,
-    "Mapping[str, str]": TEXT_BY_NAME,
-    "Mapping[str, float]": NUMBER_BY_NAME,
+    "Sequence[float] | Mapping[str, Sequence[float]]": NUMBERS
+    | mapping("a mapping of names to lists of numbers", NUMBERS),
+    "Mapping[str, str]": mapping("a mapping of names to texts", TEXT),
+    "Mapping[str, float]": mapping("a mapping of names to numbers", NUMBER),
     "Progress": CALL,
-    "Engine": ENGINE,
+    "Engine": Kind("an engine", lambda value: hasattr(value, "opened")),
+    "PlanLike": PLAN,
+    "Sequence[PlanLike]": sequence("a list of plans", PLAN),
 }
 
 

@@ -17,6 +17,15 @@ def by_appearance(values: IntArray) -> tuple[IntArray, IntArray]:
     return kept[order], number[entry]
 
 
+def earlier_alike(values: IntArray) -> IntArray:
+    """How many entries before each have its value; shape of the values."""
+    order = np.argsort(values, kind="stable")
+    found = np.empty_like(order)
+    in_order = values[order]
+    found[order] = np.arange(len(order)) - np.searchsorted(in_order, in_order)
+    return found
+
+
 def row_of_number(rows: IntArray) -> IntArray:
     """Row that holds each number from 0 on, where every number stands once."""
     found = np.empty(rows.size, dtype=np.int64)

@@ -14,9 +14,8 @@ def csv_text(rows: Sequence[Mapping[str, object]]) -> str:
     keys = dict.fromkeys(key for row in rows for key in row)
     writer = csv.DictWriter(text, list(keys), restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+    writer.writerows(
+        {k: json.dumps(v) if isinstance(v, dict | list) else v for k, v in row.items()}
+        for row in rows
+    )
     return text.getvalue()
-
-
-def _cell(value: object) -> object:
-    return json.dumps(value) if isinstance(value, dict | list) else value

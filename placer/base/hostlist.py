@@ -128,13 +128,11 @@ def compress(names: Iterable[str]) -> str:
     become a range.
     """
     items: list[str] = []
-    for (prefix, numbered), group in groupby(map(_split, names), key=_family):
-        if not numbered:
-            items.extend(prefix for _ in group)
-            continue
-        runs = _runs([number for _, number in group])
-        several = len(runs) > 1 or "-" in runs[0]
-        items.append(prefix + (f"[{','.join(runs)}]" if several else runs[0]))
+    # Names share a bracket that have a number, and the same before it.
+    families = groupby(map(_split, names), key=lambda name: (name[0], bool(name[1])))
+    for (prefix, numbered), group in families:
+        numbers = [number for _, number in group]
+        items += [prefix + _bracket(numbers)] if numbered else [prefix] * len(numbers)
     return ",".join(items)
 
 
@@ -159,10 +157,7 @@ def _folded(items: Sequence[str]) -> list[str]:
         if not tail or "" in numbers:
             found += [prefix + number + middle + tail for number in numbers]
             continue
-        runs = _runs(numbers)
-        several = len(runs) > 1 or "-" in runs[0]
-        inside = f"[{','.join(runs)}]" if several else runs[0]
-        found.append(prefix + inside + middle + tail)
+        found.append(prefix + _bracket(numbers) + middle + tail)
     return found
 
 
@@ -315,22 +310,15 @@ def _split(name: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (name, "")
 
 
-def _family(split: tuple[str, str]) -> tuple[str, bool]:
-    """What names must share to stand in one bracket."""
-    return split[0], bool(split[1])
-
-
-def _runs(numbers: Iterable[str]) -> list[str]:
-    """Numbers with ascending neighbours joined to ranges."""
+def _bracket(numbers: Iterable[str]) -> str:
+    """Numbers in a bracket, ascending neighbours of one width as a range."""
     runs: list[list[str]] = []
     for number in numbers:
-        if runs and number == _follower(runs[-1]):
-            runs[-1].append(number)
+        last = runs[-1] if runs else [number]
+        if runs and number == str(int(last[0]) + len(last)).zfill(len(last[0])):
+            last.append(number)
         else:
             runs.append([number])
-    return [run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-
-
-def _follower(run: Sequence[str]) -> str:
-    """The number that would extend a run, as wide as the run's first number."""
-    return str(int(run[0]) + len(run)).zfill(len(run[0]))
+    parts = [run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    is_one = len(runs) == len(runs[0]) == 1
+    return parts[0] if is_one else f"[{','.join(parts)}]"

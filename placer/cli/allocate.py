@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.base.errors import read_all
 from placer.base.naming import numbered
 from placer.base.units import parse_duration
@@ -25,12 +26,9 @@ from placer.cli.progress import JobLines
 from placer.documents.files import make_folder
 
 if TYPE_CHECKING:
-    from placer.allocate.allocation import Allocation
     from placer.formats.jobs.job_list import Listed
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
-    Jobs = Sequence[Job | Listed]
+    Jobs = Sequence[placer.Job | Listed]
 
 
 @command("placer allocate -t machine.yaml -j a.yaml -j b.yaml --busy @busy")
@@ -94,36 +92,35 @@ def allocate(context: click.Context, /, **options: Any) -> None:
     if options["output"] == "-":
         raise click.UsageError("Plans are several files: -o names a folder.")
     with interrupts.searching() as stop:
-        with nullcontext(_unheard) if options["quiet"] else JobLines() as progress:
+        lines = nullcontext(lambda _job, _number: None)
+        with lines if options["quiet"] else JobLines() as progress:
             found = _found(options, stop, progress)
-        _write(found, options)
+        if options["output"]:
+            _write_plans(found, options["output"])
+        write_found(options["format_name"], found, found.summary)
     end_if_interrupted(context, "this is the best allocation so far")
     end(context, 0)
-
-
-def _unheard(_job: str, _number: int) -> None:
-    """Nobody is told of the search."""
 
 
 def _found(
     options: dict[str, Any],
     stop: Callable[[], bool],
     progress: Callable[[str, int], None],
-) -> Allocation:
+) -> placer.Allocation:
     """The allocation that the options describe."""
-    from placer.api.allocate import allocate as run
-
     named = options["job"]
     sources = [named] if isinstance(named, str) else [*named]
 
-    def jobs_on(machine: Topology | None, quiet: bool) -> list[Callable[[], Jobs]]:
+    def jobs_on(
+        machine: placer.Topology | None, quiet: bool
+    ) -> list[Callable[[], Jobs]]:
         told = options | {"quiet": quiet}
         return [partial(_jobs_of, source, told, machine) for source in sources]
 
     machine = read_machine(options, beside=jobs_on(None, quiet=True))
     jobs = read_all(jobs_on(machine, options["quiet"]))
     return called(
-        run,
+        placer.allocate,
         options,
         topology=machine,
         jobs=[*chain.from_iterable(jobs)],
@@ -137,7 +134,9 @@ def _found(
     )
 
 
-def _jobs_of(source: str, options: dict[str, Any], machine: Topology | None) -> Jobs:
+def _jobs_of(
+    source: str, options: dict[str, Any], machine: placer.Topology | None
+) -> Jobs:
     """The jobs that one ``-j`` names."""
     from placer.formats.jobs.job_list import is_job_list, read_job_list
 
@@ -146,13 +145,7 @@ def _jobs_of(source: str, options: dict[str, Any], machine: Topology | None) -> 
     return [read_given_job(options | {"job": (source,)}, machine)]
 
 
-def _write(found: Allocation, options: dict[str, Any]) -> None:
-    if options["output"]:
-        _write_plans(found, options["output"])
-    write_found(options["format_name"], found, found.summary)
-
-
-def _write_plans(found: Allocation, folder: str) -> None:
+def _write_plans(found: placer.Allocation, folder: str) -> None:
     """The plan of every job, and the requests that schedulers can be given for it."""
     from placer.emit.manifest import label_name
     from placer.emit.registry import requests

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.folder import SOURCE_OPTIONS
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
-from placer.cli.options import flag, option
+from placer.cli.options import flag, option, teller
 from placer.cli.output import write_answer, write_document
 
 if TYPE_CHECKING:
     from placer.calibrate.measurements import Measurements
     from placer.calibrate.sources import Given
-    from placer.job.model import Job
 
 
 @command("placer calibrate megatron-log:run.out -t machine.yaml -j job.yaml")
@@ -118,19 +118,17 @@ def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:
     if options["hosts"]:
         topology = allocate(topology, options["hosts"])
     found, notes = measured_by_logs(logs, _job(options), topology)
-    if not options["quiet"]:
-        for note in notes:
-            click.echo(f"note: {note}", err=True)
+    for note in notes:
+        teller(options)(note)
     return found
 
 
-def _job(options: dict[str, Any]) -> Job:
+def _job(options: dict[str, Any]) -> placer.Job:
     """The job of ``-j``; its compute time is what is asked for, so any will do."""
     from placer.formats.jobs.opened import open_source
-    from placer.job.model import Job as Complete
 
     timed = options["tflops"] or options["micro_batch_time"]
-    plain = any(isinstance(open_source(job), Complete) for job in options["job"])
+    plain = any(isinstance(open_source(job), placer.Job) for job in options["job"])
     stand_in = {} if timed or plain else {"micro_batch_time": "1s"}
     named = {name: options[name] for name in SOURCE_OPTIONS} | stand_in
     return read_given_job(options | named)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,13 +11,9 @@ from placer.base.units import counted
 from placer.cli import complete, shared
 from placer.cli.exit_codes import DONE, NO
 from placer.cli.inputs import Given, given_inputs
-from placer.cli.options import flag, option
+from placer.cli.options import flag, option, teller
 from placer.cli.output import write_line
 from placer.cli.placements import plan_command, read_placement
-
-if TYPE_CHECKING:
-    from placer.api.claims import Claims
-    from placer.placement.plan import Plan
 
 
 @plan_command("placer check plan.json --bound")
@@ -40,16 +36,23 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
     again and compared with what the plan says. The exit code is 0 when all holds and 1
     when something does not.
     """
+    from placer.api.check import checked, taken_as_named
+    from placer.api.inputs import inputs_of_plan
+    from placer.placement.inputs import refuse_others
     from placer.placement.plan_consistency import ContradictionError
 
     holds, older = "", list[str]()
     try:
         found, inputs = read_placement(plan, options)
-        if inputs is None:
-            given = given_inputs(options, found)
+        given = Given(inputs.topology, inputs.job) if inputs else None
+        given = given or given_inputs(options, found)
+        inputs = inputs_of_plan(found, *given)
+        if options["force"]:  # whatever it names
+            found = taken_as_named(found, inputs)
         else:
-            given = Given(inputs.topology, inputs.job)
-        faults, older = _checked(found, given, options)
+            refuse_others(found, *given)
+        bound_s = options["time_limit"] if options["bound"] else None
+        faults, older = checked(found, inputs, bound_s, options["copies"])
         ranks, nodes = found.world_size, len(found.nodes)
         holds = f"ok: {counted(ranks, 'rank')} on {counted(nodes, 'node')}"
     except ContradictionError as error:
@@ -62,22 +65,6 @@ def check(context: click.Context, /, plan: str, **options: Any) -> None:
         write_line("\n".join(faults))
     elif not options["quiet"]:
         write_line(holds)
-    if not options["quiet"]:
-        for line in older:
-            click.echo(f"note: {line}", err=True)
+    for line in older:
+        teller(options)(line)
     context.exit(NO if faults else DONE)
-
-
-def _checked(plan: Plan, given: Given, options: dict[str, Any]) -> Claims:
-    """What is wrong with the plan, which may be made for others than it names."""
-    from placer.api.check import checked, taken_as_named
-    from placer.api.inputs import inputs_of_plan
-    from placer.placement.inputs import refuse_others
-
-    inputs = inputs_of_plan(plan, *given)
-    if options["force"]:
-        plan = taken_as_named(plan, inputs)
-    else:
-        refuse_others(plan, *given)
-    bound_s = options["time_limit"] if options["bound"] else None
-    return checked(plan, inputs, bound_s, options["copies"])

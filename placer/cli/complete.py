@@ -7,17 +7,18 @@ reading raises: `placer.cli.completion` then offers nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from click import Context, Group, Parameter
 from click.shell_completion import CompletionItem
 
-if TYPE_CHECKING:
-    from placer.topology.model import Topology
+import placer
+from placer.base.loading import load
 
 Items = list[CompletionItem[Any]]
+Completer = Callable[[Context, Parameter, str], Items]
 
 _AXES = ("tp", "cp", "ep", "etp", "pp", "dp", "edp")
 
@@ -37,27 +38,11 @@ def files(_context: Context, _parameter: Parameter, typed: str) -> Items:
     return [CompletionItem(typed, type="file")]
 
 
-def topologies(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Presets, files, formats, and files behind ``FORMAT:``."""
-    from placer.documents.presets import preset_names
-    from placer.formats.machines.registry import FORMATS
-
-    return _sources(typed, preset_names("topologies"), FORMATS)
-
-
 def gpus(_context: Context, _parameter: Parameter, typed: str) -> Items:
     """GPUs whose hosts are known."""
     from placer.topology.gpu_kinds import HOSTS
 
     return _items([name.lower() for name in HOSTS], typed.lower())
-
-
-def jobs(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Presets, files, formats, and files behind ``FORMAT:``."""
-    from placer.documents.presets import preset_names
-    from placer.formats.jobs.registry import FORMATS
-
-    return _sources(typed, preset_names("jobs"), FORMATS)
 
 
 def hosts(context: Context, _parameter: Parameter, typed: str) -> Items:
@@ -91,18 +76,42 @@ def tiers(context: Context, _parameter: Parameter, typed: str) -> Items:
     return _items([f"{tier}=" for tier in _tiers(context)], typed)
 
 
-def baselines(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Names of baselines."""
-    from placer.placement.baselines import BASELINES
+def _registered(home: str, table: str, says: str = "") -> Completer:
+    """Names of a module's table; ``says``: what of a row explains it."""
 
-    return _items(BASELINES, typed)
+    def offered(_context: Context, _parameter: Parameter, typed: str) -> Items:
+        rows = getattr(load(home), table)
+        return [
+            CompletionItem(name, help=getattr(rows[name], says) if says else None)
+            for name in rows
+            if name.startswith(typed)
+        ]
+
+    return offered
 
 
-def launchers(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Names of launchers whose own order is known."""
-    from placer.placement.launcher_orders import LAUNCHERS
+def _sources(folder: Literal["topologies", "jobs"], room: str) -> Completer:
+    """Presets, files, formats, and files behind ``FORMAT:``."""
 
-    return _explained({row.name: row.rule for row in LAUNCHERS.values()}, typed)
+    def offered(_context: Context, _parameter: Parameter, typed: str) -> Items:
+        from placer.documents.presets import preset_names
+
+        formats = load(f"placer.formats.{room}.registry").FORMATS
+        name, colon, path = typed.partition(":")
+        if colon:
+            return _files(path, f"{name}:") if name in formats else []
+        file = CompletionItem(typed, type="file")
+        prefixes = _items([f"{name}:" for name in formats], typed)
+        presets = _items(preset_names(folder), typed)
+        return [*presets, *(prefixes if typed else []), file]
+
+    return offered
+
+
+topologies, jobs = _sources("topologies", "machines"), _sources("jobs", "jobs")
+baselines = _registered("placer.placement.baselines", "RULES")
+launchers = _registered("placer.placement.launcher_orders", "LAUNCHERS", "rule")
+formats = _registered("placer.emit.registry", "FORMATS", "description")
 
 
 def placements(context: Context, parameter: Parameter, typed: str) -> Items:
@@ -118,32 +127,8 @@ def placements(context: Context, parameter: Parameter, typed: str) -> Items:
     return [CompletionItem(f"{kind}:{item.value}", help=item.help) for item in items]
 
 
-def formats(_context: Context, _parameter: Parameter, typed: str) -> Items:
-    """Launcher formats with their descriptions."""
-    from placer.emit.registry import FORMATS
-
-    return _explained({row.name: row.description for row in FORMATS.values()}, typed)
-
-
-def _explained(rows: Mapping[str, str], typed: str) -> Items:
-    return [
-        CompletionItem(name, help=text)
-        for name, text in rows.items()
-        if name.startswith(typed)
-    ]
-
-
 def _items(names: Iterable[str], typed: str, before: str = "") -> Items:
     return [CompletionItem(before + name) for name in names if name.startswith(typed)]
-
-
-def _sources(typed: str, presets: Iterable[str], formats: Iterable[str]) -> Items:
-    name, colon, path = typed.partition(":")
-    if colon:
-        return _files(path, f"{name}:") if name in formats else []
-    file = CompletionItem(typed, type="file")
-    prefixes = _items([f"{name}:" for name in formats], typed)
-    return [*_items(presets, typed), *(prefixes if typed else []), file]
 
 
 def _files(typed: str, before: str) -> Items:
@@ -175,8 +160,13 @@ def _continued(
 
 def _hosts(context: Context) -> Sequence[str]:
     """Hosts of the plan or the machine that the words before name."""
-    machine = _machine(context)
-    return machine.node_names if machine is not None else _plan_hosts(context)
+    if (machine := _machine(context)) is not None:
+        return machine.node_names
+    if "plan" not in context.params:
+        return ()
+    # Before an option that lacks its value, arguments are not assigned yet.
+    plan = context.params["plan"] or next(iter(context.args), "-")
+    return placer.read_plan(plan).nodes if plan != "-" else ()
 
 
 def _tiers(context: Context) -> list[str]:
@@ -184,20 +174,9 @@ def _tiers(context: Context) -> list[str]:
     return [] if machine is None else [tier.name for tier in machine.tiers]
 
 
-def _plan_hosts(context: Context) -> Sequence[str]:
-    from placer.placement.plan_file import read_plan
-
-    if "plan" not in context.params:
-        return ()
-    # Before an option that lacks its value, arguments are not assigned yet.
-    plan = context.params["plan"] or next(iter(context.args), "-")
-    return read_plan(plan).nodes if plan != "-" else ()
-
-
-def _machine(context: Context) -> Topology | None:
+def _machine(context: Context) -> placer.Topology | None:
     """The machine of ``-t``, or of placer.yaml; None if there is none."""
     from placer.cli.folder import from_folder
-    from placer.formats.machines.machine import read_topology
 
     options = context.params
     if "plan" not in options and not options.get("topology"):
@@ -207,4 +186,4 @@ def _machine(context: Context) -> Topology | None:
         return None
     given = ("hardware", "gpu", "gpus_per_node", "oversubscription")
     own: dict[str, Any] = {key: options.get(key) for key in given}
-    return read_topology(sources, **own, note=lambda _remark: None)
+    return placer.read_topology(sources, **own, note=lambda _remark: None)

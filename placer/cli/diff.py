@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.exit_codes import DONE, NO
 from placer.cli.grouped import PlanCommand, command
-from placer.cli.look import look_of_stdout
 from placer.cli.options import OneOf, option, tell_new_name
-from placer.cli.output import write_text
+from placer.cli.output import look_of_stdout, write_text
 from placer.cli.placements import KINDS_HELP, two_placements
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
-    from placer.report.diff import PlanDiff
 
 _FORMAT_OF_SUFFIX = {".json": "json", ".html": "html", ".htm": "html"}
 
@@ -47,10 +43,8 @@ def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
     before and after, and the work of a restart. The exit code is 0 when there is no
     difference and 1 when there is one.
     """
-    from placer.report.diff import diff as plan_diff
-
     before, after, job = two_placements(old, new, options)
-    found = plan_diff(before, after, job)
+    found = placer.diff(before, after, job)
     output = options["output"] or "-"
     suffix = PurePath(output).suffix.lower()
     form = options["format_name"] or _FORMAT_OF_SUFFIX.get(suffix, "text")
@@ -63,17 +57,18 @@ def diff(context: click.Context, /, old: str, new: str, **options: Any) -> None:
 
 
 def _report(
-    form: str, found: PlanDiff, plans: tuple[Plan, Plan], names: tuple[str, str]
+    form: str,
+    found: placer.PlanDiff,
+    plans: tuple[placer.Plan, placer.Plan],
+    names: tuple[str, str],
 ) -> str:
     if form == "json":
         from placer.placement.plan_file import json_text
 
         return json_text(found.to_dict())
     if form == "html":
-        from placer.api.report import report_html
-
         path = names[1] if names[1].endswith(".json") else ""
-        return report_html(plans[1], plans[0], names=names, path=path)
+        return placer.report_html(plans[1], plans[0], names=names, path=path)
     from placer.report.diff_text import diff_text
 
     return diff_text(found, look_of_stdout().width)

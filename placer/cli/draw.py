@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.options import OneOf, option, tell_new_name
 from placer.cli.output import output_path, write_bytes, write_text
@@ -78,15 +79,12 @@ def _write_page(file: str, picture: str, output: str, options: dict[str, Any]) -
 
     Raises `click.UsageError` if one picture is asked for: the page has them all.
     """
-    from placer.api.report import report_html
-    from placer.placement.plan_file import read_plan
-
     if picture != "map":
         raise click.UsageError("The HTML page shows all pictures; leave PICTURE out.")
     path = "plan.json" if file == "-" else file
     new = f"placer report {file}" + (f" -o {output}" if output != "-" else "")
     tell_new_name(options, "draw as HTML", new)
-    write_text(output, report_html(read_plan(file), None, path=path))
+    write_text(output, placer.report_html(placer.read_plan(file), None, path=path))
 
 
 def write_picture(
@@ -101,7 +99,10 @@ def write_picture(
     ``format_name`` is None.
     """
     if format_name is None:
-        format_name = _format_of(output)
+        format_name = "svg" if output == "-" else output.rpartition(".")[2].lower()
+    if format_name not in _FORMATS:
+        message = f"{output!r} ends in neither .svg nor .png; say --format"
+        raise click.BadParameter(message, param_hint="--output")
     if format_name == "png":
         from placer.draw.png import png
 
@@ -110,16 +111,6 @@ def write_picture(
         write_bytes(output, data)
     else:
         write_text(output, drawn(theme))
-
-
-def _format_of(output: str) -> str:
-    suffix = output.rpartition(".")[2].lower()
-    if output == "-":
-        return "svg"
-    if suffix not in _FORMATS:
-        message = f"{output!r} ends in neither .svg nor .png; say --format"
-        raise click.BadParameter(message, param_hint="--output")
-    return suffix
 
 
 def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:

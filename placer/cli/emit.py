@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli import output as outputs
 from placer.cli.interrupt import interrupts
@@ -48,15 +49,13 @@ def emit(
     The text goes to standard output. With -o it goes to a file, and standard output has
     the path of the file, for scripts.
     """
-    from placer.emit import emit as emit_plan
-
     content = placement_alone(plan, options)
     if output is None or output == "-":
-        write_text("-", emit_plan(content, format, role=role))
+        write_text("-", placer.emit(content, format, role=role))
     elif outputs.is_terminal():
         with writing(output):
-            emit_plan(content, format, output, role=role)
+            placer.emit(content, format, output, role=role)
     else:  # for $(placer emit ...)
         with interrupts.writing(output):
-            path = emit_plan(content, format, output, role=role)
+            path = placer.emit(content, format, output, role=role)
         write_text("-", f"{path}\n")

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
-from placer.cli.look import look_of_stdout
 from placer.cli.options import option
-from placer.cli.output import write_answer
+from placer.cli.output import look_of_stdout, write_answer
 from placer.cli.placements import note_violations, plan_command, with_inputs
 
 
@@ -41,7 +41,6 @@ def explain(plan: str, **options: Any) -> None:
     better. Without --rank, --group and --host it shows the group that a step waits
     for, or rank 0 where all groups are alike.
     """
-    from placer.api.explain import explain as explained
     from placer.placement.build import topology_section
     from placer.report.subject_text import subjects_text
     from placer.report.words import slowest_group
@@ -55,7 +54,7 @@ def explain(plan: str, **options: Any) -> None:
         ranks = () if worst else (0,)
         groups = (f"{worst['axis']}:{worst['group']}",) if worst else ()
     machine, job = inputs.topology, inputs.job
-    found = explained(
+    found = placer.explain(
         content,
         machine,
         job,

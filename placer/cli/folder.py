@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from placer.cli.options import teller
 from placer.documents.files import is_file
 
 NAME = "placer.yaml"
@@ -37,9 +38,9 @@ def with_folder(options: dict[str, Any], why: str = "") -> dict[str, Any]:
         reason = f": {why}" if why else ""
         message = f"Missing option{several} {' and '.join(missing)}{reason}."
         raise click.UsageError(f"{message} A {NAME} here can give {them}.")
-    if found and not options.get("quiet"):
+    if found:
         given = ", ".join(f"{key} {_shown(value)}" for key, value in found.items())
-        click.echo(f"note: {NAME}: {given}", err=True)
+        teller(options)(f"{NAME}: {given}")
     return options | found
 
 

@@ -123,8 +123,17 @@ class Command(click.Command):
                 formatter.write_dl(rows)
 
     def rows(self, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-        """Rows of help by heading."""
-        return _grouped(self.get_params(ctx), ctx)
+        """Rows of help by heading, in the order of `HEADINGS` and none empty."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        parameters = self.get_params(ctx)
+        for parameter in sorted(
+            parameters, key=lambda p: _PLACE_OF.get(p.opts[-1], -1)
+        ):
+            record = parameter.get_help_record(ctx)
+            if isinstance(parameter, click.Option) and record is not None:
+                heading = _HEADING_OF.get(parameter.opts[-1], _OWN)
+                found.setdefault(heading, []).append(record)
+        return {name: found[name] for name in HEADINGS if name in found}
 
 
 class PlanCommand(Command):
@@ -171,19 +180,6 @@ class Group(click.Group):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Names of the commands."""
         return list(self.commands)
-
-
-def _grouped(
-    parameters: Iterable[click.Parameter], ctx: click.Context
-) -> dict[str, list[tuple[str, str]]]:
-    """Rows of help by heading, in the order of `HEADINGS` and none empty."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for parameter in sorted(parameters, key=lambda p: _PLACE_OF.get(p.opts[-1], -1)):
-        record = parameter.get_help_record(ctx)
-        if isinstance(parameter, click.Option) and record is not None:
-            heading = _HEADING_OF.get(parameter.opts[-1], _OWN)
-            found.setdefault(heading, []).append(record)
-    return {name: found[name] for name in HEADINGS if name in found}
 
 
 def context_of(root: click.Context, names: tuple[str, ...]) -> click.Context:

@@ -1,4 +1,4 @@
-"""``placer help``: help of a command, and the pages of the manual."""
+"""``placer help`` and ``schema``: commands and the manual; what a format allows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from placer.cli.grouped import command, context_of
 from placer.cli.options import flag
 from placer.cli.output import write_line, write_text
 from placer.documents.files import make_folder
+from placer.formats.schemas import SCHEMAS, schema_text
 from placer.version import __version__
 
 
@@ -29,6 +30,12 @@ def page(context: click.Context) -> str:
     command = context.command
     name = _name(context)
     children = list(_children(context))
+    options = [
+        record
+        for parameter in command.get_params(context)
+        if isinstance(parameter, click.Option)
+        and (record := parameter.get_help_record(context))
+    ]
     lines = [
         f'.TH "{name.upper()}" "1" "" "placer {__version__}" "placer manual"',
         *_section("NAME", f"{name} - {command.get_short_help_str(limit=200)}"),
@@ -36,9 +43,13 @@ def page(context: click.Context) -> str:
         f".B {_escaped(context.command_path)}",
         _escaped(" ".join(command.collect_usage_pieces(context))),
         *_section("DESCRIPTION", cleandoc(command.help or "")),
-        *_terms("OPTIONS", _options(context)),
+        *_terms("OPTIONS", options),
         *_terms(
-            "COMMANDS", ((child.command_path, _short_help(child)) for child in children)
+            "COMMANDS",
+            (
+                (child.command_path, child.command.get_short_help_str(limit=200))
+                for child in children
+            ),
         ),
     ]
     if command.epilog:
@@ -58,17 +69,6 @@ def _children(context: click.Context) -> Iterator[click.Context]:
         child = command.get_command(context, name)
         if child is not None and not child.hidden:
             yield click.Context(child, info_name=name, parent=context)
-
-
-def _options(context: click.Context) -> Iterator[tuple[str, str]]:
-    for parameter in context.command.get_params(context):
-        record = parameter.get_help_record(context)
-        if isinstance(parameter, click.Option) and record is not None:
-            yield record
-
-
-def _short_help(context: click.Context) -> str:
-    return context.command.get_short_help_str(limit=200)
 
 
 def _name(context: click.Context) -> str:
@@ -140,3 +140,15 @@ def help(
         write_text("-", page(asked))
     else:
         write_line(asked.get_help())
+
+
+@command("placer schema job > placer-job-1.json")
+@click.argument("format_name", metavar="FORMAT", type=click.Choice(SCHEMAS))
+def schema(format_name: str) -> None:
+    """Print the JSON Schema of a file format.
+
+    FORMAT is topology, job, jobs, workload, plan, probe or folder (placer.yaml). An
+    editor that knows the schema completes keys, explains them and marks what is wrong
+    while you type.
+    """
+    write_text("-", schema_text(format_name))

@@ -9,11 +9,12 @@ from typing import Any
 
 import click
 
+import placer
 from placer.base.errors import InputError
 from placer.cli import complete, shared
 from placer.cli.exit_codes import DONE, NO
 from placer.cli.grouped import command
-from placer.cli.options import flag, option
+from placer.cli.options import flag, option, teller
 from placer.cli.output import write_line
 from placer.cli.placements import placement_alone, plan_command
 from placer.documents.files import read_text, shown_name
@@ -60,7 +61,7 @@ def verify(
 
 def _compare(plan: str, collected: str | None, options: dict[str, Any]) -> bool:
     """Print how the reports, or this process, differ from the plan; whether not."""
-    from placer.launch.compare import compare, seats_of
+    from placer.launch.compare import compare, notes, seats_of, verdict_text
     from placer.launch.habits import habits
     from placer.launch.process import (
         Collected,
@@ -68,7 +69,6 @@ def _compare(plan: str, collected: str | None, options: dict[str, Any]) -> bool:
         require_rank,
         this_process,
     )
-    from placer.launch.verdict_text import notes, verdict_text
 
     if plan == collected == "-":
         raise InputError("only one of plan and reports can be read from standard input")
@@ -83,9 +83,8 @@ def _compare(plan: str, collected: str | None, options: dict[str, Any]) -> bool:
     # One process alone proves no habit.
     seats = seats_of(content, processes)
     why = () if collected is None else habits(content, seats, processes)
-    if not options["quiet"]:
-        for note in notes(found, reports.unreadable):
-            click.echo(f"note: {note}", err=True)
+    for note in notes(found, reports.unreadable):
+        teller(options)(note)
     if options["format_name"] == "json":
         named = {"habits": [vars(habit) for habit in why]}
         write_line(json.dumps(found.to_dict() | named, indent=2))
@@ -108,13 +107,12 @@ def rank(plan: str | None) -> None:
     RANK and LOCAL_RANK are those of the first there.
     """
     from placer.launch.process import local_index, this_process
-    from placer.launch.ranks import node_rank_of_this_process, node_ranks
-    from placer.placement.plan_file import read_plan
+    from placer.launch.ranks import meeting, node_rank_of_this_process, node_ranks
 
     if not plan:
         hint = "give --plan, or run this in a step of placer launch"
         raise InputError("nothing says which plan: PLACER_PLAN is not set", hint=hint)
-    read = read_plan(plan)
+    read = placer.read_plan(plan)
     node_rank = node_rank_of_this_process(read)
     node = node_ranks(read)[node_rank]
     ranks = [r for r, own in enumerate(read.node_of_rank.tolist()) if own == node]
@@ -127,7 +125,7 @@ def rank(plan: str | None) -> None:
         "NODE_RANK": node_rank,
         "LOCAL_RANK": local,
         "WORLD_SIZE": read.world_size,
-        "MASTER_ADDR": os.environ.get("PLACER_MASTER_ADDR") or read.host_of_rank[0],
+        "MASTER_ADDR": meeting(read, os.environ)[0],
     }
     lines = [f"export {name}={shlex.quote(str(it))}\n" for name, it in values.items()]
     write_text("-", "".join(lines))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.base.errors import InputError
 from placer.cli import shared
 from placer.cli.folder import KEYS, MACHINE_OPTIONS, NAME, SOURCE_OPTIONS
@@ -27,8 +28,6 @@ from placer.documents.files import is_file
 if TYPE_CHECKING:
     from placer.assumed import Assumption
     from placer.documents.recognise import Format
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 # Files of a folder that are looked at, and their size, where no option names any.
 _MOST_FILES, _MOST_BYTES = 200, 2_000_000
@@ -99,7 +98,9 @@ def _recognised(formats: Mapping[str, Format], own: str) -> Iterator[str]:
             yield path.name
 
 
-def _read(options: dict[str, Any]) -> tuple[Topology, Job, list[Assumption]]:
+def _read(
+    options: dict[str, Any],
+) -> tuple[placer.Topology, placer.Job, list[Assumption]]:
     """The machine, the job and what is assumed of them."""
     from placer.assumed import all_assumed
 
@@ -110,47 +111,43 @@ def _read(options: dict[str, Any]) -> tuple[Topology, Job, list[Assumption]]:
 
 def _asked(
     options: dict[str, Any], assumed: list[Assumption]
-) -> tuple[Topology, Job, list[Assumption]]:
+) -> tuple[placer.Topology, placer.Job, list[Assumption]]:
     """Machine, job and what is assumed by answers of the user, made options.
 
     Each answer may change what is assumed after it: the GPU says the rate.
     """
     from placer.assumed import HARDWARE, OVERSUBSCRIPTION, RATE
 
-    for key, ask in (
-        (HARDWARE, _ask_gpu),
-        (OVERSUBSCRIPTION, _ask_uplinks),
-        (RATE, _ask_rate),
+    uplinks = "How many times are links into the {tier} tier oversubscribed"
+    for key, name, text, parse in (
+        (HARDWARE, "gpu", "GPUs of the hosts", _known_gpu),
+        (OVERSUBSCRIPTION, "oversubscription", uplinks, _positive),
+        (RATE, "tflops", "TFLOP/s that a GPU sustains", _positive),
     ):
         open_ = next((each for each in assumed if each.key == key), None)
         if open_ is not None:
-            options |= ask(open_)
+            tier = _tier(open_)
+            answer = _prompt(text.format(tier=tier), open_, parse)
+            if key == OVERSUBSCRIPTION:
+                answer = {tier: answer} if answer else {}
+            options[name] = answer
             *_, assumed = _read(options | {"quiet": True})
     return _read(options | {"quiet": True})
 
 
-def _ask_gpu(assumed: Assumption) -> dict[str, Any]:
+def _tier(assumed: Assumption) -> str:
+    """The tier whose links are assumed, by the option that says otherwise."""
+    return assumed.option.rpartition(" ")[2].partition("=")[0]
+
+
+def _known_gpu(text: str) -> str:
     from placer.topology.gpu_kinds import hosts_of_gpu
 
-    def checked(text: str) -> str:
-        try:
-            hosts_of_gpu(text)
-        except InputError as error:
-            raise click.BadParameter(error.problems[0].hint) from None
-        return text
-
-    return {"gpu": _prompt("GPUs of the hosts", assumed, checked)}
-
-
-def _ask_uplinks(assumed: Assumption) -> dict[str, Any]:
-    tier = assumed.option.split()[-1].partition("=")[0]
-    text = f"How many times are links into the {tier} tier oversubscribed"
-    ratio = _prompt(text, assumed, _positive)
-    return {"oversubscription": {tier: ratio} if ratio else {}}
-
-
-def _ask_rate(assumed: Assumption) -> dict[str, Any]:
-    return {"tflops": _prompt("TFLOP/s that a GPU sustains", assumed, _positive)}
+    try:
+        hosts_of_gpu(text)
+    except InputError as error:
+        raise click.BadParameter(error.problems[0].hint) from None
+    return text
 
 
 def _positive(text: str) -> float:
@@ -202,18 +199,18 @@ def _comment(assumed: Assumption) -> str:
     from placer.assumed import GPUS_PER_NODE, HARDWARE, OVERSUBSCRIPTION, RATE
 
     value = assumed.value
-    keys = {
-        HARDWARE: f"gpu: {value}",
-        GPUS_PER_NODE: f"gpus_per_node: {value}",
-        RATE: f"tflops: {value}",
+    said = {
+        HARDWARE: f"# gpu: {value}",
+        GPUS_PER_NODE: f"# gpus_per_node: {value}",
+        RATE: f"# tflops: {value}",
+        OVERSUBSCRIPTION: f"# oversubscription: {{{_tier(assumed)}: {value}}}",
     }
-    if assumed.key == OVERSUBSCRIPTION:
-        tier = assumed.option.split()[-1].partition("=")[0]
-        return f"# oversubscription: {{{tier}: {value}}}"
-    return f"# {keys[assumed.key]}" if assumed.key in keys else ""
+    return said.get(assumed.key, "")
 
 
-def _told(machine: Topology, job: Job, assumed: list[Assumption]) -> Iterator[str]:
+def _told(
+    machine: placer.Topology, job: placer.Job, assumed: list[Assumption]
+) -> Iterator[str]:
     """What was read, for people."""
     from placer.documents.records import entries
     from placer.report.assumed_text import assumed_lines

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+import placer
 from placer.base.errors import InputError, Problem, read_before
 from placer.cli.folder import MACHINE_OPTIONS, SOURCE_OPTIONS, with_folder
 from placer.cli.options import teller
@@ -17,20 +18,17 @@ from placer.documents.presets import RENAMED
 
 if TYPE_CHECKING:
     from placer.formats.machines.combine import Tree
-    from placer.job.model import Job
     from placer.placement.inputs import Inputs
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
 
 
 class Given(NamedTuple):
     """What options say instead of a plan; None where they say nothing."""
 
-    topology: Topology | None
-    job: Job | None
+    topology: placer.Topology | None
+    job: placer.Job | None
 
 
-def given_inputs(options: dict[str, Any], plan: Plan | None = None) -> Given:
+def given_inputs(options: dict[str, Any], plan: placer.Plan | None = None) -> Given:
     """The machine of ``-t`` and the job of ``-j``, where these are given.
 
     ``options``: of a command with `shared.plan_inputs`. ``plan``: whose machine the job
@@ -52,18 +50,13 @@ def stated_inputs(options: dict[str, Any], why: str = "") -> Inputs:
     they are needed, where they not always are.
     """
     from placer.placement.inputs import Inputs
-    from placer.topology.allocation import parse_hosts
 
     options = with_folder(options, why)
     hosts, machine = options["hosts"], read_machine(options)
-    return Inputs(
-        machine,
-        read_given_job(options, machine, hosts),
-        None if hosts is None else tuple(parse_hosts(hosts)),
-    )
+    return Inputs.given(machine, read_given_job(options, machine, hosts), hosts)
 
 
-def plan_inputs(plan: Plan, options: dict[str, Any]) -> Inputs:
+def plan_inputs(plan: placer.Plan, options: dict[str, Any]) -> Inputs:
     """What a plan was made of; ranks are numbered as in the plan.
 
     ``options``: of a command with `shared.plan_inputs`.
@@ -79,12 +72,12 @@ _CUT_BATCH = frozenset({"micro_batch", "micro_batches"})
 
 def read_given_job(
     options: dict[str, Any],
-    machine: Topology | None = None,
+    machine: placer.Topology | None = None,
     hosts: str | None = None,
     ranks: int | None = None,
     *,
     cuts_batch: bool = False,
-) -> Job:
+) -> placer.Job:
     """The job of ``-j`` and the options beside it, by ``--order`` where it is given.
 
     Where its sources do not say how many GPUs it has, or a number that its sizes do not
@@ -102,18 +95,13 @@ def read_given_job(
         return _given_job(options, machine, hosts, ranks, cuts_batch)
 
 
-def read_quietly(options: dict[str, Any]) -> None:
-    """Read the sources of a job, whatever the machine is."""
-    _read_job(options | {"quiet": True}, None, None)
-
-
 def _given_job(
     options: dict[str, Any],
-    machine: Topology | None,
+    machine: placer.Topology | None,
     hosts: str | None,
     ranks: int | None,
     cuts_batch: bool,
-) -> Job:
+) -> placer.Job:
     from placer.job.resize import reordered
     from placer.topology.allocation import allocate
 
@@ -142,7 +130,7 @@ def _given_job(
     return job if order is None else reordered(job, order)
 
 
-def _no_size(error: InputError, machine: Topology | None) -> InputError:
+def _no_size(error: InputError, machine: placer.Topology | None) -> InputError:
     """The error, with how many GPUs there are where it asks for their number."""
     if machine is None:
         return error
@@ -155,8 +143,11 @@ def _no_size(error: InputError, machine: Topology | None) -> InputError:
 
 
 def _read_job_or_fewer(
-    options: dict[str, Any], ranks: int, machine: Topology | None, cuts_batch: bool
-) -> tuple[Job, str]:
+    options: dict[str, Any],
+    ranks: int,
+    machine: placer.Topology | None,
+    cuts_batch: bool,
+) -> tuple[placer.Job, str]:
     """The job on so many GPUs, or on the most of them that share out its batch.
 
     A command that cuts the batch itself can do with the job on fewer; a note says so.
@@ -217,16 +208,15 @@ def notes_told(options: dict[str, Any]) -> Iterator[None]:
 
 
 def _read_job(
-    options: dict[str, Any], gpus: int | None, machine: Topology | None
-) -> Job:
+    options: dict[str, Any], gpus: int | None, machine: placer.Topology | None
+) -> placer.Job:
     from placer.formats.jobs import report
     from placer.formats.jobs.job import Options, open_job
-    from placer.job.model import Job
 
     others = {name: options[name] for name in SOURCE_OPTIONS if name != "gpus"}
     others["asks_time"] = options.get("asks_time", True)
     opened = open_job(options["job"], Options(gpus=gpus, machine=machine, **others))
-    if isinstance(opened, Job):
+    if isinstance(opened, placer.Job):
         return opened
     job = opened.job()
     if options["verbose"] and not options.get("quiet"):
@@ -242,7 +232,7 @@ def read_machine(
     sources: Sequence[str] = (),
     name: str | None = None,
     beside: Sequence[Callable[[], object]] | None = None,
-) -> Topology:
+) -> placer.Topology:
     """The machine of ``-t``, or of ``sources``, and of the options beside them.
 
     What the readers have to say goes to stderr, unless the command is quiet. Where the
@@ -252,15 +242,15 @@ def read_machine(
     ``beside``: each reads a job without the machine; by default the one of ``-j``.
     """
     if beside is None:
-        beside = [partial(read_quietly, options)] if options.get("job") else []
+        told = options | {"quiet": True}
+        beside = [partial(_read_job, told, None, None)] if options.get("job") else []
     return read_before(lambda: _read(options, sources, name), beside)
 
 
 def _read(
     options: dict[str, Any], sources: Sequence[str], name: str | None
-) -> Topology:
+) -> placer.Topology:
     from placer.formats.jobs.opened import host_hint
-    from placer.formats.machines.machine import read_topology
 
     named = (*(sources or options["topology"]), options["hardware"])
     for old, new in RENAMED["topologies"].items():
@@ -269,7 +259,7 @@ def _read(
                 f"the preset {old} is {new} now; the old name will be removed"
             )
     job, settings = options.get("job"), options.get("settings")
-    return read_topology(
+    return placer.read_topology(
         sources or options["topology"],
         **{key: options[key] for key in MACHINE_OPTIONS},
         name=name,
@@ -278,7 +268,7 @@ def _read(
     )
 
 
-def read_alone(options: dict[str, Any], source: str) -> Topology | Tree:
+def read_alone(options: dict[str, Any], source: str) -> placer.Topology | Tree:
     """What ``source`` says by itself, with the hardware where that is given."""
     from placer.formats.machines import machine
 

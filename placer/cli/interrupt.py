@@ -18,10 +18,9 @@ from typing import NoReturn
 
 import click
 
-from placer.cli.look import CLEAR
-
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 NOTHING = "nothing is written"
+CLEAR = "\r\x1b[J"  # everything from the beginning of the line on
 
 
 class Interrupts:

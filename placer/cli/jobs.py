@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import click
 
-from placer.base.errors import InputError, Problem, refuse
+import placer
+from placer.base.errors import read_all
 from placer.cli import complete, shared
 from placer.cli.folder import SOURCE_OPTIONS
 from placer.cli.format_list import format_list, preset_list
@@ -20,9 +22,6 @@ from placer.cli.output import (
     write_text,
     yaml_text,
 )
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
 
 _job_options = together(
     click.argument(
@@ -70,7 +69,6 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
     """
     from placer.formats.jobs import report
     from placer.formats.jobs.job import Options, open_job
-    from placer.job.model import Job
     from placer.job.write import to_document
 
     given = {name: options[name] for name in SOURCE_OPTIONS}
@@ -78,15 +76,15 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
         opened = open_job(
             jobs, Options(**given, strict=options["strict"], name=options["name"])
         )
-    found = opened if isinstance(opened, Job) else opened.job()
+    found = opened if isinstance(opened, placer.Job) else opened.job()
     output = options["output"] or "-"
     if output.lower().endswith(".json"):
         write_document(output, to_document(found))
-    elif isinstance(opened, Job):
+    elif isinstance(opened, placer.Job):
         write_text(output, yaml_text(to_document(found)))
     else:
         write_text(output, opened.text())
-    if not (isinstance(opened, Job) or options["quiet"]):
+    if not (isinstance(opened, placer.Job) or options["quiet"]):
         for line in (*report.lines(opened.found), *opened.remarks()):
             click.echo(line, err=True)
 
@@ -99,23 +97,17 @@ def validate(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
 
     Several FORMAT:FILE are one job together, every preset and file is one.
     """
-    problems: list[Problem] = []
-    rows = []
-    for sources in _each(jobs):
-        try:
-            found = read_given_job({"job": sources} | options)
-        except InputError as error:
-            problems += error.problems
-        else:
-            rows.append(
-                {
-                    "source": " ".join(sources),
-                    "name": found.name,
-                    "ranks": found.world_size,
-                    "sha256": found.sha256,
-                }
-            )
-    refuse(problems)
+
+    def row(sources: tuple[str, ...]) -> dict[str, Any]:
+        found = read_given_job({"job": sources} | options)
+        return {
+            "source": " ".join(sources),
+            "name": found.name,
+            "ranks": found.world_size,
+            "sha256": found.sha256,
+        }
+
+    rows = read_all(partial(row, sources) for sources in _each(jobs))
     write_rows(
         format_name, rows, lambda r: f"{r['source']}: valid, {r['ranks']:,} ranks"
     )
@@ -144,7 +136,7 @@ def show(jobs: tuple[str, ...], format_name: str, **options: Any) -> None:
     write_answer(format_name, to_document(found), lambda: "\n".join(_lines(found)))
 
 
-def _lines(job: Job) -> list[str]:
+def _lines(job: placer.Job) -> list[str]:
     """What the job is, what it requires and where its figures come from."""
     from placer.report.columns import wrapped
     from placer.report.machine_text import facts

@@ -8,11 +8,12 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 from click.core import ParameterSource
 
+import placer
 from placer.base.errors import InputError, refuse
 from placer.base.units import counted
 from placer.cli import shared
@@ -20,11 +21,8 @@ from placer.cli.folder import MACHINE_OPTIONS, SOURCE_OPTIONS, from_folder, with
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import interrupts
-from placer.cli.options import option, teller
+from placer.cli.options import hosts_of, option, teller
 from placer.documents.files import write_text
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
 # A task's number follows the host file, its node's number does not.
 _NODE_RANK = 'PET_NODE_RANK=$SLURM_PROCID CROSS_SLURM_PROCID=$SLURM_PROCID exec "$@"'
@@ -78,7 +76,6 @@ def launch(**options: Any) -> None:
     """
     from placer.emit.slurm import render_hostfile, render_nodes
     from placer.formats.jobs.launched import launched
-    from placer.placement.plan_file import read_plan, write_plan
 
     given = options["plan"]
     options["hosts"] = options["hosts"] or _own_hosts(options)
@@ -92,11 +89,11 @@ def launch(**options: Any) -> None:
     if given is None:
         plan = _probed(options) if _asks_nodes(options) else _placed(options)
         with interrupts.writing(str(path)):
-            write_plan(plan, path)
+            placer.write_plan(plan, path)
     else:
-        plan = read_plan(path)
+        plan = placer.read_plan(path)
         if options["hosts"]:
-            _check_hosts(plan, options["hosts"])
+            _check_hosts(plan, {*(hosts_of(options) or ())})
     started = launched(command)
     if len(plan.nodes) > 1:
         refuse(started.problems)
@@ -142,19 +139,18 @@ def _asks_nodes(options: dict[str, Any]) -> bool:
     return not from_folder(options).get("topology")
 
 
-def _probed(options: dict[str, Any]) -> Plan:
+def _probed(options: dict[str, Any]) -> placer.Plan:
     """A plan for what the nodes of the allocation say of themselves."""
     from placer.injob.again import LIMIT_S, planned
     from placer.injob.nodes import completed, machine_of, probe_step
     from placer.injob.work import job_of
     from placer.report.columns import PLAIN
     from placer.report.summary import verdict_lines
-    from placer.topology.allocation import parse_hosts
 
     if not options["hosts"]:
         raise _no_hosts()
     tell = teller(options)
-    hosts = list(dict.fromkeys(parse_hosts(options["hosts"])))
+    hosts = list(dict.fromkeys(hosts_of(options) or ()))
     lines = completed(probe_step(len(hosts)), hosts)
     source = click.get_current_context().get_parameter_source("time_limit")
     is_given = source is not ParameterSource.DEFAULT
@@ -184,7 +180,7 @@ def _is_agent(command: Sequence[str]) -> bool:
     return called in ("torchrun", FT_LAUNCHER[0])
 
 
-def _regrouped(plan: Plan, segment: int) -> str:
+def _regrouped(plan: placer.Plan, segment: int) -> str:
     """What nvidia-resiliency-ext's segments make of the plan's order; empty if nothing.
 
     It puts the nodes of each NVLink domain together, as many as make whole segments
@@ -209,11 +205,8 @@ def _regrouped(plan: Plan, segment: int) -> str:
     )
 
 
-def _check_hosts(plan: Plan, given: str) -> None:
+def _check_hosts(plan: placer.Plan, known: set[str]) -> None:
     """Refuse a plan with hosts outside the allocation: srun would do so much later."""
-    from placer.topology.allocation import parse_hosts
-
-    known = set(parse_hosts(given))
     lost = [host for host in dict.fromkeys(plan.host_of_rank) if host not in known]
     if lost:
         more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
@@ -223,15 +216,20 @@ def _check_hosts(plan: Plan, given: str) -> None:
 
 
 def step_environment(
-    plan: Plan, path: Path, hostfile: Path, tasks: int, environ: Mapping[str, str]
+    plan: placer.Plan,
+    path: Path,
+    hostfile: Path,
+    tasks: int,
+    environ: Mapping[str, str],
 ) -> dict[str, str]:
     """The environment of a step by ``plan``: ``environ`` and what reorders its tasks.
 
     ``path`` and ``hostfile``: the plan and its Slurm host file. ``tasks``: lines of the
     host file.
     """
-    address = environ.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
-    port = environ.get("MASTER_PORT") or "29500"
+    from placer.launch.ranks import meeting
+
+    address, port = meeting(plan, environ)
     # What sbatch was asked for would override the host file's counts.
     kept = {k: v for k, v in environ.items() if k != "SLURM_NTASKS_PER_NODE"}
     return kept | {
@@ -246,15 +244,14 @@ def step_environment(
     }
 
 
-def _placed(options: dict[str, Any]) -> Plan:
-    from placer.api.place import place
+def _placed(options: dict[str, Any]) -> placer.Plan:
 
     outside = "" if "SLURM_JOB_ID" in os.environ else " and no Slurm allocation"
     options = with_folder(options, f"there is no --plan{outside}")
     if not options["hosts"]:
         raise _no_hosts()
     machine = read_machine(options)
-    result = place(
+    result = placer.place(
         machine,
         read_given_job(options, machine, options["hosts"]),
         hosts=options["hosts"],
@@ -262,12 +259,6 @@ def _placed(options: dict[str, Any]) -> Plan:
         seed=options["seed"],
     )
     return result.plan
-
-
-def _no_hosts() -> InputError:
-    hint = "give --hosts, or run this in sbatch or salloc"
-    message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
-    return InputError(message, hint=hint)
 
 
 def _run(command: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:
@@ -278,3 +269,9 @@ def _run(command: tuple[str, ...], environ: Mapping[str, str]) -> NoReturn:
         os.execvpe(command[0], command, environ)  # noqa: S606
     except OSError as error:
         raise InputError(f"{command[0]}: {error.strerror}") from None
+
+
+def _no_hosts() -> InputError:
+    hint = "give --hosts, or run this in sbatch or salloc"
+    message = "nothing says which hosts the job has: SLURM_JOB_NODELIST is not set"
+    return InputError(message, hint=hint)

@@ -44,7 +44,7 @@ ALIASES = {"topo": "topology", "jobs": "job"}
 # Names of the release before, which no help lists.
 OLD_COMMANDS = ("predict",)
 # Where they are not named after the command.
-_MODULES = {"job": "jobs", "predict": "score"} | dict.fromkeys(
+_MODULES = {"job": "jobs", "predict": "score", "schema": "help"} | dict.fromkeys(
     ("probe", "rank", "verify"), "in_job"
 )
 

@@ -168,6 +168,13 @@ def called(
     return call(**{name: options[name] for name in names if name in options} | more)
 
 
+def hosts_of(options: Mapping[str, Any], key: str = "hosts") -> list[str] | None:
+    """The hosts that an option names; None where it is not given."""
+    from placer.topology.allocation import parse_hosts
+
+    return None if options[key] is None else parse_hosts(options[key], key)
+
+
 def teller(options: Mapping[str, Any]) -> Callable[[str], None]:
     """Prints what a reader has to say, unless the command is quiet."""
 

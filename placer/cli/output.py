@@ -1,34 +1,33 @@
-"""The one way for data of a command out, plans too: to a file, or standard output."""
+"""The one way for data of a command out, and what the standard streams can show."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import placer
 from placer.cli.interrupt import interrupts
-from placer.cli.look import look_of_stdout
 from placer.documents import files
 
 if TYPE_CHECKING:
-    from placer.allocate.allocation import Allocation
-    from placer.placement.plan import Plan
     from placer.report.columns import Look
-    from placer.sweep.result import Sweep
-    from placer.tune.tuning import Tuning
 
-    Found = Allocation | Sweep | Tuning
+    Found = placer.Allocation | placer.Sweep | placer.Tuning
+_LEAST, _MOST = 20, 120  # columns; prose over 120 is hard to read
 _Row = TypeVar("_Row", bound=Mapping[str, Any])
 
 
 def write_made(
-    plan: Plan, options: dict[str, Any], summary: Callable[[Look], str]
+    plan: placer.Plan, options: dict[str, Any], summary: Callable[[Look], str]
 ) -> None:
     """Write the plan to its file, and what the user asked to see to stdout."""
     output = options["output"]
@@ -108,7 +107,7 @@ def yaml_text(document: Mapping[str, Any]) -> str:
     return text
 
 
-def write_plan(path: str, plan: Plan) -> None:
+def write_plan(path: str, plan: placer.Plan) -> None:
     """Write a plan, in the same way as `write_text`."""
     from placer.placement import plan_file
 
@@ -166,3 +165,39 @@ def write_line(text: str) -> None:
     except UnicodeEncodeError:
         text = text.encode(coding, "backslashreplace").decode(coding)
     write_text("-", f"{text}\n")
+
+
+def look_of_stdout() -> Look:
+    """The width, colours and bars of a terminal; 80 plain columns elsewhere.
+
+    ``NO_COLOR`` (no-color.org) and a dumb terminal are left without colours.
+    """
+    from placer.report.columns import PLAIN, Look
+
+    if not is_terminal():
+        return PLAIN
+    width = shutil.get_terminal_size().columns
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return Look(
+        width=min(max(width, _LEAST), _MOST),
+        colour=not (_is_dumb() or os.environ.get("NO_COLOR")),
+        bars=unicode and not _is_dumb(),
+    )
+
+
+def size_of_stderr() -> os.terminal_size:
+    """Columns and lines of the terminal that standard error is, as they are now."""
+    with suppress(OSError, ValueError):
+        size = os.get_terminal_size(sys.stderr.fileno())
+        if size.columns and size.lines:
+            return size
+    return shutil.get_terminal_size()
+
+
+def has_bars() -> bool:
+    """Whether standard error is a terminal that can take a line back."""
+    return sys.stderr.isatty() and not _is_dumb()
+
+
+def _is_dumb() -> bool:
+    return os.environ.get("TERM", "dumb") == "dumb"

@@ -7,21 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.cli import shared
 from placer.cli.exit_codes import DONE, NO
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end
-from placer.cli.options import Whole, called, flag, option, share, tell_new_name
+from placer.cli.options import (
+    Whole,
+    called,
+    flag,
+    hosts_of,
+    option,
+    share,
+    tell_new_name,
+)
 from placer.cli.output import write_made, write_text
 from placer.cli.progress import ProgressLines
 from placer.cli.searching import run_search
 from placer.solve.problem.params import EFFORTS, MEASURABLE, Effort, is_effort
 
 if TYPE_CHECKING:
-    from placer.api.result import Result
-    from placer.placement.plan import Plan
     from placer.report.columns import Look
 
 
@@ -91,7 +98,7 @@ def place(context: click.Context, /, **options: Any) -> None:
     end(context, exit_code or _gap_code(result, options["gap"]))
 
 
-def _gap_code(result: Result, asked: float | None) -> int:
+def _gap_code(result: placer.Result, asked: float | None) -> int:
     """Whether the gap asked for is proved, as an exit code."""
     if asked is None or result.bound["gap"] <= asked:
         return DONE
@@ -104,11 +111,8 @@ def _gap_code(result: Result, asked: float | None) -> int:
 
 def _search(
     options: dict[str, Any],
-) -> Callable[[ProgressLines | None, Callable[[], bool]], Result]:
+) -> Callable[[ProgressLines | None, Callable[[], bool]], placer.Result]:
     """The search that the options describe, its inputs read."""
-    from placer.api.place import place
-    from placer.topology.allocation import parse_hosts
-
     options = with_folder(options)
     if options["free"] is not None and not (options["hosts"] or options["exclude"]):
         raise click.UsageError(
@@ -117,15 +121,12 @@ def _search(
         )
     machine = read_machine(options)
     job = read_given_job(options, machine, options["hosts"])
-    hosts, exclude = (
-        None if options[key] is None else parse_hosts(options[key], key)
-        for key in ("hosts", "exclude")
-    )
+    hosts, exclude = hosts_of(options), hosts_of(options, "exclude")
     rules = shared.rules_of_options(options)
     if options["first_host_first"]:
         rules = rules.and_also(shared.first_host_first(machine, hosts, exclude))
     return lambda progress, stop: called(
-        place,
+        placer.place,
         options,
         topology=machine,
         job=job,
@@ -139,7 +140,7 @@ def _search(
     )
 
 
-def _write(result: Result, options: dict[str, Any]) -> None:
+def _write(result: placer.Result, options: dict[str, Any]) -> None:
     """The plan, and to people its summary and what to do next."""
     from placer.report.next_text import next_lines
     from placer.report.summary import summarise
@@ -154,24 +155,21 @@ def _write(result: Result, options: dict[str, Any]) -> None:
 
     write_made(result.plan, options, summary)
     if options["report"] is not None:
-        from placer.api.report import report_html
-
         new = f"placer report {options['output'] or 'PLAN'} -o {options['report']}"
         tell_new_name(options, "--report", new)
-        page = report_html(result.plan, path=options["output"] or "plan.json")
+        page = placer.report_html(result.plan, path=options["output"] or "plan.json")
         write_text(options["report"], page)
 
 
-def _granted(plan: Plan, options: dict[str, Any]) -> list[str]:
+def _granted(plan: placer.Plan, options: dict[str, Any]) -> list[str]:
     """How good the allocation is beside other free hosts, where these are known."""
-    from placer.api.allocate import allocate
     from placer.placement.inputs import inputs_of
     from placer.report.columns import wrapped
 
     if options["free"] is None:
         return []
     inputs = inputs_of(plan)
-    found = allocate(
+    found = placer.allocate(
         inputs.topology,
         inputs.job,
         free=options["free"],

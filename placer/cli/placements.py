@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+import placer
 from placer.base.errors import InputError
 from placer.cli.grouped import PlanCommand, command
-from placer.cli.inputs import Given, given_inputs, plan_inputs, stated_inputs
-from placer.cli.options import teller
+from placer.cli.inputs import given_inputs, plan_inputs, stated_inputs
+from placer.cli.options import hosts_of, teller
 from placer.documents.files import is_file, read_text, shown_name
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.placement.inputs import Inputs
     from placer.placement.launcher_orders import LauncherName
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
 
 KINDS = ("plan", "baseline", "hostfile", "launcher")
 KINDS_HELP = (
@@ -37,23 +35,23 @@ plan_command = partial(
 _WHY = "only a plan keeps them"
 
 
-def read_placement(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs | None]:
+def read_placement(
+    text: str, options: dict[str, Any]
+) -> tuple[placer.Plan, Inputs | None]:
     """A placement as a plan, and what it is one of unless a plan file keeps that.
 
     ``text``: a plan file, or ``KIND:VALUE``. ``options``: of a command with
     `shared.placement`. Raises `InfeasibleError` if the hosts have fewer GPUs than the
     job has ranks.
     """
-    from placer.placement.plan_file import read_plan
-
     kind, value = parts(text)
     if kind == "plan":
-        return read_plan(value), None
+        return placer.read_plan(value), None
     inputs = stated_inputs(options, _WHY)
     return made(kind, value, inputs, options), inputs
 
 
-def placement_alone(text: str, options: dict[str, Any]) -> Plan:
+def placement_alone(text: str, options: dict[str, Any]) -> placer.Plan:
     """A placement as a plan, for what looks at no more than the plan.
 
     Parameters and errors are those of `read_placement`. ``-t`` and ``-j`` beside a plan
@@ -67,7 +65,7 @@ def placement_alone(text: str, options: dict[str, Any]) -> Plan:
     return plan
 
 
-def with_inputs(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs]:
+def with_inputs(text: str, options: dict[str, Any]) -> tuple[placer.Plan, Inputs]:
     """A placement as a plan, and what it is one of.
 
     Parameters and errors are those of `read_placement`. ``--hosts`` is the allocation
@@ -81,16 +79,14 @@ def with_inputs(text: str, options: dict[str, Any]) -> tuple[Plan, Inputs]:
 
 def allocated(inputs: Inputs, options: dict[str, Any]) -> Inputs:
     """The inputs in the allocation of ``--hosts``, where that is given."""
-    from placer.topology.allocation import parse_hosts
-
-    if options["hosts"] is None:
+    if (hosts := hosts_of(options)) is None:
         return inputs
-    return replace(inputs, hosts=tuple(parse_hosts(options["hosts"])), exclude=())
+    return replace(inputs, hosts=tuple(hosts), exclude=())
 
 
 def two_placements(
     old: str, new: str, options: dict[str, Any]
-) -> tuple[Plan, Plan, Job | None]:
+) -> tuple[placer.Plan, placer.Plan, placer.Job | None]:
     """The two placements as plans, scored again, and their job if it is known.
 
     What is no plan is one of the machine of ``-t`` and the job of ``-j``, or of those
@@ -98,7 +94,7 @@ def two_placements(
 
     Raises `InfeasibleError` if the hosts have fewer GPUs than the job has ranks.
     """
-    from placer.placement.plan_file import read_plan
+    from placer.api.inputs import inputs_of_plan
 
     named = [parts(text) for text in (old, new)]
     files = [value for kind, value in named if kind != "launcher"]
@@ -111,20 +107,26 @@ def two_placements(
         before, after = (made(*one, stated, options) for one in named)
         return before, after, stated.job
     given = given_inputs(options)
-    plans = [read_plan(value) if kind == "plan" else None for kind, value in named]
+    plans = [
+        placer.read_plan(value) if kind == "plan" else None for kind, value in named
+    ]
+    # One of two plans need not tell what it was made of.
+    is_free = None in given and None not in plans
     of_plans = [
-        None
-        if plan is None
-        else _inputs_of_plan(plan, given, options["force"], both=None not in plans)
+        inputs_of_plan(plan, *given, force=options["force"])
+        if plan and (plan.inputs or not is_free)
+        else None
         for plan in plans
     ]
     known = of_plans[1] or of_plans[0]
-    found = [
-        made(kind, value, cast("Inputs", known), options)
-        if plan is None
-        else _scored(plan, inputs)
-        for plan, inputs, (kind, value) in zip(plans, of_plans, named, strict=True)
-    ]
+    found = []
+    for plan, inputs, (kind, value) in zip(plans, of_plans, named, strict=True):
+        if plan is None:
+            plan = made(kind, value, cast("Inputs", known), options)
+        elif inputs is not None:
+            score = placer.score(inputs.topology, inputs.job, plan)
+            plan = replace(plan, score=score)
+        found.append(plan)
     return found[0], found[1], known.job if known else given.job
 
 
@@ -143,32 +145,19 @@ def parts(text: str) -> tuple[str, str]:
     return "plan", text
 
 
-def _inputs_of_plan(
-    plan: Plan, given: Given, force: bool, *, both: bool
-) -> Inputs | None:
-    """What a plan was made of; None for one of ``both`` that does not tell."""
-    from placer.api.inputs import inputs_of_plan
-
-    if both and not plan.inputs and None in given:
-        return None
-    return inputs_of_plan(plan, *given, force=force)
-
-
-def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan:
+def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> placer.Plan:
     """The plan of a placement that is not one yet, under no rules."""
-    from placer.api.predict import predict, scored_plan
+    from placer.api.predict import scored_plan
     from placer.placement.baselines import baseline
     from placer.placement.inputs import Inputs
     from placer.placement.rank_maps import placement_of_hostfile
-    from placer.topology.allocation import parse_hosts
 
-    hosts = inputs.machine.node_names
-    if options["hosts"] is not None:
-        hosts = tuple(parse_hosts(options["hosts"]))
+    given = hosts_of(options)
+    hosts = inputs.machine.node_names if given is None else given
     if kind == "launcher":
         name = cast("LauncherName", value)  # others are refused
-        return predict(inputs.topology, inputs.job, name, hosts)
-    inputs = Inputs(inputs.topology, inputs.job, hosts)
+        return placer.predict(inputs.topology, inputs.job, name, hosts)
+    inputs = Inputs.given(inputs.topology, inputs.job, hosts)
     if kind == "hostfile":
         placement = placement_of_hostfile(
             read_text(value), inputs.machine, inputs.job.world_size, shown_name(value)
@@ -179,19 +168,13 @@ def made(kind: str, value: str, inputs: Inputs, options: dict[str, Any]) -> Plan
 
 
 def note_violations(
-    plan: Plan, machine: Topology, job: Job, options: dict[str, Any]
+    plan: placer.Plan,
+    machine: placer.Topology,
+    job: placer.Job,
+    options: dict[str, Any],
 ) -> None:
     """Say what the plan breaks, unless the command is quiet."""
     from placer.placement.check import violations
 
     for broken in violations(plan, machine, job):
         teller(options)(broken)
-
-
-def _scored(plan: Plan, inputs: Inputs | None) -> Plan:
-    """The plan with its score computed again, where its inputs are known."""
-    from placer.api.score import score
-
-    if inputs is None:
-        return plan
-    return replace(plan, score=score(inputs.topology, inputs.job, plan))

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Self
 
 import click
 
-from placer.cli.look import CLEAR, has_bars, size_of_stderr
+from placer.cli.interrupt import CLEAR
+from placer.cli.output import has_bars, size_of_stderr
 
 if TYPE_CHECKING:
     from placer.solve.run.solution import Improvement
@@ -98,10 +99,12 @@ class ProgressLines(_Ticker):
                 self._draw(self._best, after_s)
             return
         with self._lock:
-            if self.opened.is_set():
-                self._tick(after_s)
-            else:
+            if not self.opened.is_set():
                 self._open()
+            elif self._best is not None:  # nothing else is said: the search goes on
+                click.echo(_still(self._best, after_s), err=True)
+            else:
+                click.echo(f"  {after_s:7.1f}s  no placement yet", err=True)
 
     def _open(self) -> None:
         self._is_drawn = has_bars()
@@ -111,11 +114,6 @@ class ProgressLines(_Ticker):
             if self._best is not None:
                 click.echo(_line(self._best), err=True)
         self.opened.set()
-
-    def _tick(self, after_s: float) -> None:
-        """Say that the search goes on, where nothing else is said."""
-        line = f"  {after_s:7.1f}s  no placement yet"
-        click.echo(_still(self._best, after_s) if self._best else line, err=True)
 
     def _draw(self, best: Improvement, after_s: float) -> None:
         """Show value, bound and gap; what the search is at, and the clock."""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.grouped import PlanCommand, command
 from placer.cli.inputs import given_inputs
 from placer.cli.interrupt import end
-from placer.cli.options import Whole, called, flag, option, share
+from placer.cli.options import Whole, called, flag, hosts_of, option, share, teller
 from placer.cli.output import write_made
 from placer.cli.progress import ProgressLines
 from placer.cli.searching import run_search
-
-if TYPE_CHECKING:
-    from placer.api.replace import Replacement
 
 
 @command(
@@ -60,22 +58,15 @@ def replace(context: click.Context, /, plan: str, **options: Any) -> None:
 
 def _search(
     source: str, options: dict[str, Any]
-) -> Callable[[ProgressLines | None, Callable[[], bool]], Replacement]:
+) -> Callable[[ProgressLines | None, Callable[[], bool]], placer.Replacement]:
     """The search that the options describe, its inputs read."""
-    from placer.api.replace import replace as replace_plan
-    from placer.placement.plan_file import read_plan
-    from placer.topology.allocation import parse_hosts
-
-    plan = read_plan(source)
+    plan = placer.read_plan(source)
     machine, job = given_inputs(options, plan)
-    failed, added = (
-        None if options[key] is None else parse_hosts(options[key], key)
-        for key in ("failed", "added")
-    )
-    if plan.rules.get("spares") and not options["quiet"]:
-        click.echo("note: the spare nodes of the plan may be used now", err=True)
+    failed, added = hosts_of(options, "failed"), hosts_of(options, "added")
+    if plan.rules.get("spares"):
+        teller(options)("the spare nodes of the plan may be used now")
     return lambda progress, stop: called(
-        replace_plan,
+        placer.replace,
         options,
         plan=plan,
         topology=machine,

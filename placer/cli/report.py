@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.inputs import plan_inputs
 from placer.cli.options import option
@@ -17,9 +18,6 @@ from placer.cli.placements import (
     read_placement,
     two_placements,
 )
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
 
 
 @plan_command("placer report plan.json --against launcher:slurm -o report.html")
@@ -42,27 +40,20 @@ def report(plan: str, against: str | None, **options: Any) -> None:
     The page says what the placement is worth, why, and where the ranks are. It is one
     file that needs no other.
     """
-    from placer.api.report import report_html
+    from placer.api.predict import scored_plan
+    from placer.placement.build import placement_of_plan
 
     kind, value = parts(plan)
     path = value if kind == "plan" and value != "-" else ""
     if against is None:
-        after = _plan(plan, options)
-        page = report_html(after, "in-use" if after.inputs else None, path=path)
+        after, inputs = read_placement(plan, options)
+        given = any(options[key] for key in ("topology", "job", "hosts"))
+        if inputs is None and given:  # it is one of these then
+            inputs = allocated(plan_inputs(after, options), options)
+            placement = placement_of_plan(after, inputs.machine)
+            after = scored_plan(inputs, placement, plan)
+        page = placer.report_html(after, "in-use" if after.inputs else None, path=path)
     else:
         before, after, _ = two_placements(against, plan, options)
-        page = report_html(after, before, names=(against, plan), path=path)
+        page = placer.report_html(after, before, names=(against, plan), path=path)
     write_text(output_path(options["output"], plan, "report", "html"), page)
-
-
-def _plan(text: str, options: dict[str, Any]) -> Plan:
-    """The placement, of the inputs that the options give where they give any."""
-    from placer.api.predict import scored_plan
-    from placer.placement.build import placement_of_plan
-
-    plan, inputs = read_placement(text, options)
-    given = any(options[key] for key in ("topology", "job", "hosts"))
-    if inputs is not None or not given:
-        return plan
-    inputs = allocated(plan_inputs(plan, options), options)
-    return scored_plan(inputs, placement_of_plan(plan, inputs.machine), text)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.grouped import command
 from placer.cli.inputs import plan_inputs, stated_inputs
@@ -16,12 +17,8 @@ from placer.cli.output import write_answer, write_made, write_plan, write_text
 from placer.cli.placements import made, note_violations, plan_command
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.placement.inputs import Inputs
-    from placer.placement.plan import Plan
-    from placer.placement.score import Score
     from placer.report.columns import Look
-    from placer.topology.model import Topology
 
 _OLD_OPTIONS = ("plan", "hostfile", "baseline")
 
@@ -31,14 +28,13 @@ def _names() -> Iterator[str]:
     from placer.placement.baselines import RULES
     from placer.placement.launcher_orders import LAUNCHERS
 
-    rows = [(f"launcher:{row.name}", row.rule) for row in LAUNCHERS.values()]
-    rows += [(f"baseline:{name}", rule) for name, rule in RULES.items()]
-    width = max(len(name) for name, _ in rows)
-    sources = {f"launcher:{row.name}": row.source for row in LAUNCHERS.values()}
-    for name, rule in rows:
+    rows = [(f"launcher:{n}", row.rule, row.source) for n, row in LAUNCHERS.items()]
+    rows += [(f"baseline:{name}", rule, "") for name, rule in RULES.items()]
+    width = max(len(name) for name, *_ in rows)
+    for name, rule, source in rows:
         yield f"{name:<{width}}  {rule}"
-        if name in sources:
-            yield f"{'':<{width}}  source: {sources[name]}"
+        if source:
+            yield f"{'':<{width}}  source: {source}"
 
 
 @plan_command("placer score launcher:slurm -t cluster.yaml -j job.yaml")
@@ -67,15 +63,17 @@ def _names() -> Iterator[str]:
 @shared.quiet("No notes.")
 def score(**options: Any) -> None:
     """Score a placement without a search."""
-    from placer.api.score import score as score_of
     from placer.assumed import all_assumed, assumed_entry
+    from placer.cost.step import StepModel
+    from placer.explain.facts import explain
+    from placer.placement.build import placement_of_plan
 
     kind, value, plan, inputs = _placement(options)
     machine, job, output = inputs.machine, inputs.job, options["output"]
     if options["format_name"] == "html":
         write_text("-", _page(kind, value, plan, inputs, options))
         return
-    found = score_of(machine, job, plan)
+    found = placer.score(machine, job, plan)
     note_violations(plan, machine, job, options)
     if kind == "launcher" and not options["quiet"]:
         warn_of_text_order(plan, value)
@@ -85,13 +83,14 @@ def score(**options: Any) -> None:
         return
     found |= assumed_entry(all_assumed(machine, job))
     if options["explain"]:
-        found["explain"] = _explained(machine, job, plan)
+        placement = placement_of_plan(plan, machine)
+        found["explain"] = explain(StepModel(machine, job), placement)
     order = order_text(plan, value) if kind == "launcher" else ""
     parts = filter(None, (order, *_text(found, machine)))
     write_answer(options["format_name"], found, lambda: "\n\n".join(parts))
 
 
-def _text(found: Score, machine: Topology) -> Iterator[str]:
+def _text(found: placer.Score, machine: placer.Topology) -> Iterator[str]:
     """The parts of a score, and what was asked for besides, for people."""
     from placer.placement.build import topology_section
     from placer.placement.plan import period_of
@@ -107,10 +106,9 @@ def _text(found: Score, machine: Topology) -> Iterator[str]:
     yield "\n".join(assumed_lines(found.get("assumed", ())))
 
 
-def _placement(options: dict[str, Any]) -> tuple[str, str, Plan, Inputs]:
+def _placement(options: dict[str, Any]) -> tuple[str, str, placer.Plan, Inputs]:
     """The kind and the name of the placement, its plan and what it is one of."""
     from placer.cli.placements import allocated, made, parts, with_inputs
-    from placer.placement.plan_file import read_plan
 
     old = [f"{key}:{options[key]}" for key in _OLD_OPTIONS if options[key] is not None]
     given = [*filter(None, [options["source"]]), *old]
@@ -128,36 +126,26 @@ def _placement(options: dict[str, Any]) -> tuple[str, str, Plan, Inputs]:
         return *parts(given[0]), *with_inputs(given[0], options)
     (other,) = (text for text in given if text not in files)
     kind, value = parts(other)
-    plan = read_plan(parts(files[0])[1])
+    plan = placer.read_plan(parts(files[0])[1])
     inputs = allocated(plan_inputs(plan, options), options)
     return kind, value, made(kind, value, inputs, options), inputs
 
 
 def _page(
-    kind: str, value: str, plan: Plan, inputs: Inputs, options: dict[str, Any]
+    kind: str, value: str, plan: placer.Plan, inputs: Inputs, options: dict[str, Any]
 ) -> str:
     """The report page of the placement alone."""
     from placer.api.predict import scored_plan
-    from placer.api.report import report_html
     from placer.placement.build import placement_of_plan
 
     name = value if kind == "plan" else f"{kind}:{value}"
     tell_new_name(options, "--format html", f"placer report {name}")
     path = value if kind == "plan" else ""
     placed = scored_plan(inputs, placement_of_plan(plan, inputs.machine), name)
-    return report_html(placed, None, names=("", name), path=path)
+    return placer.report_html(placed, None, names=("", name), path=path)
 
 
-def _explained(machine: Topology, job: Job, plan: Plan) -> dict[str, Any]:
-    """The facts behind the score."""
-    from placer.cost.step import StepModel
-    from placer.explain.facts import explain
-    from placer.placement.build import placement_of_plan
-
-    return explain(StepModel(machine, job), placement_of_plan(plan, machine))
-
-
-def order_text(plan: Plan, name: str) -> str:
+def order_text(plan: placer.Plan, name: str) -> str:
     """The rule of a launcher, its source, and the hosts as it numbers their ranks."""
     from placer.placement.launcher_orders import LAUNCHERS
     from placer.report.words import hosts_text
@@ -169,7 +157,7 @@ def order_text(plan: Plan, name: str) -> str:
     )
 
 
-def warn_of_text_order(plan: Plan, name: str) -> None:
+def warn_of_text_order(plan: placer.Plan, name: str) -> None:
     """Say it when names whose numbers differ in width meet a launcher of text."""
     from placer.placement.launcher_orders import LAUNCHERS, text_order_surprise
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+import placer
 from placer.base.errors import StoppedError
 from placer.cli.interrupt import interrupts, leave
 from placer.cli.options import teller
 from placer.cli.progress import QUIET_S, ProgressLines
 from placer.documents.files import check_target
 
-if TYPE_CHECKING:
-    from placer.api.result import Result
-
-    Stop = Callable[[], bool]
+Stop = Callable[[], bool]
 
 SLOW = (
     "the fast search was not built, as no C++ compiler was found when placer was "
@@ -27,7 +25,7 @@ NOT_EXACT = (
     "changes were priced in full, which is slow: the compiled cost and the scorer do "
     "not agree on this job; please report it"
 )
-Found = TypeVar("Found", bound="Result")
+Found = TypeVar("Found", bound="placer.Result")
 
 
 def run_search(
@@ -51,7 +49,9 @@ def run_search(
         teller(options)(SLOW)
     with interrupts.searching() as stop:
         try:
-            with _progress(options) as progress:
+            delay_s = 0.0 if options["verbose"] else QUIET_S
+            lines = ProgressLines(options["time_limit"], delay_s)
+            with nullcontext() if options["quiet"] else lines as progress:
                 found = search(progress, stop)
         except StoppedError:
             click.echo(f"interrupted: {interrupts.outcome}", err=True)
@@ -68,11 +68,3 @@ def run_search(
     if interrupts.exit_code:
         click.echo("interrupted: this is the best plan so far", err=True)
     return found, interrupts.exit_code
-
-
-def _progress(options: dict[str, Any]) -> ProgressLines | nullcontext[None]:
-    """What shows progress, as a context: nothing when the command is quiet."""
-    if options["quiet"]:
-        return nullcontext()
-    delay_s = 0.0 if options["verbose"] else QUIET_S
-    return ProgressLines(options["time_limit"], delay_s)

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.base.units import parse_duration
 from placer.cli import complete
-from placer.cli.options import Decorator, OneOf, Whole, by_name, flag, option, together
+from placer.cli.options import (
+    Decorator,
+    OneOf,
+    Whole,
+    by_name,
+    flag,
+    hosts_of,
+    option,
+    together,
+)
 from placer.cli.output import write_line
 
 if TYPE_CHECKING:
-    from placer.job.rules import Pin, Rules
-    from placer.topology.model import Topology
     from placer.workers.engine import Engine
 
 _TOPOLOGY = (
@@ -132,17 +140,14 @@ order = option(
 )
 
 
-def rules_of_options(options: dict[str, Any]) -> Rules:
+def rules_of_options(options: dict[str, Any]) -> placer.Rules:
     """The rules that the options add to those of the job."""
-    from placer.job.rules import Rules
-    from placer.topology.allocation import parse_hosts
-
-    avoid = parse_hosts(options["avoid"], "avoid") if options["avoid"] else ()
+    avoid = hosts_of(options, "avoid") or ()
     named = {"avoid": "--avoid"}
     named |= {f"pin[{i}]": "--pin" for i in range(len(options["pin"]))}
     named |= {f"at_most.{tier}": "--at-most" for tier in options["at_most"]}
     named |= {f"spares.{tier}": "--spares" for tier in options["spares"]}
-    return Rules(
+    return placer.Rules(
         pin=options["pin"],
         avoid=tuple(dict.fromkeys(avoid)),
         at_most=options["at_most"],
@@ -152,26 +157,25 @@ def rules_of_options(options: dict[str, Any]) -> Rules:
 
 
 def first_host_first(
-    machine: Topology, hosts: Sequence[str] | None, exclude: Sequence[str] | None
-) -> Rules:
+    machine: placer.Topology, hosts: Sequence[str] | None, exclude: Sequence[str] | None
+) -> placer.Rules:
     """The rule that rank 0 runs on the first host by name, as Slurm lists them.
 
     ``hosts`` and ``exclude``: the allocation, and hosts of it not to use.
     """
-    from placer.job.rules import Pin, Rules
     from placer.placement.launcher_orders import slurm_key
     from placer.topology.allocation import allocate
 
     left = allocate(machine, hosts, exclude or ())
     first = min(left.node_names, key=slurm_key)
     where = {"pin[0]": ("--first-host-first", 0, 0)}
-    return Rules(pin=(Pin((0,), (first,)),), where=where)
+    return placer.Rules(pin=(placer.Pin((0,), (first,)),), where=where)
 
 
-def _pins(texts: Sequence[str]) -> tuple[Pin, ...]:
+def _pins(texts: Sequence[str]) -> tuple[placer.Pin, ...]:
     """Pins, each as ``ranks=hosts``."""
     from placer.base.hostlist import expand
-    from placer.job.rules import Pin, parse_ranks
+    from placer.job.rules import parse_ranks
 
     pins = []
     for text in texts:
@@ -179,7 +183,7 @@ def _pins(texts: Sequence[str]) -> tuple[Pin, ...]:
         if not (ranks and hosts):
             raise ValueError(f"{text!r} is not a pin such as 0-3=n01")
         names = tuple(dict.fromkeys(expand(hosts)))
-        pins.append(Pin(parse_ranks(ranks), names))
+        pins.append(placer.Pin(parse_ranks(ranks), names))
     return tuple(pins)
 
 

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.cli import complete, shared
 from placer.cli.exit_codes import INFEASIBLE, INVALID
 from placer.cli.folder import with_folder
 from placer.cli.grouped import command
 from placer.cli.inputs import read_given_job, read_machine
 from placer.cli.interrupt import end_if_interrupted, interrupts
-from placer.cli.look import has_bars
-from placer.cli.options import called, option
-from placer.cli.output import write_found, write_plan
+from placer.cli.options import called, option, teller
+from placer.cli.output import has_bars, write_found, write_plan
 from placer.cli.progress import CountBar, Due
 from placer.documents.files import check_target
 
 if TYPE_CHECKING:
-    from placer.sweep.result import Sweep
     from placer.workers.engine import Stop
 
     Progress = Callable[[int, int], None]
@@ -101,8 +100,7 @@ def sweep(context: click.Context, /, **options: Any) -> None:
         with _progress(options["quiet"]) as progress:
             found = _run(options, progress, stop)
         _write(found, options)
-        if not options["quiet"]:
-            _note(found)
+        _note(found, teller(options))
     said = f"{len(found.rows)} of {found.points} points done"
     end_if_interrupted(context, said)
     if all("error" in row for row in found.rows):
@@ -111,16 +109,15 @@ def sweep(context: click.Context, /, **options: Any) -> None:
         context.exit(INFEASIBLE if "infeasible" in statuses else INVALID)
 
 
-def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> Sweep:
+def _run(options: dict[str, Any], progress: Progress, stop: Stop) -> placer.Sweep:
     """The sweep that the options ask for."""
-    from placer.sweep import sweep as run
     from placer.topology.allocation import allocate
 
     machine = read_machine(options)
     gpus = options["gpus"]
     ranks = gpus[0] if gpus else allocate(machine, options["hosts"]).num_gpus
     return called(
-        run,
+        placer.sweep,
         options,
         topology=machine,
         job=read_given_job(options, machine, ranks=ranks),
@@ -146,7 +143,7 @@ def _progress(quiet: bool) -> AbstractContextManager[Progress]:
     return nullcontext(tell)
 
 
-def _write(found: Sweep, options: dict[str, Any]) -> None:
+def _write(found: placer.Sweep, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
     from placer.sweep.plot import sweep_plot
 
@@ -161,18 +158,16 @@ def _write(found: Sweep, options: dict[str, Any]) -> None:
         write_plan(options["output"], found.place(found.best).plan)
 
 
-def _note(found: Sweep) -> None:
+def _note(found: placer.Sweep, tell: Callable[[str], None]) -> None:
     """What the sweep changed beside the keys of the rows."""
     swept, job = set(found.swept), found.task.job
     if swept & {"dp", "gpus"} and "global_batch" not in swept and job.model:
-        click.echo(
-            "note: weak scaling: the micro-batches of a replica stay, so the global "
-            "batch grows with dp",
-            err=True,
+        tell(
+            "weak scaling: the micro-batches of a replica stay, so the global batch "
+            "grows with dp"
         )
     if swept & {"tp", "cp", "pp"} and job.compute.micro_batch_time:
-        click.echo(
-            "note: the measured micro_batch_time is taken to shrink as tp x cp x pp "
-            "grows, less where products get small",
-            err=True,
+        tell(
+            "the measured micro_batch_time is taken to shrink as tp x cp x pp grows, "
+            "less where products get small"
         )

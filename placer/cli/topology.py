@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import click
 
-from placer.base.errors import InputError, Problem, refuse
+import placer
+from placer.base.errors import read_all
 from placer.base.units import counted
 from placer.cli import complete, shared
 from placer.cli.format_list import format_list, preset_list
@@ -15,10 +17,6 @@ from placer.cli.grouped import Group
 from placer.cli.inputs import read_alone, read_machine
 from placer.cli.options import option, together
 from placer.cli.output import write_document, write_line, write_rows
-
-if TYPE_CHECKING:
-    from placer.formats.machines.combine import Tree
-    from placer.topology.model import Topology
 
 # As arguments or by ``-t``.
 _machine_options = together(
@@ -119,14 +117,7 @@ def validate(format_name: str, **options: Any) -> None:
     Each is read by itself. FORMAT:FILE needs no --hardware here; with --hardware the
     machine that both give is built.
     """
-    problems: list[Problem] = []
-    rows = []
-    for source in _sources(options):
-        try:
-            rows.append(_row(source, read_alone(options, source)))
-        except InputError as error:
-            problems += error.problems
-    refuse(problems)
+    rows = read_all(partial(_row, source, options) for source in _sources(options))
     write_rows(format_name, rows, _valid_line)
 
 
@@ -136,27 +127,20 @@ def _valid_line(row: dict[str, Any]) -> str:
     return f"{row['source']}: valid, {nodes}{gpus}"
 
 
-def _row(source: str, machine: Topology | Tree) -> dict[str, Any]:
+def _row(source: str, options: dict[str, Any]) -> dict[str, Any]:
     """What ``validate`` says of a machine; null for what only the hardware tells."""
-    from placer.topology.model import Topology
-
-    if isinstance(machine, Topology):
-        return {
-            "source": source,
-            "name": machine.name,
-            "nodes": machine.num_nodes,
-            "gpus": machine.num_gpus,
-            "sha256": machine.sha256,
-        }
-    counts = [count for count in machine.gpus if count is not None]
-    counted = counts and len(counts) == len(machine.nodes)
-    return {
-        "source": source,
-        "name": None,
-        "nodes": len(machine.nodes),
-        "gpus": sum(counts) if counted else None,
-        "sha256": None,
-    }
+    found = read_alone(options, source)
+    name = gpus = sha256 = None
+    if isinstance(found, placer.Topology):
+        name, gpus, sha256 = found.name, found.num_gpus, found.sha256
+        nodes = found.num_nodes
+    else:
+        nodes = len(found.nodes)
+        counts = [count for count in found.gpus if count is not None]
+        if counts and len(counts) == nodes:
+            gpus = sum(counts)
+    row = {"source": source, "name": name, "nodes": nodes, "gpus": gpus}
+    return row | {"sha256": sha256}
 
 
 def _sources(options: dict[str, Any]) -> tuple[str, ...]:

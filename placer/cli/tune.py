@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import placer
 from placer.base.errors import InputError, StoppedError
 from placer.base.units import format_seconds, parse_bytes
 from placer.cli import shared
@@ -22,7 +23,6 @@ from placer.documents.files import check_target
 
 if TYPE_CHECKING:
     from placer.tune.found import State
-    from placer.tune.tuning import Tuning
 
 # How much longer the steps are that a picture shows.
 SLACK = 0.5
@@ -87,7 +87,6 @@ def tune(context: click.Context, /, **options: Any) -> None:
     interleaving, recomputation and sharding. Degrees that do not fit into memory are
     left out, and so are those with a lower bound above the best placement found.
     """
-    from placer.api.tune import tune as run
     from placer.topology.allocation import allocate
 
     if options["output"] == options["job_output"] == "-":
@@ -103,7 +102,7 @@ def tune(context: click.Context, /, **options: Any) -> None:
         try:
             ranks = gpus[0] if gpus else allocate(machine, hosts).num_gpus
             found = called(
-                run,
+                placer.tune,
                 options,
                 topology=machine,
                 job=read_given_job(options, machine, ranks=ranks, cuts_batch=True),
@@ -143,14 +142,18 @@ def _progress(quiet: bool) -> Callable[[State], None]:
     return tell
 
 
-def _write(found: Tuning, options: dict[str, Any]) -> None:
+def _write(found: placer.Tuning, options: dict[str, Any]) -> None:
+    from placer.api.tune import plan_of
     from placer.cli.draw import write_picture
+    from placer.job.write import to_document
     from placer.tune.plot import tune_plot
 
     there = options["row"] <= len(found.rows)
     row = options["row"] - 1 if there else 0
-    if there:
-        _write_files(found, row, options)
+    if there and options["job_output"]:
+        write_document(options["job_output"], to_document(found.job_of(row)))
+    if there and options["output"]:
+        write_plan(options["output"], plan_of(found, row))
     if options["plot"]:
         write_picture(lambda theme: tune_plot(found, theme), options["plot"])
 
@@ -166,18 +169,9 @@ def _write(found: Tuning, options: dict[str, Any]) -> None:
         raise InputError(message, key="row")
 
 
-def _write_files(found: Tuning, row: int, options: dict[str, Any]) -> None:
-    """The plan and the job of a row."""
-    from placer.api.tune import plan_of
-    from placer.job.write import to_document
-
-    if options["job_output"]:
-        write_document(options["job_output"], to_document(found.job_of(row)))
-    if options["output"]:
-        write_plan(options["output"], plan_of(found, row))
-
-
-def _place_lines(options: dict[str, Any], found: Tuning, row: int) -> Iterator[str]:
+def _place_lines(
+    options: dict[str, Any], found: placer.Tuning, row: int
+) -> Iterator[str]:
     """How the job with the degrees of a row is placed.
 
     A script is read again once its flags are changed; of any other job the file with

@@ -131,11 +131,11 @@ class Document:
             section.finish()
         self.fail_if_problems()
 
-    def section(self, value: Value) -> Section:
+    def section(self, value: Value, hint: str = "") -> Section:
         """Section of a mapping; asking again gives the same one."""
         section = self._sections.get(value.path)
         if section is None:
             section = self._sections[value.path] = Section(value)
             if value.kind != "mapping":
-                value.expected("a mapping (key: value)")
+                value.expected("a mapping (key: value)", hint)
         return section

@@ -23,7 +23,7 @@ class Facts:
     is_open = True
 
 
-def facts(record: type[Facts]) -> Kind:
+def facts(record: type) -> Kind:
     """A mapping with these keys, as it is, those that nobody knows included.
 
     Keys that are null are left out.

@@ -9,10 +9,10 @@ of files that placer writes itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints, is_typeddict
 
 from placer.base import units
 
@@ -115,10 +115,11 @@ _KEYS: dict[type, tuple[Key, ...]] = {}
 def keys_of(record: type) -> tuple[Key, ...]:
     """The keys that fill a dataclass, and those that its class holds beside them.
 
-    In a mapping that ``is_open``, null is as good as absent.
+    Those of a typed dict annotate its entries. In a mapping that ``is_open``, null is
+    as good as absent.
     """
     if record not in _KEYS:
-        found = []
+        found = [*_annotating(record)]
         for each in fields(record) if is_dataclass(record) else ():
             said = each.metadata.get("key")
             if said is not None:
@@ -126,10 +127,22 @@ def keys_of(record: type) -> tuple[Key, ...]:
                 found.append(replace(said, called=called, attribute=each.name))
         own = [each for base in record.__mro__ for each in vars(base).values()]
         found += [each for each in own if isinstance(each, Key)]
-        if getattr(record, "is_open", False):
+        if is_open(record):
             found = [replace(each, or_null=not each.required) for each in found]
         _KEYS[record] = tuple(sorted(found, key=lambda each: each.rank))
     return _KEYS[record]
+
+
+def is_open(record: type) -> bool:
+    """Whether a mapping of this class may have keys that nobody knows."""
+    return is_typeddict(record) or getattr(record, "is_open", False)
+
+
+def _annotating(record: type) -> Iterator[Key]:
+    hints = get_type_hints(record, include_extras=True) if is_typeddict(record) else {}
+    for name, hint in hints.items():
+        for said in getattr(hint, "__metadata__", ()):
+            yield replace(said, called=name, attribute=name)
 
 
 def integer(minimum: int = 1, maximum: int = 10**9) -> Kind:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from placer.base import units
-from placer.documents.keys import Key, keys_of
+from placer.documents.keys import Key, is_open, keys_of
 
 _SCALARS = bool | int | float | str
 _NUMBER = r"([0-9][0-9_]*(\.[0-9]*)?([eE][-+]?[0-9]+)?|\.[0-9]+([eE][-+]?[0-9]+)?)"
@@ -19,7 +19,7 @@ def schema_of(record: type) -> dict[str, Any]:
     What keys must be there together stands in its ``together``; one that ``is_open``
     may have others.
     """
-    found = mapping_schema(keys_of(record), is_open=getattr(record, "is_open", False))
+    found = mapping_schema(keys_of(record), is_open=is_open(record))
     return found | getattr(record, "together", {})
 
 

@@ -120,11 +120,11 @@ class Section:
         stand_in = default or next(iter(options))
         return value.choice(options, stand_in) if value else stand_in
 
-    def section(self, key: str, *, required: bool = False) -> Section:
+    def section(self, key: str, *, required: bool = False, hint: str = "") -> Section:
         """The mapping under ``key``; an empty one when it is absent."""
         value = self.get(key, required=required)
         if value is not None:
-            return value.section()
+            return value.section(hint)
         return Section(Value(self.document, {}, (*self.value.path, key)))
 
     def items(self, key: str, *, required: bool = False) -> list[Value]:

@@ -108,9 +108,9 @@ class Value:
         """Record a problem at this value."""
         self.document.problem(message, self.path, hint)
 
-    def expected(self, what: str) -> None:
+    def expected(self, what: str, hint: str = "") -> None:
         """Record that this value should be something else."""
-        self.problem(f"expected {what}, got {self.shown()}")
+        self.problem(f"expected {what}, got {self.shown()}", hint)
 
     def shown(self) -> str:
         """The value as a message shows it."""
@@ -154,9 +154,9 @@ class Value:
             return default or next(iter(options))
         return found
 
-    def section(self) -> Section:
+    def section(self, hint: str = "") -> Section:
         """The mapping; an empty one, with a problem, when it is none."""
-        return self.document.section(self)
+        return self.document.section(self, hint)
 
     def entries(self) -> Iterator[tuple[str, Value]]:
         """Keys and values of a mapping; none, with a problem, when it is none."""

@@ -17,7 +17,7 @@ from placer.base.errors import InputError
 from placer.draw import palette
 from placer.draw.machine_view import MachineView
 from placer.job.axes import Parallelism
-from placer.placement.home_tier import home_level, room_wanted
+from placer.placement.parts import home_level, room_wanted
 from placer.placement.plan import Plan
 
 # How bad it is if two have one colour: they touch, share a domain, or are one apart.

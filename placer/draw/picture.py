@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from placer.base.arguments import takes
 from placer.base.csv_rows import csv_text
 from placer.base.errors import Problem, refuse
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
+from placer.placement.plan_file import PlanLike, plan_of
 
 if TYPE_CHECKING:
     from placer.job.model import Job
     from placer.placement.plan import Plan
-    from placer.placement.plan_like import PlanLike
     from placer.topology.model import Topology
 
 PictureName = Literal["map", "traffic", "timeline", "pipeline"]
@@ -99,7 +97,7 @@ class Picture:
             write_text(target, self.svg)
 
 
-@takes(plan=PLAN)
+@takes()
 def draw(
     plan: PlanLike,
     picture: PictureName = "map",

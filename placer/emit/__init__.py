@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from placer.base.arguments import takes
 from placer.base.loading import answer_calls
-from placer.placement.plan_like import PLAN
 
 if TYPE_CHECKING:
-    from placer.placement.plan_like import PlanLike
+    from placer.placement.plan_file import PlanLike
 
 
 # The keys of `placer.emit.registry.FORMATS`.
@@ -66,7 +65,7 @@ def emit(
     *,
     role: str | None = None,
 ) -> Path: ...
-@takes(plan=PLAN)
+@takes()
 def emit(
     plan: PlanLike,
     format: FormatName,

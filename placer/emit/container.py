@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from placer.documents import document_of
 from placer.emit.manifest import Object, Text
 from placer.emit.nodes import NodeRanks
+from placer.placement.baselines import started_of
 from placer.placement.plan import Plan
-from placer.placement.started import started_of
 from placer.topology.kubernetes import Kubernetes, decode_kubernetes
 
 # What starts a process a rank itself, with variables of its own.

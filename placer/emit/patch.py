@@ -18,9 +18,9 @@ from placer.documents.files import read_text
 from placer.emit import deepspeed, openmpi, process, slurm, torchrun
 from placer.emit.nodes import nodes_of, require_equal_nodes
 from placer.emit.script_lines import Script
+from placer.placement.baselines import started_of
 from placer.placement.parts import part_environment
 from placer.placement.plan import Plan
-from placer.placement.started import started_of
 
 _AGENT = r"torchrun|python[\d.]*(?: +-u)? +-m +torch\.distributed\.run"
 _PORT = re.compile(r':(\$\{\w+\}|\$\w+|[1-9]\d*)"?$')

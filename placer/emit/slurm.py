@@ -39,9 +39,9 @@ from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
 from placer.emit.process import NEED_COMMAND, SEE_GPU, part_exports
 from placer.emit.shell import HEAD, words
 from placer.emit.torchrun import PICK_GPUS
+from placer.placement.baselines import started_of
 from placer.placement.launcher_orders import natural_key
 from placer.placement.plan import Plan
-from placer.placement.started import started_of
 
 # Linux takes 128 KiB in one argument (execve manual page), and the text is one.
 _MAX_TASK_BYTES = 120_000

@@ -54,7 +54,10 @@ def placed_again(
     """
     if len({one["gpus"] for one in probes}) > 1:
         raise InputError("the nodes start unequal numbers of workers")
-    _load()
+    # What a search needs is loaded once, and does not count.
+    from placer.api import replace  # noqa: F401
+    from placer.solve import advice, orders  # noqa: F401
+
     size = min(nodes or len(probes), len(probes))
 
     told: list[str] = []
@@ -99,14 +102,6 @@ def planned(
     if result.stop_reason == "time-limit":
         tell(f"the best order that {seconds:.2g} s found")
     return result.plan
-
-
-def _load() -> None:
-    """What a search needs: it is loaded once, and does not count."""
-    from placer.api import replace
-    from placer.solve import advice, orders
-
-    del advice, orders, replace
 
 
 @dataclass(frozen=True)

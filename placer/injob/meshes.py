@@ -31,22 +31,13 @@ from placer.job.model import Job
 
 Gather = Callable[[Any], list[Any]]
 # What the dimensions of meshes are usually called; others are as near as they are deep.
-_AXES = {
-    "tp": "tp",
-    "tensor": "tp",
-    "model": "tp",
-    "cp": "cp",
-    "context": "cp",
-    "sequence": "cp",
-    "sp": "cp",
-    "pp": "pp",
-    "stage": "pp",
-    "pipeline": "pp",
-    "dp": "dp",
-    "data": "dp",
-    "dp_replicate": "dp",
-    "replica": "dp",
+_CALLED = {
+    "tp": "tp tensor model",
+    "cp": "cp context sequence sp",
+    "pp": "pp stage pipeline",
+    "dp": "dp data dp_replicate replica",
 }
+_AXES = {name: axis for axis, names in _CALLED.items() for name in names.split()}
 _NEAREST_FIRST = ("tp", "cp", "pp", "dp")
 _DEVICE = Kind("a device", lambda value: hasattr(value, "process_index"))
 

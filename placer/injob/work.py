@@ -80,12 +80,11 @@ def job_of(
     if pod := _pod(text, env):
         return _of_pods(pod, machine, ranks, tell)
     degrees = _degrees(text)
+    shown = " ".join(f"{axis} {n}" for axis, n in degrees.items())
     if degrees and ranks % prod(n for axis, n in degrees.items() if axis != "ep"):
-        shown = " ".join(f"{axis} {n}" for axis, n in degrees.items())
         tell(f"{shown} do not divide {ranks:,} ranks: not used")
         degrees = {}
     if degrees:
-        shown = " ".join(f"{axis} {n}" for axis, n in degrees.items())
         tell(
             f"assumed: usual weights for {shown}; a job prices a step (PLACER_JOB, -j)"
         )

@@ -30,7 +30,7 @@ from placer.job.read_axes import data_parallel_degrees, decode_parallelism
 from placer.job.read_rank_traffic import decode_rank_traffic
 from placer.job.read_rules import decode_rules
 from placer.job.read_traffic import decode_groups, decode_stages, decode_sync
-from placer.job.started import Started, decode_started
+from placer.job.started import RANKS_HINT, Started, decode_started
 from placer.job.traffic import Group, RankTraffic
 from placer.job.work import micro_batch_time
 
@@ -56,7 +56,8 @@ def decode_one(document: Document, *, alone: bool = True) -> Job:
         parallelism = Parallelism(dp=known_world)
     model = _model(root)
     root.get("sequence", required=model is not None)
-    launcher, adapted = root.section("launcher"), decode_adapters(root, model)
+    launcher = root.section("launcher", hint=RANKS_HINT)
+    adapted = decode_adapters(root, model)
     job = read(
         root,
         Job,

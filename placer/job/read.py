@@ -25,7 +25,7 @@ from placer.job.read_rules import decode_rules
 from placer.job.resize import with_gpus
 from placer.job.roles import MAX_RANKS, Role, Transfer, Workload
 from placer.job.shards import merged, pairs_of, transfer_flows
-from placer.job.started import Started
+from placer.job.started import RANKS_HINT, Started
 
 if TYPE_CHECKING:
     import os
@@ -69,7 +69,7 @@ def _decode_workload(document: Document) -> Job:
         Workload,
         roles=tuple(roles),
         transfers=tuple(transfers),
-        launcher=Started.ranks.take(root.section("launcher")),
+        launcher=Started.ranks.take(root.section("launcher", hint=RANKS_HINT)),
         rules=decode_rules(root.section("rules"), world),
     )
     if len({transfer.overlap for transfer in transfers}) > 1:

@@ -21,6 +21,7 @@ from placer.documents.keys import (
 from placer.documents.records import read
 
 LAUNCHER_RANKS = ("node-contiguous", "free")
+RANKS_HINT = "write launcher: {ranks: free}"
 # Launchers that are read in scripts, by their names in `placer score --list`, and the
 # order in which each numbers the hosts by itself.
 _GIVEN, _BY_NAME = "hosts as given", "hosts by name"

@@ -18,8 +18,6 @@ from placer.launch.ranks import HostTable, plan_gpus
 from placer.placement.launcher_orders import slurm_key
 from placer.placement.plan import Plan
 
-_Evidence = Callable[[Sequence["Process"]], bool]
-
 
 @dataclass(frozen=True)
 class Habit:
@@ -136,9 +134,8 @@ def habits(plan: Plan, seats: Seats, processes: Sequence[Process]) -> tuple[Habi
         found = tuple(
             dict.fromkeys(
                 habit
-                for habit, nodes, allowed in _host_rules(plan, seats, dict(inside))
-                if allowed(processes)
-                and all(nodes[rank] == node for rank, node in inside)
+                for habit, nodes in _host_rules(plan, seats, processes, dict(inside))
+                if all(nodes[rank] == node for rank, node in inside)
             )
         )
         by_tree = not found and _slurms_own(processes)
@@ -149,39 +146,48 @@ def habits(plan: Plan, seats: Seats, processes: Sequence[Process]) -> tuple[Habi
 
 
 def _host_rules(
-    plan: Plan, seats: Seats, node_of: Mapping[int, int]
-) -> Iterator[tuple[Habit, list[int], _Evidence]]:
-    """Every habit about hosts: the node it gives each rank, and what must be known.
+    plan: Plan, seats: Seats, processes: Sequence[Process], node_of: Mapping[int, int]
+) -> Iterator[tuple[Habit, list[int]]]:
+    """Every habit about hosts that nothing speaks against: the node it gives each rank.
 
     ``node_of`` holds the nodes that ranks report.
     """
+    slurms_own, is_nodeid = _slurms_own(processes), _node_rank_is_nodeid(processes)
+    # Hosts in order of names need another explanation than Slurm's numbers.
+    elsewhere = not (slurms_own or is_nodeid)
+    # Ranks are Open MPI's own, which scripts export as RANK too.
+    by_mpirun = elsewhere and {p.launcher for p in processes} <= {"openmpi", "env"}
     order = list(dict.fromkeys(seats.node))
     names = plan.nodes
     counts = Counter(seats.node)
     by_text = sorted(order, key=names.__getitem__)
     by_name = sorted(order, key=lambda node: slurm_key(names[node]))
-    yield BY_TEXT, _blocks(by_text, counts), _not_slurms_own
-    yield NODE_ID, _blocks(by_name, counts), _node_rank_is_nodeid
-    yield NO_HOSTFILE, _blocks(by_name, counts), _slurms_own
-    yield BY_NAME, _blocks(by_name, counts), _elsewhere
+    if not slurms_own:
+        yield BY_TEXT, _blocks(by_text, counts)
+    if is_nodeid:
+        yield NODE_ID, _blocks(by_name, counts)
+    elif slurms_own:
+        yield NO_HOSTFILE, _blocks(by_name, counts)
+    else:
+        yield BY_NAME, _blocks(by_name, counts)
     domains = list(plan.domains.values())[::-1]
     by_label = sorted(by_text, key=lambda node: [row[node] for row in domains])
-    if by_label != by_text:
-        yield BY_LABEL, _blocks(by_label, counts), _not_slurms_own
-    for listed in (order, by_name):
+    if by_label != by_text and not slurms_own:
+        yield BY_LABEL, _blocks(by_label, counts)
+    for listed in (order, by_name) if by_mpirun else ():
         # Open MPI, issues 6298 and 13199: its own host, wherever the file has it.
         own = node_of.get(0, listed[0])
         if own != listed[0]:
             moved = [own, *(node for node in listed if node != own)]
-            yield OWN_HOST_FIRST, _blocks(moved, counts), _by_mpirun
+            yield OWN_HOST_FIRST, _blocks(moved, counts)
             if seats.unit == "rank":
-                yield OWN_HOST_FIRST, _dealt(moved, counts), _by_mpirun
-    yield CONSECUTIVE, _blocks(order, counts), _always
-    yield REVERSED, _blocks(order[::-1], counts), _always
+                yield OWN_HOST_FIRST, _dealt(moved, counts)
+    yield CONSECUTIVE, _blocks(order, counts)
+    yield REVERSED, _blocks(order[::-1], counts)
     if seats.unit == "rank" and max(counts.values()) > 1:
-        yield CYCLIC, _dealt(by_name, counts), _always
+        yield CYCLIC, _dealt(by_name, counts)
         if by_name != order:
-            yield CYCLIC_PLANNED, _dealt(order, counts), _always
+            yield CYCLIC_PLANNED, _dealt(order, counts)
 
 
 def _in_topology_order(plan: Plan, seats: Seats, node_of: Mapping[int, int]) -> bool:
@@ -267,27 +273,12 @@ def _dealt(order: Sequence[int], counts: Mapping[int, int]) -> list[int]:
     return found
 
 
-def _always(_processes: Sequence[Process]) -> bool:
-    return True
-
-
 def _slurms_own(processes: Sequence[Process]) -> bool:
     """Whether ranks are Slurm's own task numbers, which scripts export as RANK too."""
     return all(
         process.launcher == "slurm"
         or (process.launcher == "env" and process.rank == process.slurm_procid)
         for process in processes
-    )
-
-
-def _not_slurms_own(processes: Sequence[Process]) -> bool:
-    return not _slurms_own(processes)
-
-
-def _by_mpirun(processes: Sequence[Process]) -> bool:
-    """Whether ranks are Open MPI's own, which scripts export as RANK too."""
-    return _elsewhere(processes) and all(
-        process.launcher in ("openmpi", "env") for process in processes
     )
 
 
@@ -299,8 +290,3 @@ def _node_rank_is_nodeid(processes: Sequence[Process]) -> bool:
         and process.node_rank in (None, process.slurm_nodeid)
         for process in processes
     )
-
-
-def _elsewhere(processes: Sequence[Process]) -> bool:
-    """Whether hosts in order of names need another explanation than Slurm's numbers."""
-    return not (_slurms_own(processes) or _node_rank_is_nodeid(processes))

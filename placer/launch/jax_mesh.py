@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import InputError
 from placer.launch.ranks import (
+    meeting,
     node_rank_of_this_process,
     node_ranks,
     rank_of_this_process,
@@ -36,14 +37,12 @@ def torch_arguments(
 
     Under torchrun processes meet at the store of its agents (``env://``), wherever rank
     0 is. Otherwise rank 0 keeps the store: at ``PLACER_MASTER_ADDR`` or its host, port
-    ``MASTER_PORT`` or 29500. An inherited ``MASTER_ADDR`` is ignored: it often is the
-    first host by name.
+    ``MASTER_PORT`` or 29500.
 
     Raises `InputError` if the plan does not say which rank this process has.
     """
     env = os.environ if environ is None else environ
-    address = env.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
-    port = env.get("MASTER_PORT") or "29500"
+    address, port = meeting(plan, env)
     by_agent = env.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     return {
         "init_method": "env://" if by_agent else f"tcp://{address}:{port}",
@@ -69,9 +68,8 @@ def jax_arguments(
     Raises `InputError` if the plan does not use this host.
     """
     env = os.environ if environ is None else environ
-    address = env.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
     return {
-        "coordinator_address": f"{address}:{env.get('MASTER_PORT') or '29500'}",
+        "coordinator_address": ":".join(meeting(plan, env)),
         "num_processes": len(node_ranks(plan)),
         "process_id": node_rank_of_this_process(plan, env),
     }

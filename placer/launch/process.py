@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from placer.base.errors import InputError
@@ -95,7 +95,8 @@ def this_process(environ: Mapping[str, str] | None = None) -> Process:
     Raises `InputError` if a variable that must be a number is none.
     """
     env = os.environ if environ is None else environ
-    known = next((row for row in _KNOWN if _is_set(row, env)), None)
+    set_ = (row for row in _KNOWN if env.get(row.rank))
+    known = next((row for row in set_ if not row.sign or env.get(row.sign)), None)
     listed = [item.strip() for item in env.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     found = Process(
         host=host_name(env),
@@ -106,14 +107,12 @@ def this_process(environ: Mapping[str, str] | None = None) -> Process:
     )
     if known is None:
         return found
-    return Process(
-        **vars(found)
-        | {
-            "launcher": known.launcher,
-            "rank": _number(env, known.rank),
-            "world_size": _number(env, *known.world_size),
-            "local_rank": _number(env, known.local_rank),
-        }
+    return replace(
+        found,
+        launcher=known.launcher,
+        rank=_number(env, known.rank),
+        world_size=_number(env, *known.world_size),
+        local_rank=_number(env, known.local_rank),
     )
 
 
@@ -134,10 +133,6 @@ def local_index(environ: Mapping[str, str], process: Process) -> int | None:
     return process.local_rank if given is None else given
 
 
-def _is_set(row: _Variables, environ: Mapping[str, str]) -> bool:
-    return bool(environ.get(row.rank) and (not row.sign or environ.get(row.sign)))
-
-
 def _number(environ: Mapping[str, str], *names: str) -> int | None:
     """Value of the first of these variables that is set; None when none is."""
     for name in names:
@@ -155,12 +150,8 @@ VERSION = 1
 
 _START = re.compile(r'\{"format": ?"placer/report"')
 _NUMBERS = (
-    "rank",
-    "world_size",
-    "local_rank",
-    "node_rank",
-    "slurm_procid",
-    "slurm_nodeid",
+    *("rank", "world_size", "local_rank"),
+    *("node_rank", "slurm_procid", "slurm_nodeid"),
 )
 
 
@@ -244,8 +235,12 @@ def _process(data: dict[str, Any]) -> Process | None:
         or not (host and host.isprintable() and len(host) <= 253)
         or not isinstance(launcher, str)
         or numbers["rank"] is None
-        or not all(value is None or _is_number(value) for value in numbers.values())
-        or not (visible is None or _are_names(visible))
+        or not all(
+            value is None or (type(value) is int and 0 <= value < 10**9)
+            for value in numbers.values()
+        )
+        or not (visible is None or isinstance(visible, list))
+        or not all(isinstance(n, str) and n.isprintable() for n in visible or ())
     ):
         return None
     return Process(
@@ -253,14 +248,4 @@ def _process(data: dict[str, Any]) -> Process | None:
         launcher=launcher,
         visible=None if visible is None else tuple(visible),
         **numbers,
-    )
-
-
-def _is_number(value: object) -> bool:
-    return type(value) is int and 0 <= value < 10**9
-
-
-def _are_names(value: object) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(name, str) and name.isprintable() for name in value
     )

@@ -34,7 +34,7 @@ def plan_gpus(
     union = {name for visible in in_sight for name in visible}
     own = not in_sight or {str(gpu) for gpu in planned} <= union
     hidden = not own and len(union) < len(planned)
-    if hidden or not all(_is_number(name) for name in union):
+    if hidden or not _numbered(union):
         return [None] * len(processes)
     given = sorted(map(int, union))
 
@@ -59,10 +59,6 @@ def shared(processes: Sequence[Process]) -> dict[str, list[Process]]:
 
 def _each_sees_one(processes: Sequence[Process]) -> bool:
     return all(p.visible is not None and len(p.visible) == 1 for p in processes)
-
-
-def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdigit() and len(name) < 10
 
 
 class HostTable:
@@ -108,13 +104,14 @@ def rank_of_this_process(
     index = local_index(env, process)
     if index is None and len(gpus) > 1:
         message = f"nothing says which of {len(gpus)} processes of the host this is"
-        raise _error(message, "set PLACER_LOCAL_INDEX to 0, 1, ... on every host")
+        hint = "set PLACER_LOCAL_INDEX to 0, 1, ... on every host"
+        raise InputError(message, hint=hint)
     chosen_by_hand = bool(env.get("PLACER_LOCAL_INDEX"))
     gpu = _gpu(process, index or 0, list(gpus), counts=chosen_by_hand)
     if gpu is None:
-        raise _error(
+        raise InputError(
             f"process {index} of {process.host}: GPUs the plan uses there: {len(gpus)}",
-            "start one process for each rank of the plan",
+            hint="start one process for each rank of the plan",
         )
     return gpus[gpu]
 
@@ -140,7 +137,7 @@ def device_of_rank(
     GPU.
     """
     if not 0 <= rank < plan.world_size:
-        raise _error(f"rank {rank} is not one of the plan's {plan.world_size}", "")
+        raise InputError(f"rank {rank} is not one of the plan's {plan.world_size}")
     visible = this_process(environ).visible
     gpu = int(plan.gpu_of_rank[rank])
     if visible is None:
@@ -151,9 +148,19 @@ def device_of_rank(
         return visible.index(str(gpu))
     listed = ",".join(visible)
     if gpu >= len(visible):
-        raise _error(f"GPU {gpu} is not in CUDA_VISIBLE_DEVICES={listed}", "")
+        raise InputError(f"GPU {gpu} is not in CUDA_VISIBLE_DEVICES={listed}")
     in_order = sorted(visible, key=int) if _numbered(visible) else list(visible)
     return visible.index(in_order[gpu])
+
+
+def meeting(plan: Plan, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Address and port where rank 0 is met.
+
+    ``PLACER_MASTER_ADDR`` or its host, port ``MASTER_PORT`` or 29500. An inherited
+    ``MASTER_ADDR`` is ignored: it often is the first host by name.
+    """
+    address = environ.get("PLACER_MASTER_ADDR") or plan.host_of_rank[0]
+    return address, environ.get("MASTER_PORT") or "29500"
 
 
 def node_ranks(plan: Plan) -> list[int]:
@@ -173,7 +180,7 @@ def _node(plan: Plan, host: str) -> int:
     node = HostTable(plan.nodes).find(host)
     if node is None:
         hint = "PLACER_HOST replaces the name this host has for itself"
-        raise _error(f"host {host!r} is not in the plan", hint)
+        raise InputError(f"host {host!r} is not in the plan", hint=hint)
     return node
 
 
@@ -206,7 +213,7 @@ def _gpu(
         message = (
             f"this process sees one GPU, {visible[0]}, and others may be called so"
         )
-        raise _error(message, "let it see all GPUs of its host")
+        raise InputError(message, hint="let it see all GPUs of its host")
     if index >= len(visible):
         return None
     device = int(visible[index])
@@ -216,9 +223,5 @@ def _gpu(
     return device if device in gpus else None
 
 
-def _numbered(visible: Sequence[str]) -> bool:
-    return all(name.isascii() and name.isdigit() for name in visible)
-
-
-def _error(message: str, hint: str) -> InputError:
-    return InputError(message, hint=hint)
+def _numbered(devices: Collection[str]) -> bool:
+    return all(n.isascii() and n.isdigit() and len(n) < 10 for n in devices)

@@ -33,13 +33,6 @@ def handler() -> Callable[[Any], Any]:
     return _rendezvous
 
 
-def _rendezvous(parameters: Any) -> Any:
-    """By a map where one is given, else by what the nodes say of themselves."""
-    if parameters.config.get("map"):
-        return _static_rendezvous(parameters)
-    return import_module("placer.injob.rendezvous").create(parameters)
-
-
 def read_node_map(path: str) -> list[str]:
     """Hosts of a ``placer/node-map`` file, by node rank.
 
@@ -61,9 +54,14 @@ def read_node_map(path: str) -> list[str]:
         raise InputError(message, path, key="nodes") from None
 
 
-def _static_rendezvous(parameters: Any) -> Any:
-    """The static rendezvous of torchrun, with this host's node rank in the map."""
-    path = parameters.config["map"]
+def _rendezvous(parameters: Any) -> Any:
+    """The static rendezvous of torchrun, with this host's node rank in the map.
+
+    Where none is given, one by what the nodes say of themselves.
+    """
+    path = parameters.config.get("map")
+    if not path:
+        return import_module("placer.injob.rendezvous").create(parameters)
     hosts = read_node_map(str(path))
     if (parameters.min_nodes, parameters.max_nodes) != (len(hosts), len(hosts)):
         shown = f"{parameters.min_nodes}:{parameters.max_nodes}"

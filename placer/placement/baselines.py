@@ -1,4 +1,4 @@
-"""The placements a job would get without placer, by name."""
+"""The placements a job would get without placer, by name, and which it has today."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError, InputError
-from placer.documents import known_hint
+from placer.documents import document_of, known_hint
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER
 from placer.job.model import Job
+from placer.job.started import KEYS, SORTING, Started, decode_started
 from placer.placement.launcher_orders import slurm_key
 from placer.placement.placement import Placement
+from placer.placement.plan import Plan
 from placer.topology.machine import Domains
 
 BaselineName = Literal[
@@ -78,3 +80,34 @@ def _host_order(name: str, topology: Domains, job: Job, seed: int) -> IntArray:
     if name == "random":
         return np.random.default_rng(seed).permutation(len(hosts))
     return np.arange(len(hosts))
+
+
+def started_of(plan: Plan) -> Started | None:
+    """The launcher in the script that the job was read from, or None."""
+    job = plan.inputs.get("job")
+    kept = job.get("launcher") if isinstance(job, dict) else None
+    if not isinstance(kept, dict):
+        return None
+    content = {key: kept[key] for key in KEYS if key in kept}
+    document = document_of(content, "inputs.job.launcher")
+    found = decode_started(document.root)
+    document.finish()
+    return found
+
+
+def order_in_use(job: Job) -> BaselineName:
+    """The baseline that is the order in which a job's hosts are numbered today.
+
+    That of the allocation, or sorted by a launcher that does so whatever it is given.
+    """
+    return _in_use(job.started)
+
+
+def order_in_use_of(plan: Plan) -> BaselineName:
+    """The order in use of the job that a plan keeps."""
+    return _in_use(started_of(plan))
+
+
+def _in_use(started: Started | None) -> BaselineName:
+    sorts = started is not None and started.name in SORTING
+    return "sorted-hosts" if sorts else "given-order"

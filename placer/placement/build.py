@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from placer.assumed import all_assumed, assumed_entry
-from placer.base.arrays import IntArray
+from placer.base.arrays import by_appearance
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.units import counted
 from placer.job.model import Job
@@ -40,12 +40,9 @@ def build_plan(
     every tier between the node and the whole cluster.
     """
     node = topology.node_of_gpu[placement.gpu_of_rank]
-    kept, first_rank, entry = np.unique(node, return_index=True, return_inverse=True)
-    by_rank = np.argsort(first_rank)
-    nodes = kept[by_rank]
-    position = np.empty_like(by_rank)
-    position[by_rank] = np.arange(len(nodes))
+    nodes, node_of_rank = by_appearance(node)
     names = topology.node_names
+    instances = (np.repeat(range(r.instances), r.job.world_size) for r in job.roles)
     return Plan(
         topology=topology_section(topology),
         job=job_section(job),
@@ -56,7 +53,7 @@ def build_plan(
             )
             for t in range(1, len(topology.tiers) - 1)
         },
-        node_of_rank=position[entry],
+        node_of_rank=node_of_rank,
         gpu_of_rank=topology.index_of_gpu[placement.gpu_of_rank],
         score=score or Score(),
         baselines=baselines,
@@ -65,23 +62,10 @@ def build_plan(
         inputs=inputs,
         solver=solver,
         rules=rules_section(job.rules, topology, placement),
-        role_of_rank=role_of_rank(job),
-        instance_of_rank=instance_of_rank(job),
+        role_of_rank=tuple(r.name for r in job.roles for _ in range(r.world_size)),
+        instance_of_rank=np.concatenate([np.zeros(0, dtype=np.int64), *instances]),
         **assumed_entry(all_assumed(topology, job)),
     )
-
-
-def role_of_rank(job: Job) -> tuple[str, ...]:
-    """Name of the role of each rank; empty without roles."""
-    return tuple(role.name for role in job.roles for _ in range(role.world_size))
-
-
-def instance_of_rank(job: Job) -> IntArray:
-    """Instance of its role for each rank; empty without roles."""
-    found = [
-        np.repeat(np.arange(role.instances), role.job.world_size) for role in job.roles
-    ]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
 def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
@@ -90,7 +74,7 @@ def placement_of_plan(plan: Plan, topology: Topology) -> Placement:
         raise InputError("not one for each rank", key="gpu_of_rank")
     index = {name: i for i, name in enumerate(topology.node_names)}
     refuse(
-        Problem(_why_missing(name, topology), key=f"nodes[{i}]")
+        Problem(why_missing(name, topology), key=f"nodes[{i}]")
         for i, name in enumerate(plan.nodes)
         if name not in index
     )
@@ -138,7 +122,8 @@ def job_section(job: Job) -> dict[str, Any]:
     }
 
 
-def _why_missing(node: str, topology: Topology) -> str:
+def why_missing(node: str, topology: Topology) -> str:
+    """What is said of a node that the topology does not offer."""
     if node in topology.unavailable:
         return f"{node} must not be used: {topology.unavailable[node]}"
     return f"topology {topology.name} has no node {node}"

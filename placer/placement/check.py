@@ -22,12 +22,15 @@ from placer.placement.robust import (
     misstated_avoidance,
 )
 from placer.placement.rules import (
+    Seats,
     broken_launch_order,
     doubled_gpus,
     parts_without_link,
+    seats_of_placement,
+    seats_of_plan,
+    share,
     split_groups,
 )
-from placer.placement.seats import Seats, seats_of_placement, seats_of_plan, share
 from placer.topology.model import Topology
 
 _SIZES = ("tp", "cp", "ep", "pp", "vp", "dp", "etp")

@@ -14,13 +14,13 @@ from placer.documents import Document, Value, document_of, known_hint
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.even import axis_of
 from placer.job.model import Job
+from placer.job.orders import as_planned
 from placer.job.read import decode_job
 from placer.job.rules import Rules
 from placer.job.write import to_document
 from placer.placement.host_rules import rules_left, unknown_tiers, with_rules
 from placer.placement.plan import Plan
 from placer.placement.plan_rules import RULES, rules_of
-from placer.placement.started import planned_job
 from placer.topology.allocation import allocate, host_names
 from placer.topology.compact import compact_document
 from placer.topology.model import Topology
@@ -131,13 +131,21 @@ def inputs_of(
         message = "the plan does not keep its inputs: an older placer made it"
         raise InputError(message, hint=hint)
     refuse(_form_problems(kept))
-    found = _Kept(kept)
-    topology_used = topology or found.read("topology", decode_topology)
-    job_used = job or found.read("job", decode_job)
+    topology_used = topology or _read(kept, "topology", decode_topology)
+    job_used = job or _read(kept, "job", decode_job)
     numbered = planned_job(job_used, plan)
     if not force:
         refuse_others(plan, topology, job)
-        refuse(_changed_inputs(plan, topology_used, job_used))
+        refuse(
+            Problem(
+                f"the plan keeps another {what} than it names: it says "
+                f"{_named(stated)}; kept is sha256 {own.sha256[:12]}",
+                key=_path(what),
+                hint=f"the plan was changed: make it again, give {named(what)}, or "
+                f"{named('force', True)}",
+            )
+            for what, own, stated in _unlike(plan, topology_used, job_used)
+        )
     rules: Mapping[str, Any] = kept.get("rules", {})
     if not kept:
         rules = {**plan.rules, "require": plan.bound.get("require") or {}}
@@ -145,17 +153,31 @@ def inputs_of(
     return Inputs(
         topology_used,
         numbered,
-        found.hosts("hosts") or None,
-        found.hosts("exclude"),
+        _expanded(kept, "hosts") or None,
+        _expanded(kept, "exclude"),
         rules.get("require", {}),
         rules_of(rules),
         bool(rules.get(USE_SPARES)),
     )
 
 
+def planned_job(job: Job, plan: Plan) -> Job:
+    """The job in the order of the plan, where the job leaves its order open."""
+    if plan.world_size != job.world_size:
+        raise InputError(
+            f"the plan has {plan.world_size:,} ranks, the job {job.world_size:,}"
+        )
+    job = as_planned(job, plan.job.get("order", ""))
+    own = "-".join(job.parallelism.order)
+    order = plan.job.get("order", own)
+    if order != own:
+        raise InputError(f"the plan numbers ranks by {order}, the job by {own}")
+    return job
+
+
 def kept_topology(plan: Plan) -> Topology | None:
     """The machine that a plan keeps; None where it keeps none."""
-    return _Kept(plan.inputs).read("topology", decode_topology) if plan.inputs else None
+    return _read(plan.inputs, "topology", decode_topology) if plan.inputs else None
 
 
 def refuse_others(plan: Plan, topology: Topology | None, job: Job | None) -> None:
@@ -189,29 +211,26 @@ def _named(stated: Mapping[str, Any]) -> str:
     return f"{stated.get('name')}, sha256 {str(stated.get('sha256'))[:12]}"
 
 
-class _Kept:
-    """The parts of a plan's ``inputs``, read when they are asked for."""
+def _read(
+    kept: Mapping[str, Any], key: str, decode: Callable[[Document], _Read]
+) -> _Read:
+    """The machine or the job of a plan's ``inputs``."""
+    try:
+        return decode(document_of(kept.get(key, {}), "plan.json"))
+    except InputError as error:
+        # Lines would be those of no file.
+        raise InputError(
+            Problem(p.message, key=_path(key, p.key), hint=p.hint)
+            for p in error.problems
+        ) from None
 
-    def __init__(self, kept: Mapping[str, Any]) -> None:
-        self._kept = kept
 
-    def read(self, key: str, decode: Callable[[Document], _Read]) -> _Read:
-        """The machine or the job of the plan."""
-        try:
-            return decode(document_of(self._kept.get(key, {}), "plan.json"))
-        except InputError as error:
-            # Lines would be those of no file.
-            raise InputError(
-                Problem(p.message, key=_path(key, p.key), hint=p.hint)
-                for p in error.problems
-            ) from None
-
-    def hosts(self, key: str) -> tuple[str, ...]:
-        """The hosts of a host list."""
-        try:
-            return tuple(expand(self._kept.get(key) or ""))
-        except ValueError as error:
-            raise InputError(str(error), key=_path(key)) from None
+def _expanded(kept: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The hosts of a host list in a plan's ``inputs``."""
+    try:
+        return tuple(expand(kept.get(key) or ""))
+    except ValueError as error:
+        raise InputError(str(error), key=_path(key)) from None
 
 
 def _path(*keys: str) -> str:
@@ -236,20 +255,6 @@ def _form_problems(kept: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("there is no such rule", key=_path("rules", key))
 
 
-def _changed_inputs(plan: Plan, topology: Topology, job: Job) -> Iterator[Problem]:
-    """Problems of inputs in the plan that are not those it names."""
-    for what, own, stated in _unlike(plan, topology, job):
-        message = (
-            f"the plan keeps another {what} than it names: it says "
-            f"{_named(stated)}; kept is sha256 {own.sha256[:12]}"
-        )
-        hint = (
-            f"the plan was changed: make it again, give {named(what)}, or "
-            f"{named('force', True)}"
-        )
-        yield Problem(message, key=_path(what), hint=hint)
-
-
 def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) -> Job:
     """The job with its own rules and the ``added`` ones (axis or group -> tier).
 
@@ -263,17 +268,17 @@ def with_requirements(job: Job, topology: Topology, added: Mapping[str, str]) ->
         axes = tuple(axis for role in job.roles for axis in role.axes)
     tiers = [tier.name for tier in topology.by_island.tiers]
     rules = [*job.require.items(), *added.items()]
-    refuse([*_unknown_axes(added, axes), *unknown_tiers(topology, rules, Rules())])
+    unknown = [
+        Problem(
+            f'there is no axis or group "{axis}"',
+            key=f"require.{key}",
+            hint=known_hint(axis, axes),
+        )
+        for key in added
+        if (axis := axis_of(key)) not in axes
+    ]
+    refuse([*unknown, *unknown_tiers(topology, rules, Rules())])
     strictest: dict[str, str] = {}
     for axis, tier in rules:
         strictest[axis] = min(tier, strictest.get(axis, tier), key=tiers.index)
     return replace(job, require=strictest)
-
-
-def _unknown_axes(added: Mapping[str, str], known: Sequence[str]) -> Iterator[Problem]:
-    for key in added:
-        axis = axis_of(key)
-        if axis not in known:
-            hint = known_hint(axis, known)
-            message = f'there is no axis or group "{axis}"'
-            yield Problem(message, key=f"require.{key}", hint=hint)

@@ -69,16 +69,15 @@ def text_order_surprise(hosts: Sequence[str]) -> str:
     return f"{first} before {second}"
 
 
-# Usable hosts in the order given, and the whole machine -> their indices, in order.
-_Order = Callable[["Topology", "Topology"], list[int]]
+# Usable hosts in the order given, and the whole machine -> by what an index is sorted.
+_Key = Callable[["Topology", "Topology"], Callable[[int], Any]]
 
 
 @dataclass(frozen=True)
 class Launcher:
     """How one launcher orders hosts."""
 
-    name: str
-    order: _Order
+    key: _Key
     rule: str  # the order in words, for people
     source: str  # where the rule is written
     sorts_text: str = ""  # what is compared as text: ``host names`` or ``labels``
@@ -103,56 +102,47 @@ def launch_order(launcher: Launcher, hosts: Topology, machine: Topology) -> IntA
     ``hosts``: the hosts of the job, in the order given. ``machine``: the machine they
     are a part of, in the order of its file.
     """
-    return np.array(launcher.order(hosts, machine), dtype=np.int64)
+    key = launcher.key(hosts, machine)
+    return np.array(sorted(range(hosts.num_nodes), key=key), dtype=np.int64)
 
 
-def _given(hosts: Topology, _machine: Topology) -> list[int]:
-    return list(range(hosts.num_nodes))
+def _given(_hosts: Topology, _machine: Topology) -> Callable[[int], Any]:
+    return int
 
 
-def _by(key: Callable[[str], Any]) -> _Order:
+def _by(key: Callable[[str], Any]) -> _Key:
     """Hosts by a key of their names."""
-
-    def order(hosts: Topology, _machine: Topology) -> list[int]:
-        names = hosts.node_names
-        return sorted(range(hosts.num_nodes), key=lambda node: key(names[node]))
-
-    return order
+    return lambda hosts, _machine: lambda node: key(hosts.node_names[node])
 
 
 _by_text, _by_number, _by_slurm = _by(str), _by(natural_key), _by(slurm_key)
 
 
-def _as_in_file(hosts: Topology, machine: Topology) -> list[int]:
+def _as_in_file(hosts: Topology, machine: Topology) -> Callable[[int], Any]:
     position = {name: i for i, name in enumerate(machine.node_names)}
     return _by(position.__getitem__)(hosts, machine)
 
 
-def _by_file(hosts: Topology, machine: Topology, tiers: range) -> list[int]:
+def _by_file(tiers: Callable[[Topology], range]) -> _Key:
     """Domains as the machine's file first names them, nodes in them by name."""
-    position = {name: i for i, name in enumerate(machine.node_names)}
-    rows = [_first_nodes(machine, tier) for tier in tiers]
 
-    def key(node: int) -> tuple[list[int], list[tuple[int, int, str]]]:
-        name = hosts.node_names[node]
-        return [int(row[position[name]]) for row in rows], slurm_key(name)
+    def key(hosts: Topology, machine: Topology) -> Callable[[int], Any]:
+        where, names = _as_in_file(hosts, machine), hosts.node_names
+        rows = [_first_nodes(machine, tier) for tier in tiers(machine)]
+        return lambda n: ([int(row[where(n)]) for row in rows], slurm_key(names[n]))
 
-    return sorted(range(hosts.num_nodes), key=key)
+    return key
 
 
-def _by_label(hosts: Topology, _machine: Topology) -> list[int]:
+def _by_label(hosts: Topology, _machine: Topology) -> Callable[[int], Any]:
     names, rows = hosts.domain_names, hosts.domain_of_node
-
-    def key(node: int) -> list[str]:
-        domains = [names[t][rows[t, node]] for t in _inwards(hosts)]
-        return [*domains, hosts.node_names[node]]
-
-    return sorted(range(hosts.num_nodes), key=key)
+    inwards = [(names[t], rows[t]) for t in _inwards(hosts)]
+    return lambda n: [*(own[row[n]] for own, row in inwards), hosts.node_names[n]]
 
 
-def _by_appearance(hosts: Topology, _machine: Topology) -> list[int]:
+def _by_appearance(hosts: Topology, _machine: Topology) -> Callable[[int], Any]:
     rows = [_first_nodes(hosts, tier) for tier in _inwards(hosts)]
-    return sorted(range(hosts.num_nodes), key=lambda node: [int(r[node]) for r in rows])
+    return lambda node: [int(row[node]) for row in rows]
 
 
 def _inwards(machine: Topology) -> range:
@@ -194,115 +184,96 @@ LauncherName = Literal[
 ]
 
 LAUNCHERS: dict[str, Launcher] = {
-    row.name: row
-    for row in (
-        Launcher(
-            "torchrun-c10d",
-            _by_text,
-            "host names sorted as text (c10d and etcd rendezvous)",
-            f"PyTorch, {_TORCH}",
-            sorts_text="host names",
-        ),
-        Launcher(
-            "torchrun-natural",
-            _by_number,
-            "host names sorted with digits as numbers (proposed for c10d)",
-            "https://github.com/pytorch/pytorch/issues/191190",
-        ),
-        Launcher(
-            "torchrun-static",
-            _given,
-            "hosts as given: node rank k is the k-th",
-            "https://docs.pytorch.org/docs/stable/elastic/run.html",
-        ),
-        Launcher(
-            "swift",
-            _given,
-            "hosts as given: NODE_RANK k is the k-th (swift and megatron of ms-swift)",
-            "ms-swift, swift/cli/main.py",
-        ),
-        Launcher(
-            "accelerate",
-            _given,
-            "hosts as given: --machine_rank k is the k-th",
-            _ACCELERATE,
-        ),
-        Launcher(
-            "accelerate-c10d",
-            _by_text,
-            "host names sorted as text (accelerate launch --rdzv_backend c10d)",
-            _ACCELERATE,
-            sorts_text="host names",
-        ),
-        Launcher(
-            "slurm",
-            _by_slurm,
-            "node names with digits as numbers, but one with a leading 0 as text; "
-            "tasks in blocks",
-            _SRUN,
-        ),
-        Launcher(
-            "slurm-node-table",
-            _as_in_file,
-            "nodes as the machine's file lists them (dynamic nodes of Slurm 26.05 "
-            "without alpha_step_rank)",
-            "Slurm, testsuite/python/tests/test_150_4.py",
-        ),
-        Launcher(
-            "slurm-node-rank",
-            lambda hosts, machine: _by_file(hosts, machine, range(1, 2)),
-            "leaf switches or blocks in the file's order, nodes in them by name "
-            "(SwitchAsNodeRank, BlockAsNodeRank)",
-            "https://slurm.schedmd.com/slurm.conf.html (TopologyParam)",
-        ),
-        Launcher(
-            "slurm-26.05",
-            lambda hosts, machine: _by_file(hosts, machine, _inwards(machine)),
-            "topology order: a domain is finished before the next begins (a topology "
-            "plugin and no --distribution)",
-            f"{_SRUN}, CR_NO_DIST_TOPO_BLOCK",
-        ),
-        Launcher(
-            "cluster-toolkit",
-            _by_appearance,
-            "domains by the first host given, hosts in them as given",
-            "GoogleCloudPlatform/cluster-toolkit, schedmd-slurm-gcp-v6-controller, "
-            "tests/test_topology.py",
-        ),
-        Launcher(
-            "kueue",
-            _by_label,
-            "topology labels sorted as text, level by level",
-            "kubernetes-sigs/kueue, keps/2724-topology-aware-scheduling",
-            sorts_text="labels",
-        ),
-        Launcher(
-            "openmpi",
-            _given,
-            "hosts as the host file gives them",
-            "https://docs.open-mpi.org/en/main/launching-apps/scheduling.html",
-        ),
-        Launcher(
-            "hydra",
-            _given,
-            "hosts as the machine file gives them",
-            "https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/"
-            "Using_the_Hydra_Process_Manager.md",
-        ),
-        Launcher(
-            "deepspeed",
-            _given,
-            "hosts as the host file gives them",
-            "DeepSpeed, deepspeed/launcher/runner.py",
-        ),
-        Launcher(
-            "verl",
-            _by_text,
-            "addresses of the hosts sorted as text, for which their names stand here",
-            "veRL, verl/single_controller/ray/base.py, sort_placement_group_by_node_ip",
-            sorts_text="host names",
-        ),
-    )
+    "torchrun-c10d": Launcher(
+        _by_text,
+        "host names sorted as text (c10d and etcd rendezvous)",
+        f"PyTorch, {_TORCH}",
+        sorts_text="host names",
+    ),
+    "torchrun-natural": Launcher(
+        _by_number,
+        "host names sorted with digits as numbers (proposed for c10d)",
+        "https://github.com/pytorch/pytorch/issues/191190",
+    ),
+    "torchrun-static": Launcher(
+        _given,
+        "hosts as given: node rank k is the k-th",
+        "https://docs.pytorch.org/docs/stable/elastic/run.html",
+    ),
+    "swift": Launcher(
+        _given,
+        "hosts as given: NODE_RANK k is the k-th (swift and megatron of ms-swift)",
+        "ms-swift, swift/cli/main.py",
+    ),
+    "accelerate": Launcher(
+        _given,
+        "hosts as given: --machine_rank k is the k-th",
+        _ACCELERATE,
+    ),
+    "accelerate-c10d": Launcher(
+        _by_text,
+        "host names sorted as text (accelerate launch --rdzv_backend c10d)",
+        _ACCELERATE,
+        sorts_text="host names",
+    ),
+    "slurm": Launcher(
+        _by_slurm,
+        "node names with digits as numbers, but one with a leading 0 as text; "
+        "tasks in blocks",
+        _SRUN,
+    ),
+    "slurm-node-table": Launcher(
+        _as_in_file,
+        "nodes as the machine's file lists them (dynamic nodes of Slurm 26.05 "
+        "without alpha_step_rank)",
+        "Slurm, testsuite/python/tests/test_150_4.py",
+    ),
+    "slurm-node-rank": Launcher(
+        _by_file(lambda _machine: range(1, 2)),
+        "leaf switches or blocks in the file's order, nodes in them by name "
+        "(SwitchAsNodeRank, BlockAsNodeRank)",
+        "https://slurm.schedmd.com/slurm.conf.html (TopologyParam)",
+    ),
+    "slurm-26.05": Launcher(
+        _by_file(_inwards),
+        "topology order: a domain is finished before the next begins (a topology "
+        "plugin and no --distribution)",
+        f"{_SRUN}, CR_NO_DIST_TOPO_BLOCK",
+    ),
+    "cluster-toolkit": Launcher(
+        _by_appearance,
+        "domains by the first host given, hosts in them as given",
+        "GoogleCloudPlatform/cluster-toolkit, schedmd-slurm-gcp-v6-controller, "
+        "tests/test_topology.py",
+    ),
+    "kueue": Launcher(
+        _by_label,
+        "topology labels sorted as text, level by level",
+        "kubernetes-sigs/kueue, keps/2724-topology-aware-scheduling",
+        sorts_text="labels",
+    ),
+    "openmpi": Launcher(
+        _given,
+        "hosts as the host file gives them",
+        "https://docs.open-mpi.org/en/main/launching-apps/scheduling.html",
+    ),
+    "hydra": Launcher(
+        _given,
+        "hosts as the machine file gives them",
+        "https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/"
+        "Using_the_Hydra_Process_Manager.md",
+    ),
+    "deepspeed": Launcher(
+        _given,
+        "hosts as the host file gives them",
+        "DeepSpeed, deepspeed/launcher/runner.py",
+    ),
+    "verl": Launcher(
+        _by_text,
+        "addresses of the hosts sorted as text, for which their names stand here",
+        "veRL, verl/single_controller/ray/base.py, sort_placement_group_by_node_ip",
+        sorts_text="host names",
+    ),
 }
 
 _UNPREDICTABLE = {

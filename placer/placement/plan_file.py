@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterable, Mapping
-from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from placer.base.arguments import PATH, takes
+from placer.base.arguments import takes
 from placer.base.errors import InputError, Problem
 from placer.documents import files
 from placer.documents.document import Document
@@ -18,14 +18,9 @@ from placer.documents.keys import REQUIRED, keys_of
 from placer.documents.scalars import shown
 from placer.documents.tree import CONTROL, MAX_DEPTH, TOO_DEEP, visible
 from placer.documents.value import Path
-from placer.placement.plan import Plan
+from placer.placement.plan import BOUND, Plan
 from placer.placement.plan_consistency import require_consistent
-from placer.placement.plan_keys import BOUND
-from placer.placement.plan_like import PLAN
 from placer.placement.score import Score
-
-if TYPE_CHECKING:
-    from placer.placement.plan_like import PlanLike
 
 FORMAT = "placer/plan"
 
@@ -33,6 +28,17 @@ _AXES = ("tp", "cp", "ep", "pp", "dp")
 _HINT = "a plan is the JSON that placer place -o writes"
 _INDICES = range(2**31)
 _MAX_WHOLE = 2**63
+
+
+class Planned(Protocol):
+    """What has a plan, such as a `Result`."""
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+
+
+PlanLike = Plan | Planned | str | os.PathLike[str] | Mapping[str, Any]
 
 
 def decode_plan(data: object, source: str) -> Plan:
@@ -52,8 +58,10 @@ def decode_plan(data: object, source: str) -> Plan:
     }
     _check(document, found)
     document.fail_if_problems()
-    plan = _plan(found)
-    require_consistent(plan, found["world_size"], source)
+    given = {key: value for key, value in found.items() if value is not None}
+    world_size, score = given.pop("world_size"), Score(found["score"] or {})
+    plan = Plan(**{"domains": {}} | given | {"score": score})
+    require_consistent(plan, world_size, source)
     return plan
 
 
@@ -109,14 +117,6 @@ def _check(document: Document, found: dict[str, Any]) -> None:
     for key in BOUND if bound else ():
         if bound.get(key) is None:
             document.problem("is missing", ("bound", key))
-
-
-def _plan(found: dict[str, Any]) -> Plan:
-    """The plan of the values of the keys, None for those that are not there."""
-    given = {key: value for key, value in found.items() if value is not None}
-    del given["world_size"]
-    score = Score(found["score"] or {})
-    return Plan(**{"domains": {}} | given | {"score": score})
 
 
 _WIDTH = 88
@@ -177,8 +177,8 @@ def _plain(value: object) -> object:
 _scalar = json.JSONEncoder(allow_nan=False, default=_plain).encode
 
 
-@takes(source=PATH)
-def read_plan(source: str | PathLike[str]) -> Plan:
+@takes()
+def read_plan(source: str | os.PathLike[str]) -> Plan:
     """The plan in a file, compressed or not, or on standard input for ``-``.
 
     Keys of this version that are not known are left out; a newer version is refused.
@@ -205,14 +205,14 @@ def read_plan(source: str | PathLike[str]) -> Plan:
     >>> placer.read_plan("plan.json").nodes
     ('n1', 'n2')
     """
-    name = fspath(source)
+    name = os.fspath(source)
     shown = files.shown_name(name)
     text = files.decode(files.decompressed(files.read_bytes(name), name), name)
     return decode_plan(_parse(text, shown), shown)
 
 
-@takes(plan=PLAN, path=PATH)
-def write_plan(plan: PlanLike, path: str | PathLike[str]) -> None:
+@takes()
+def write_plan(plan: PlanLike, path: str | os.PathLike[str]) -> None:
     """Write a plan to ``path``, or to standard output for ``-``.
 
     A name that ends in ``.gz`` or ``.zst`` compresses it; zstd is an extra,
@@ -235,7 +235,7 @@ def write_plan(plan: PlanLike, path: str | PathLike[str]) -> None:
     >>> plan = placer.predict("dgx-h100-4x8", "quickstart", "slurm")
     >>> placer.write_plan(plan, "plan.json")
     """
-    files.write_compressed(fspath(path), encode_plan(plan_of(plan)))
+    files.write_compressed(os.fspath(path), encode_plan(plan_of(plan)))
 
 
 def _parse(text: str, source: str) -> object:
@@ -283,6 +283,6 @@ def plan_of(value: PlanLike) -> Plan:
         return value
     if isinstance(value, Mapping):
         return decode_plan(dict(value), "the plan")
-    if isinstance(value, str | PathLike):
+    if isinstance(value, str | os.PathLike):
         return read_plan(value)
     return value.plan

@@ -1,4 +1,4 @@
-"""Where the ranks of a job were in a plan made before, on the machine as it is now."""
+"""A plan made before: its ranks on the machine as it is now, or some of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 from placer.base.arrays import BoolArray, IntArray, grouped
 from placer.base.errors import InfeasibleError, InputError, Problem, refuse
 from placer.base.naming import named
-from placer.job.axes import unlike_sizes
+from placer.job.axes import Parallelism, unlike_sizes
 from placer.job.model import Job
+from placer.job.resize import resized
 from placer.placement.inputs import Inputs
 from placer.placement.plan import Plan
 from placer.topology.islands import inner_tiers, island_on
@@ -93,7 +94,8 @@ def _host_problems(
             yield Problem(message, key="added")
 
 
-# Ranks correspond by these coordinates. dp comes last, so that its size may change.
+# Ranks correspond by these coordinates. dp comes last, so that its size may change and
+# each replica is a run of numbers.
 _CORRESPOND = ("tp", "cp", "pp", "dp")
 
 
@@ -238,11 +240,88 @@ def _old_rank(plan: Plan, job: Job) -> IntArray:
         return np.arange(job.world_size)
     if unlike := unlike_sizes(old, new):
         raise _of_another_job(", ".join(unlike))
-    old_of_work = np.full(max(old.world_size, new.world_size), -1, dtype=np.int64)
-    old_of_work[old.numbers_in(_CORRESPOND)] = np.arange(old.world_size)
-    return old_of_work[new.numbers_in(_CORRESPOND)]
+    size = max(old.world_size, new.world_size)
+    return _rank_of_work(old, size)[new.numbers_in(_CORRESPOND)]
+
+
+def _rank_of_work(axes: Parallelism, size: int) -> IntArray:
+    """Rank that does each work, replica after replica; -1 where none does."""
+    found = np.full(size, -1, dtype=np.int64)
+    found[axes.numbers_in(_CORRESPOND)] = np.arange(axes.world_size)
+    return found
 
 
 def _of_another_job(why: str) -> InputError:
     message = f"the previous plan is of another job: {why}"
     return InputError(message, key="previous")
+
+
+def smaller_jobs(job: Job, most_ranks: int) -> Iterator[Job]:
+    """The job with ever fewer replicas, of at most ``most_ranks`` ranks each time.
+
+    Sizes that the job cannot have, since experts do not divide them, are left out.
+    """
+    axes = job.parallelism
+    replica = axes.world_size // axes.dp
+    for dp in range(min(axes.dp - 1, most_ranks // replica), 0, -1):
+        try:
+            smaller = resized(job, dp=dp)
+        except InputError:
+            continue
+        # Rules and requirements that were added by options are kept.
+        yield replace(
+            smaller,
+            require=job.require,
+            rules=job.rules,
+            parallelism=replace(smaller.parallelism, order=axes.order),
+        )
+
+
+def replicas_of_block(axes: Parallelism, smaller: Parallelism) -> int:
+    """Consecutive replicas that share no expert group with others; 1 without experts.
+
+    The smallest number that divides both data parallel sizes and that the expert axes
+    divide.
+    """
+    experts = axes.etp * axes.ep
+    return next(
+        count
+        for count in range(1, axes.dp + 1)
+        if axes.dp % count == 0
+        and smaller.dp % count == 0
+        and (axes.tp * axes.cp * count) % experts == 0
+    )
+
+
+def ranks_of_replicas(
+    old: Parallelism, new: Parallelism, kept: Sequence[int]
+) -> IntArray:
+    """The old rank whose work each new one does, shape (new ranks,).
+
+    Replica ``kept[i]`` becomes replica ``i``.
+    """
+    replica = np.asarray(kept, dtype=np.int64)[new.coordinates["dp"]]
+    size = new.world_size // new.dp
+    work = new.numbers_in(_CORRESPOND) % size + replica * size
+    ranks: IntArray = _rank_of_work(old, old.world_size)[work]
+    return ranks
+
+
+def without_replicas(plan: Plan, job: Job, kept: Sequence[int]) -> Plan:
+    """The plan with only the replicas ``kept``, as a plan for the smaller ``job``.
+
+    Replica ``kept[i]`` becomes replica ``i``; ranks are numbered by the job's order.
+    Score and bound stay those of the whole plan.
+    """
+    old = plan.axes
+    if old is None:
+        raise InputError("the plan does not record its axes")
+    new = job.parallelism
+    ranks = ranks_of_replicas(old, new, kept)
+    about = {**plan.job, "parallelism": {**plan.job["parallelism"], "dp": new.dp}}
+    return replace(
+        plan,
+        job=about,
+        node_of_rank=plan.node_of_rank[ranks],
+        gpu_of_rank=plan.gpu_of_rank[ranks],
+    )

@@ -15,10 +15,12 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from placer.base.arrays import earlier_alike
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.units import counted
 from placer.documents import Document
 from placer.documents.tree import visible
+from placer.placement.build import why_missing
 from placer.placement.placement import Placement
 from placer.topology.model import Topology
 
@@ -43,7 +45,7 @@ def placement_of_hostfile(
     if entries and entries[0].gpu is not None:
         gpu = np.array([entry.gpu for entry in entries], dtype=np.int64)
     else:
-        gpu = _position_on_node(node)
+        gpu = earlier_alike(node)
     return Placement(topology.gpu_at(node, gpu))
 
 
@@ -78,31 +80,20 @@ def _nodes(
 
 
 def _unknown_host(entry: Entry, topology: Topology, source: str) -> Problem:
-    host = visible(entry.host)
-    if entry.host in topology.unavailable:
-        message = f"{host} must not be used: {topology.unavailable[entry.host]}"
-        return entry.problem(message, source)
     # Looking for alike names among thousands takes seconds, once for each bad line.
-    few = topology.node_names if len(topology.node_names) <= 1000 else ()
+    is_quick = len(topology.node_names) <= 1000
+    is_known = entry.host in topology.unavailable
+    few = topology.node_names if is_quick and not is_known else ()
     alike = get_close_matches(entry.host, few, n=1)
     hint = f"did you mean {alike[0]}?" if alike else ""
-    message = f"topology {topology.name} has no node {host}"
-    return entry.problem(message, source, hint)
+    host = entry.host if is_known else visible(entry.host)
+    return entry.problem(why_missing(host, topology), source, hint)
 
 
 def _wrong_count(found: int, world_size: int, source: str) -> Problem:
     message = f"the lines place {counted(found, 'rank')}, the job has {world_size}"
     hint = f"one line is one rank; for several, {EXAMPLE[6:]}" if found else EXAMPLE
     return Problem(message, source, hint=hint)
-
-
-def _position_on_node(node: np.ndarray) -> np.ndarray:
-    """How many earlier ranks sit on the same node; shape (R,)."""
-    by_node = np.argsort(node, kind="stable")
-    starts = np.searchsorted(node[by_node], node[by_node])
-    position = np.empty_like(by_node)
-    position[by_node] = np.arange(len(node)) - starts
-    return position
 
 
 _HOST_LINE = re.compile(

@@ -1,33 +1,27 @@
-"""What a placement costs, as a mapping whose keys are attributes too."""
+"""What a placement costs: a mapping whose keys, said once here, are attributes too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 from placer.base.units import format_seconds
+from placer.documents.facts import ANY, INTERVAL, NUMBER, TEXT, Facts, facts, whole
+from placer.documents.keys import Key, Kind, list_of, map_of
+
+SECONDS_OF = map_of(NUMBER)
 
 
 class HotLink(TypedDict):
-    """One of the busiest links.
+    """One of the busiest links."""
 
-    Attributes
-    ----------
-    tier, domain : str
-        Whose uplink it is.
-    direction : str
-        ``up``, ``down``, or ``to DOMAIN`` on a link of its own.
-    bytes : float
-        That a step sends over it.
-    busy_s : float, s
-        That the link works in a step.
-    """
-
-    tier: str
-    domain: str
-    direction: str
-    bytes: float
-    busy_s: float
+    tier: Annotated[str, Key(TEXT, "into which the link goes")]
+    domain: Annotated[str, Key(TEXT, "whose link it is")]
+    direction: Annotated[
+        str, Key(TEXT, "`up`, `down`, or `to r2` on a link of its own")
+    ]
+    bytes: Annotated[float, Key(NUMBER, "that a step sends over it")]
+    busy_s: Annotated[float, Key(NUMBER, "that it works in a step")]
 
 
 class Hop(TypedDict):
@@ -50,73 +44,41 @@ class Operation(TypedDict):
 
     Attributes
     ----------
-    operation : str
-        For people.
-    seconds : float, s
     replica : int
         Whose pipeline it is; left out where all wait.
     crossing_hops : list of Hop
         Of pipeline messages; left out elsewhere.
     """
 
-    operation: str
-    seconds: float
+    operation: Annotated[str, Key(TEXT, "in words")]
+    seconds: Annotated[float, Key(NUMBER, "that it takes")]
     replica: NotRequired[int]
     crossing_hops: NotRequired[list[Hop]]
 
 
-class SlowHost(TypedDict):
-    """The host that sets the pace of the work.
-
-    Attributes
-    ----------
-    host : str
-    compute_factor : float
-        Share of the usual speed, in (0, 1].
-    replica, stage : int
-        Who waits for it.
-    """
-
-    host: str
-    compute_factor: float
-    replica: int
-    stage: int
-
-
 class WorstGroup(TypedDict):
-    """The slowest group of the axis that adds most to the step.
+    """The slowest group of the axis that adds most to the step."""
 
-    Attributes
-    ----------
-    axis : str
-    group, groups : int
-        Its number, and how many groups the axis has.
-    rank, ranks : int
-        Its first rank, and how many it has.
-    exposed_s : float, s
-        Of the axis.
-    operation : str
-    seconds : float, s
-        Of one operation of the group.
-    common_tier : str
-        The innermost whose domain holds the group.
-    domains : int
-        Scale-up domains that it touches.
-    as_slow : int
-        Groups that are as slow, itself among them.
-    """
+    axis: Annotated[str, Key(TEXT, "that adds most to the step")]
+    group: Annotated[int, Key(NUMBER, "its slowest group, counted from 0")]
+    groups: Annotated[int, Key(NUMBER, "groups of the axis")]
+    as_slow: Annotated[int, Key(NUMBER, "groups that take as long")]
+    rank: Annotated[int, Key(whole(), "its first rank", None)]
+    ranks: Annotated[int, Key(whole(), "how many it has", None)]
+    exposed_s: Annotated[float, Key(NUMBER, "that its axis adds to the step", None)]
+    seconds: Annotated[float, Key(NUMBER, "of one `operation`", None)]
+    operation: Annotated[str, Key(TEXT, "what the group does", None)]
+    common_tier: Annotated[str, Key(TEXT, "the lowest whose domain holds it", None)]
+    domains: Annotated[int, Key(whole(), "scale-up domains that it is in", None)]
 
-    axis: str
-    group: int
-    groups: int
-    rank: int
-    ranks: int
-    exposed_s: float
-    operation: str
-    seconds: float
-    common_tier: str
-    domains: int
-    as_slow: int
+
+class SlowHost(TypedDict):
+    """The host that sets the pace of the work."""
+
+    host: Annotated[str, Key(TEXT, "that sets the pace of the work")]
+    compute_factor: Annotated[float, Key(NUMBER, "share of the usual speed")]
+    replica: Annotated[int, Key(whole(), "that waits for it")]
+    stage: Annotated[int, Key(whole(), "of that replica")]
 
 
 class MemoryBytes(TypedDict):
@@ -147,13 +109,85 @@ class MemoryBytes(TypedDict):
     role: NotRequired[str]
 
 
-class Score(dict[str, Any]):
+class _Role(Facts):
+    seconds = Key(NUMBER, "of the role between two transfers")
+    exposed_s = Key(SECONDS_OF, "as of the score", None)
+
+
+class _Entry(Key):
+    """A key of a score that is an attribute too, None where the job has none."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        super().__set_name__(owner, name)
+        object.__setattr__(self, "attribute", name)
+
+    def __get__(self, score: Score | None, _owner: type) -> Any:
+        return self if score is None else score.get(self.called)
+
+
+def _given(kind: Kind, says: str) -> Any:
+    return _Entry(kind, says, None)
+
+
+class Costs(Facts):
+    """What is known of every placement that is priced, a baseline's too."""
+
+    step_time_s: float = _given(NUMBER, "one step")
+    exposed_scale_out_s: float = _given(
+        NUMBER, "step time less that of the same placement with free scale-out links"
+    )
+    hop_cost: float | None = _given(NUMBER, "the hop cost, when the job has weights")
+    exposed_s: Mapping[str, float] = _given(
+        SECONDS_OF, "axis or group: time that compute does not hide"
+    )
+
+
+class Score(Costs, dict[str, Any]):
     """What a placement costs, as plain data for plans and JSON.
 
     It is a dict whose keys are attributes too, so that editors and type checkers know
     them: ``score.step_time_s`` is ``score["step_time_s"]``. Keys that a job does not
     have are missing from the dict, and None as attributes.
     """
+
+    step_time_interval_s: Sequence[float] | None = _given(
+        INTERVAL, "lowest and highest that `compute.step_error` allows"
+    )
+    memory_bytes: MemoryBytes | None = _given(
+        ANY,
+        "what a GPU of the fullest stage holds: `parameters`, `gradients`, "
+        "`optimizer`, `activations`, `other`, `total`, that `stage`, and all "
+        "`by_stage`; of a workload by `roles`",
+    )
+    memory_limit_bytes: float | None = _given(NUMBER, "what a GPU has")
+    slowest_host: SlowHost | None = _given(
+        facts(SlowHost), "the host that others wait for"
+    )
+    compute_s: float = _given(NUMBER, "the work")
+    bubble_s: float = _given(NUMBER, "the pipeline's idle time")
+    fixed_s: float = _given(NUMBER, "what a step pays once")
+    exposed_scale_out_share: float = _given(
+        NUMBER, "the share of the step that `exposed_scale_out_s` is"
+    )
+    crossings: Mapping[str, Mapping[str, int]] = _given(
+        map_of(map_of(NUMBER)),
+        "axis: tier: groups whose lowest common domain is there",
+    )
+    traffic_bytes: Mapping[str, Mapping[str, float]] = _given(
+        map_of(map_of(NUMBER)), "axis: tier: bytes of a step"
+    )
+    hottest_links: Sequence[HotLink] = _given(
+        list_of(facts(HotLink)), "the busiest links"
+    )
+    critical_path: Sequence[Operation] = _given(
+        list_of(facts(Operation)), "operations that set the step, longest first"
+    )
+    worst_group: WorstGroup | None = _given(
+        facts(WorstGroup), "the group that the step waits for"
+    )
+    roles: Mapping[str, Any] | None = _given(
+        map_of(facts(_Role)), "of a workload: what each role takes"
+    )
 
     if not TYPE_CHECKING:  # typed as that of a dict
 
@@ -170,88 +204,3 @@ class Score(dict[str, Any]):
         step, away = self.step_time_s, self.exposed_scale_out_s
         exposed = f"{format_seconds(away)} of it exposed on scale-out links"
         return f"<placer.Score: {format_seconds(step)} a step, {exposed}>"
-
-    @property
-    def step_time_s(self) -> float:
-        """One training step, s: compute, bubble, fixed and exposed time."""
-        return float(self["step_time_s"])
-
-    @property
-    def step_time_interval_s(self) -> Sequence[float] | None:
-        """Lowest and highest step that the error of the job's compute allows, s."""
-        return self.get("step_time_interval_s")
-
-    @property
-    def compute_s(self) -> float:
-        """The work, s."""
-        return float(self["compute_s"])
-
-    @property
-    def bubble_s(self) -> float:
-        """The pipeline's idle time, s."""
-        return float(self["bubble_s"])
-
-    @property
-    def fixed_s(self) -> float:
-        """What a step pays once, s."""
-        return float(self["fixed_s"])
-
-    @property
-    def exposed_s(self) -> Mapping[str, float]:
-        """Axis or group -> time that compute does not hide, s."""
-        return dict(self["exposed_s"])
-
-    @property
-    def exposed_scale_out_s(self) -> float:
-        """What the step would save if every scale-out link were free, s."""
-        return float(self["exposed_scale_out_s"])
-
-    @property
-    def exposed_scale_out_share(self) -> float:
-        """That saving as a share of the step, from 0 to 1."""
-        return float(self["exposed_scale_out_share"])
-
-    @property
-    def crossings(self) -> Mapping[str, Mapping[str, int]]:
-        """Axis -> tier -> groups whose lowest common domain is of that tier."""
-        return dict(self["crossings"])
-
-    @property
-    def traffic_bytes(self) -> Mapping[str, Mapping[str, float]]:
-        """Axis -> tier -> bytes a step."""
-        return dict(self["traffic_bytes"])
-
-    @property
-    def hottest_links(self) -> Sequence[HotLink]:
-        """The busiest links, busiest first."""
-        return list(self["hottest_links"])
-
-    @property
-    def critical_path(self) -> Sequence[Operation]:
-        """The operations that set the step time, longest first."""
-        return list(self["critical_path"])
-
-    @property
-    def slowest_host(self) -> SlowHost | None:
-        """The host that all wait for, where GPUs of unequal speed are used."""
-        return self.get("slowest_host")
-
-    @property
-    def worst_group(self) -> WorstGroup | None:
-        """The slowest group of the axis that adds most; None if nothing is exposed."""
-        return self.get("worst_group")
-
-    @property
-    def hop_cost(self) -> float | None:
-        """Sum over edges of weight x distance; None for a job without weights."""
-        return self.get("hop_cost")
-
-    @property
-    def memory_bytes(self) -> MemoryBytes | None:
-        """Memory of a GPU of the fullest stage; None for a job without a model."""
-        return self.get("memory_bytes")
-
-    @property
-    def memory_limit_bytes(self) -> float | None:
-        """What a GPU has, bytes; None where the machine does not say."""
-        return self.get("memory_limit_bytes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from placer.base.arguments import NOTHING, instance, takes
 from placer.base.errors import InputError
@@ -13,12 +13,10 @@ from placer.explain.difference import Saving, saving
 from placer.explain.uncertain import links_are_assumed
 from placer.job.model import Job
 from placer.placement.build import placement_of_plan
-from placer.placement.inputs import inputs_of
+from placer.placement.inputs import inputs_of, planned_job
 from placer.placement.launcher_orders import in_natural_order
 from placer.placement.plan import Plan
-from placer.placement.plan_file import plan_of
-from placer.placement.plan_like import PLAN
-from placer.placement.started import planned_job
+from placer.placement.plan_file import PlanLike, plan_of
 from placer.report.changes import (
     CostChange,
     EntryChange,
@@ -32,9 +30,6 @@ from placer.report.group_tiers import AxisChange, axis_changes
 from placer.report.moves import Fold, Move, folds, home_tier, match, moves
 from placer.report.notebook import html_table
 from placer.report.restart import Restart, restart
-
-if TYPE_CHECKING:
-    from placer.placement.plan_like import PlanLike
 
 # What two plans must agree on, or their steps differ in more than their placements.
 _SAME = ("sha256", "order", "parallelism")
@@ -164,7 +159,7 @@ class PlanDiff:
         }
 
 
-@takes(old=PLAN, new=PLAN, job=instance(Job) | NOTHING)
+@takes(job=instance(Job) | NOTHING)
 def diff(old: PlanLike, new: PlanLike, job: Job | None = None) -> PlanDiff:
     """What changed from ``old`` to ``new``.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.base.units import counted, format_bytes, format_seconds
-from placer.placement.plan_keys import OBJECTIVES
+from placer.placement.plan import OBJECTIVES
 from placer.report.changes import CostChange, EntryChange
 from placer.report.columns import WIDTH, fitted, paragraphs, table, wrapped
 from placer.report.group_tiers import AxisChange, DomainChange

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from placer.placement.home_tier import fullest, home_level, room_wanted
+from placer.placement.parts import fullest, home_level, room_wanted
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan

@@ -19,7 +19,7 @@ from placer.base.errors import InputError
 from placer.job.axes import Parallelism, unlike_sizes
 from placer.placement.launcher_orders import natural_key
 from placer.placement.plan import Plan
-from placer.placement.shrink import ranks_of_replicas
+from placer.placement.previous import ranks_of_replicas
 
 # The axes beside dp whose coordinates moves are folded by, most telling first.
 _OTHER_AXES = ("pp", "ep", "cp", "tp")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
 from placer.job.started import BY_HAND
+from placer.placement.baselines import started_of
 from placer.placement.plan import Plan
-from placer.placement.started import started_of
 from placer.report.verdict import is_kept
 from placer.report.words import slowest_group
 

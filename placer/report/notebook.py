@@ -7,8 +7,7 @@ from html import escape
 
 from placer.base.units import counted, format_seconds
 from placer.job.model import Job
-from placer.placement.plan import Plan
-from placer.placement.plan_keys import OBJECTIVES
+from placer.placement.plan import OBJECTIVES, Plan
 from placer.report.machine_text import facts, parts, tier_rows
 from placer.report.machine_text import title as job_title
 from placer.report.words import NOUN, amount

@@ -10,11 +10,10 @@ from placer.base.errors import InfeasibleError
 from placer.base.units import counted, format_bytes, format_seconds, plural
 from placer.cost import JITTER
 from placer.job.started import STARTERS
-from placer.placement.plan import Plan
-from placer.placement.plan_keys import OBJECTIVES
+from placer.placement.baselines import order_in_use_of, started_of
+from placer.placement.plan import OBJECTIVES, Plan
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
-from placer.placement.started import order_in_use_of, started_of
 from placer.report.homes import Home, homes_of
 from placer.report.words import (
     NOUN,

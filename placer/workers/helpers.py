@@ -8,7 +8,6 @@ so with the process that started it, whatever it is doing.
 
 from __future__ import annotations
 
-import atexit
 import os
 import pickle
 import subprocess
@@ -29,6 +28,8 @@ _CODE = (
     "import sys; sys.path[:] = {path!r}; import placer.workers.helpers as h; h.serve()"
 )
 _END = object()
+# What cannot be pickled, and what cannot be sent.
+_NO_REQUEST = (pickle.PicklingError, AttributeError, TypeError, OSError, ValueError)
 
 
 class NoHelpError(Exception):
@@ -102,14 +103,6 @@ class Helpers:
             raise
 
 
-def begin(work: Callable[[], object]) -> None:
-    """Begin work in another process that nobody waits for; it ends with this one."""
-    with suppress(NoHelpError):
-        helper = _Helper()
-        atexit.register(helper.end)
-        helper.send((work, ()))
-
-
 class _Helper:
     def __init__(self) -> None:
         code = _CODE.format(path=sys.path)
@@ -127,19 +120,12 @@ class _Helper:
         self._answers: SimpleQueue[Any] = SimpleQueue()
         start(self._read, HELPER_THREAD)
 
-    def send(self, task: object) -> None:
-        try:
-            request = pickle.dumps(task, pickle.HIGHEST_PROTOCOL)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise NoHelpError from error
-        try:
-            self._requests.write(request)
-            self._requests.flush()
-        except (OSError, ValueError) as error:
-            raise NoHelpError from error
-
     def ask(self, is_over: Callable[[], bool], task: object) -> tuple[bool, Any]:
-        self.send(task)
+        try:
+            self._requests.write(pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
+            self._requests.flush()
+        except _NO_REQUEST as error:
+            raise NoHelpError from error
         while True:
             try:
                 answer = self._answers.get(timeout=LOOK_AFTER_S)

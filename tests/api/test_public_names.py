@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import re
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import get_args
 
@@ -33,7 +34,9 @@ def test_a_public_name_stays_what_it_is():
 
 
 def test_names_that_editors_complete():
-    """The literals of arguments are what the calls take."""
+    """The literals of arguments are what the calls take, the stub has all names."""
+    stub = Path(placer.__file__).with_suffix(".pyi").read_text()
+    assert sorted(re.findall(r"\b(\w+) as \1\b", stub)) == [*placer.__all__]
     assert set(get_args(FormatName)) == set(FORMATS)
     assert set(get_args(ObjectiveName)) == set(OBJECTIVES)
     assert set(get_args(FrameworkName)) == set(FRAMEWORKS)

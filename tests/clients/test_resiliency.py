@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from placer.placement.copies import Copies, cliques
+from placer.placement.robust import Copies, cliques
 from tests.clients import processes as local
 from tests.clients.processes import ranks_in_domains
 

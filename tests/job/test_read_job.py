@@ -98,7 +98,7 @@ BAD += [("tp: 4", "tp: ^" + "9" * 5000, "parallelism.tp", "is not between")]
 def test_a_bad_file_names_the_place_the_key_and_the_fault(old, new, key, fragment):
     """The message has the marked line and column, the key path and what is wrong."""
     text, place = marked(changed(old, new))
-    problem = next(p for p in problems(text) if fragment in p.message)
+    problem = next(p for p in problems(text) if fragment in f"{p.message} ({p.hint})")
     assert (problem.source, problem.key) == ("job.yaml", key)
     assert place in (None, (problem.line, problem.column))
 

@@ -11,7 +11,7 @@ from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.job.traffic import Group
 from placer.job.work import micro_batch_time
-from placer.placement.shrink import smaller_jobs
+from placer.placement.previous import smaller_jobs
 
 
 def job_of(dp):

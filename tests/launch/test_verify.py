@@ -7,10 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from placer.launch.compare import compare, seats_of
+from placer.launch.compare import compare, notes, ranges, seats_of, verdict_text
 from placer.launch.habits import habits
 from placer.launch.process import Process
-from placer.launch.verdict_text import notes, ranges, verdict_text
 from tests.emit.readback import (
     CONTIGUOUS,
     FREE,

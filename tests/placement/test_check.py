@@ -1,17 +1,21 @@
-"""The checker against a second, naive one, and against each violation in turn."""
+"""The checker against a second, naive one, and against each violation in turn.
+
+And copies of checkpoints, against the rule that makes their cliques.
+"""
 
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import placer
 from placer import read_topology, testing
 from placer.api.check import check
-from placer.base.errors import CheckError
+from placer.base.errors import CheckError, InputError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Rules
@@ -19,8 +23,10 @@ from placer.job.traffic import Group
 from placer.placement.build import build_plan
 from placer.placement.check import violations
 from placer.placement.placement import Placement
+from placer.placement.robust import Copies, cliques, copy_faults, parse_copies
 from placer.testing.oracle import groups_of
 from placer.testing.strategies import placed, tiny, tiny_plan
+from tests.emit.readback import CONTIGUOUS, plan_of
 from tests.texts import table
 
 
@@ -231,3 +237,49 @@ def test_a_plan_names_the_avoided_hosts_it_uses():
     assert violations(silent, MACHINE, job) == [
         "the plan says that 0 of 2 hosts to avoid are used, 1 are: r1-n1 differs"
     ]
+
+
+def by_the_package(jump, factor, ranks):
+    """Every jump-th rank from each start on, then so many at a time."""
+    found = []
+    for start in range(jump):
+        rest = iter(range(start, ranks, jump))
+        found += iter(lambda rest=rest: tuple(islice(rest, factor)), ())
+    return sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "copies"), [(16, (4, 2)), (24, (2, 3)), (8, (1, 2)), (64, (16, 4))]
+)
+def test_cliques(ranks, copies):
+    """They are those of nvidia-resiliency-ext."""
+    found = sorted(map(tuple, cliques(ranks, Copies(*copies))))
+    assert found == by_the_package(*copies, ranks)
+
+
+def racks(*names):
+    """Four nodes of two ranks each, in these racks."""
+    return replace(plan_of(CONTIGUOUS), domains={"rack": names})
+
+
+@pytest.mark.parametrize(*table("placement/rules.yaml", "copies_leave_what_fails"))
+def test_copies_leave_what_fails(names, copies, fault):
+    """The rack, and where there is one alone the node; with a jump that does."""
+    found = copy_faults(racks(*names), parse_copies(copies))
+    assert len(found) == bool(fault)
+    assert re.search(fault, "".join(found))
+
+
+@pytest.mark.parametrize("copies", ["", "x", "0", "2:1", "2:0", "-4", "2:2:2", "3"])
+def test_what_are_no_copies(copies):
+    """Words that are none, and jumps that do not divide the ranks."""
+    with pytest.raises(InputError, match="copies: "):
+        copy_faults(racks("a", "a", "b", "b"), parse_copies(copies))
+
+
+def test_the_library_checks_them():
+    """With all else that a plan promises."""
+    plan = placer.place("dgx-h100-4x8", "quickstart", time_limit=5).plan
+    placer.check(plan, copies="8")
+    with pytest.raises(CheckError, match="copies 4 apart share a node"):
+        placer.check(plan, copies="4:2")

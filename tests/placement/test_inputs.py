@@ -1,4 +1,4 @@
-"""What a plan keeps of its inputs, and reads back."""
+"""What a plan keeps of its inputs, and reads back; from placement to plan and back."""
 
 import json
 from dataclasses import fields, replace
@@ -10,14 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import placer
+from placer.base.errors import InputError
 from placer.base.hostlist import expand, fold
 from placer.documents import document_of
 from placer.documents.presets import preset_names
+from placer.job.orders import in_order
 from placer.job.read import decode_job
 from placer.job.rules import Pin
 from placer.job.write import to_document
-from placer.placement.inputs import Inputs, inputs_of
-from placer.testing.strategies import tiny_plan
+from placer.placement.build import placement_of_plan
+from placer.placement.inputs import Inputs, inputs_of, planned_job
+from placer.testing.strategies import tiny, tiny_plan
 from placer.topology.build import Nodes, build
 from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
@@ -186,3 +189,37 @@ def test_changed_inputs_are_refused():
         ("inputs.rules.require", "expected a tier for each axis"),
         ("inputs.rules.floors", "there is no such rule"),
     ]
+
+
+def test_unknown_nodes_and_gpus():
+    """Every node that the topology lacks is named, with the reason if there is one.
+
+    Of a GPU that its node does not have, rank, node and count are named.
+    """
+    topology, _ = tiny()
+    fewer = replace(
+        topology.select(np.arange(6)), unavailable={"n006": "xid 79"}, name="half"
+    )
+    with pytest.raises(InputError) as caught:
+        placement_of_plan(tiny_plan(), fewer)
+    assert [str(problem) for problem in caught.value.problems] == [
+        "nodes[6]: n006 must not be used: xid 79",
+        "nodes[7]: topology half has no node n007",
+    ]
+    smaller = replace(topology, gpus_of_node=np.array([2, 2, 2, 1, 2, 2, 2, 2]))
+    with pytest.raises(InputError, match=r"gpu_of_rank\[7\]: n003 has 1 GPU, none wi"):
+        placement_of_plan(tiny_plan(), smaller)
+
+
+OTHER = ("dp", "tp", "cp", "ep", "pp")
+
+
+def test_other_jobs_are_refused():
+    """A job of another size or another order is refused with both."""
+    _, job = tiny()
+    plan = tiny_plan()
+    with pytest.raises(InputError, match=r"numbers ranks by .*, the job by dp-tp-"):
+        planned_job(in_order(job, OTHER), plan)
+    axes = replace(job.parallelism, dp=job.parallelism.dp * 2)
+    with pytest.raises(InputError, match="the plan has 16 ranks, the job 32"):
+        planned_job(replace(job, parallelism=axes), plan)

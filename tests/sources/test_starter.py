@@ -7,8 +7,8 @@ import pytest
 import placer
 from placer.formats.jobs.job import read_job
 from placer.job.started import STARTERS, Started
+from placer.placement.baselines import order_in_use
 from placer.placement.launcher_orders import LAUNCHERS, launcher_called
-from placer.placement.started import order_in_use
 from tests.problems import problems_of
 from tests.sources.megatron import PLAIN
 from tests.texts import data, table

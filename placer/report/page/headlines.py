@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from placer.base.units import counted, format_seconds, listed, plural
-from placer.placement.plan import Plan
-from placer.placement.plan_keys import OBJECTIVES
-from placer.placement.started import order_in_use_of
+from placer.placement.baselines import order_in_use_of
+from placer.placement.plan import OBJECTIVES, Plan
 from placer.report.diff import saving_of
 from placer.report.homes import Home, homes_of, is_optimal
 from placer.report.page.side import Side

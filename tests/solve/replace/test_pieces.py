@@ -60,6 +60,18 @@ def test_pinned_ranks_do_not_move_for_others():
     assert found.chosen.moves <= 6
 
 
+def test_a_host_that_lost_gpus_is_where_the_machine_has_it():
+    """Whatever the plan calls its rack, the first host of all too."""
+    topology = machine([("b0", [2, 2]), ("b1", [2, 2])])
+    work = job(tp=2, dp=4, weights={"dp": 1})
+    plan = build_plan(topology, work, Placement(np.arange(8)))
+    plan = replace(plan, domains=plan.domains | {"rack": ("x", "x", "y", "y")})
+    left = machine([("b0", [1, 2]), ("b1", [2, 2])])
+    before = PreviousPlan(plan, left).seats(work)
+    assert [(lost.ranks.tolist(), lost.number) for lost in before.lost] == [([0, 1], 0)]
+    assert (before.domain[1] == left.domain_of_node[1].repeat(2)).all()
+
+
 def test_free_ranks_on_nodes_of_odd_sizes():
     """tp groups in parts are no runs of nodes: walks over such corrupted memory."""
     rng = random.Random(1043)
