@@ -11,6 +11,7 @@ from typing import TypeVar
 from placer.base.errors import InputError
 from placer.base.units import parse_time
 from placer.documents import Document, Section, Value, open_document
+from placer.documents.keys import BOOLEAN, TIME, number, one_of
 from placer.job.axes import Parallelism
 from placer.job.logged import step_of
 from placer.job.memory import RECOMPUTE
@@ -142,11 +143,11 @@ def _point(
     base = _or(inputs.job(section.get("job")), job)
     sized = _sized(section, base)
     machine = _hosts(section, machine)
-    fit = section.boolean("fit", True)
+    fit = section.take(BOOLEAN, "fit", True)
     name, source = section.text("name", ""), section.text("source", "")
     runs = _runs_s(section, sized)
     runs += _logged(section, inputs, sized)
-    spread = section.quantity("spread", parse_time, 0.0)
+    spread = section.take(TIME, "spread", 0.0)
     if section.document.problems or machine is None or sized is None:
         return None
     if sized.world_size > machine.num_gpus:
@@ -167,9 +168,9 @@ def _runs_s(section: Section, job: Job | None) -> tuple[float, ...]:
     given = [key for key in _MEASURED if section.has(key)]
     if len(given) != 1:
         section.problem(f"give one of {', '.join(_MEASURED)}", "step_time")
-    runs = [section.quantity("step_time", parse_time, 0.0)] * section.has("step_time")
+    runs = [section.take(TIME, "step_time", 0.0)] * section.has("step_time")
     runs += [run.quantity(parse_time) for run in section.items("step_times")]
-    rate = section.number("tflops_per_gpu", 0.0, maximum=1e9)
+    rate = section.take(number(maximum=1e9), "tflops_per_gpu", 0.0)
     if section.has("tflops_per_gpu"):
         runs.append(_step_of_rate(section, rate, job))
     for key in (key for key in given if key != "log"):
@@ -206,7 +207,9 @@ def _sized(section: Section, job: Job | None) -> Job | None:
     keys = ("dp", "micro_batches", *_LAYOUT)
     given = {key: section.integer(key, 0) for key in keys if section.has(key)}
     mode = (
-        section.choice("recompute", RECOMPUTE, "") if section.has("recompute") else ""
+        section.take(one_of(RECOMPUTE), "recompute", "")
+        if section.has("recompute")
+        else ""
     )
     if job is None or section.document.problems:
         return None

@@ -18,7 +18,7 @@ import numpy as np
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.units import counted
 from placer.documents import Document
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.placement.placement import Placement
 from placer.topology.model import Topology
 

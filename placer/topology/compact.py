@@ -10,7 +10,7 @@ import numpy as np
 
 from placer.assumed import assumed_entry
 from placer.base.hostlist import fold
-from placer.documents.tree import MAX_TEXT
+from placer.documents.scalars import MAX_TEXT
 from placer.topology.budgets import budgets_entry
 from placer.topology.build import Nodes
 from placer.topology.layout import Level, lay_out
