@@ -36,7 +36,7 @@ from placer.placement.plan import Plan
 from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
 from placer.topology.model import Topology
-from placer.topology.usual_gpu import usual_gpu_of
+from placer.topology.read import usual_gpu_of
 from placer.tune.asked import problems
 from placer.tune.choice import JOINED, SIZES
 from placer.tune.evaluate import Evaluation, Question, gpus_left

@@ -97,7 +97,7 @@ def _links(measurements: Measurements, format_name: str, output: str) -> None:
     """Print what layouts say of work and links; write the machine if asked to."""
     from placer.calibrate.links import fit_links
     from placer.calibrate.text import links_data, links_line, links_text
-    from placer.topology.compact import compact_document
+    from placer.topology.write import compact_document
 
     found = fit_links(measurements)
     if output:
@@ -142,7 +142,7 @@ def _hardware(
     """Print what the tables say of the machine's links; write it if asked to."""
     from placer.calibrate.hardware import fit_hardware
     from placer.calibrate.hardware_text import as_data, as_text
-    from placer.topology.compact import compact_document
+    from placer.topology.write import compact_document
 
     if not options["topology"]:
         raise click.UsageError("tables of nccl-tests need the machine (-t) that ran")

@@ -68,7 +68,7 @@ def _value(item: Any, each: Key, instead: Mapping[str, Any]) -> Any:
     if each.called in instead:
         return instead[each.called]
     value = getattr(item, each.attribute)
-    goes_without = each.unsaid and value == each.usual
+    goes_without = each.goes_unsaid and value == each.usual
     if goes_without and each.implied is not None:
         goes_without = each.implied(vars(item)) == value
     return None if goes_without else value

@@ -19,8 +19,8 @@ from placer.job.write import to_document
 from placer.placement.inputs import Inputs, inputs_of
 from placer.testing.strategies import tiny_plan
 from placer.topology.build import Nodes, build
-from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
+from placer.topology.write import compact_document
 from placer.topology.write import to_document as topology_document
 
 ROOT = Path(__file__).resolve().parents[2]
