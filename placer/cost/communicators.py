@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.base.arrays import BoolArray, FloatArray
 from placer.cost.collectives import (
@@ -24,18 +23,9 @@ from placer.cost.collectives import (
     runs_all_reduce,
 )
 from placer.cost.fabric import Fabric
-from placer.cost.links import NO_TRAFFIC, LinkLoad, Traffic
+from placer.cost.links import Cost, LinkLoad, Traffic
 from placer.cost.rings import Rings
 from placer.cost.trees import tree_route
-
-
-@dataclass(frozen=True, eq=False)
-class CollectiveCost:
-    """What a collective costs."""
-
-    algorithms: npt.NDArray[np.str_]  # (g,)
-    seconds: FloatArray  # (g,)
-    traffic: Traffic = NO_TRAFFIC
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +39,12 @@ class Communicators:
     rings: Rings
     fabric: Fabric
 
-    def gather(self, size_bytes: Sizes) -> CollectiveCost:
+    def gather(self, size_bytes: Sizes) -> Cost:
         """One reduce-scatter or all-gather, around a ring."""
         ring = ring_pass(self._route, self._per_row(size_bytes))
         return self._ring_cost(ring, size_bytes, passes=1.0)
 
-    def all_reduce(self, size_bytes: Sizes, algorithm: str) -> CollectiveCost:
+    def all_reduce(self, size_bytes: Sizes, algorithm: str) -> Cost:
         """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``."""
         sizes, found = self._per_row(size_bytes), {}
         for name, form in all_reduces(algorithm).items():
@@ -67,9 +57,7 @@ class Communicators:
             found[name] = seconds
         return self._fastest(found, size_bytes)
 
-    def _fastest(
-        self, found: Mapping[str, Seconds], size_bytes: Sizes
-    ) -> CollectiveCost:
+    def _fastest(self, found: Mapping[str, Seconds], size_bytes: Sizes) -> Cost:
         """Every group by the algorithm that is fastest for it, the first of equals."""
         names = list(found)
         best = np.argmin([seconds.total for seconds in found.values()], axis=0)
@@ -84,7 +72,7 @@ class Communicators:
             parts.append((rows, some._by(names[index], own, size_bytes)))
         return _joined(parts)
 
-    def _by(self, name: str, seconds: Seconds, size_bytes: Sizes) -> CollectiveCost:
+    def _by(self, name: str, seconds: Seconds, size_bytes: Sizes) -> Cost:
         """The cost of one algorithm for all groups, given its seconds."""
         if name == "ring":
             return self._ring_cost(seconds, size_bytes, passes=2.0)
@@ -101,9 +89,7 @@ class Communicators:
     def _per_row(self, size_bytes: Sizes) -> Sizes:
         return self.fabric.per_row(size_bytes, self.rings.gpus)
 
-    def _ring_cost(
-        self, seconds: Seconds, size_bytes: Sizes, passes: float
-    ) -> CollectiveCost:
+    def _ring_cost(self, seconds: Seconds, size_bytes: Sizes, passes: float) -> Cost:
         rings, n = self.rings, self.rings.gpus.shape[1]
 
         def sent() -> tuple[FloatArray, LinkLoad]:
@@ -114,9 +100,7 @@ class Communicators:
 
         return self._cost("ring", seconds, Traffic(sent))
 
-    def _tree_cost(
-        self, name: str, seconds: Seconds, size_bytes: Sizes
-    ) -> CollectiveCost:
+    def _tree_cost(self, name: str, seconds: Seconds, size_bytes: Sizes) -> Cost:
         """The cost of an algorithm whose traffic between domains is a double tree's."""
         tree = self.rings.tree
 
@@ -126,10 +110,10 @@ class Communicators:
 
         return self._cost(name, seconds, Traffic(sent))
 
-    def _cost(self, name: str, seconds: Seconds, traffic: Traffic) -> CollectiveCost:
+    def _cost(self, name: str, seconds: Seconds, traffic: Traffic) -> Cost:
         """The cost where all groups run one algorithm."""
         names = np.full(len(self.rings.gpus), name)
-        return CollectiveCost(names, seconds.total, traffic)
+        return Cost(seconds.total, traffic, names)
 
     def _inside(self, name: str) -> FloatArray:
         """Bytes sent inside domains for each byte of buffer; shape (T,).
@@ -149,7 +133,7 @@ class Communicators:
         return fabric.by_tier(rings.hop_tier[inner], spread[inner], rings.gpus[inner])
 
 
-def _joined(parts: Sequence[tuple[BoolArray, CollectiveCost]]) -> CollectiveCost:
+def _joined(parts: Sequence[tuple[BoolArray, Cost]]) -> Cost:
     """The cost of some groups by one algorithm and others by another."""
     num_groups = len(parts[0][0])
     seconds = np.zeros(num_groups)
@@ -158,4 +142,4 @@ def _joined(parts: Sequence[tuple[BoolArray, CollectiveCost]]) -> CollectiveCost
         names[rows] = cost.algorithms
         seconds[rows] = cost.seconds
     traffic = reduce(Traffic.plus, [cost.traffic for _, cost in parts])
-    return CollectiveCost(names, seconds, traffic)
+    return Cost(seconds, traffic, names)

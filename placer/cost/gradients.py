@@ -13,13 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.communicators import CollectiveCost
-from placer.cost.links import Traffic, total_traffic
+from placer.cost.links import Cost, Traffic, total_traffic
 from placer.cost.network import Network
 from placer.cost.volumes import Volumes
 from placer.job.model import Job
 
-Operation = Callable[[IntArray, float], "CollectiveCost"]
+Operation = Callable[[IntArray, float], Cost]
 
 REPLICATE = "_replicate"  # groups of equal shards, after the name of the shard groups
 

@@ -207,21 +207,17 @@ class RingFlows:
     @cached_property
     def load(self) -> LinkLoad:
         """Load of one byte on every hop."""
-        up: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
-        down: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
+        load = LinkLoad()
         for t in self.fabric.scale_out_tiers:
-            num_children = len(self.fabric.uplink_capacity[t])
-            crossing = self._crossings.get(t)
-            if crossing is None:
-                up[t] = down[t] = np.zeros(num_children)
-                continue
-            up[t], down[t] = (
-                weighted_counts(crossing.child, moved.astype(np.float64), num_children)
-                for moved in (crossing.sent, crossing.received)
-            )
-        links = self.fabric.links
-        between = {t: links[t].load(link, 1.0) for t, link in self._links}
-        return LinkLoad(up, down, between)
+            count = len(self.fabric.uplink_capacity[t])
+            load["up", t] = load["down", t] = np.zeros(count)
+            if crossing := self._crossings.get(t):
+                for way, moved in (("up", crossing.sent), ("down", crossing.received)):
+                    sent = moved.astype(np.float64)
+                    load[way, t] = weighted_counts(crossing.child, sent, count)
+        for t, link in self._links:
+            load["between", t] = self.fabric.links[t].load(link, 1.0)
+        return load
 
     def crossings(self, fabric: Fabric) -> list[Crossings]:
         """Where the hops share uplinks and links, both directions of every tier."""

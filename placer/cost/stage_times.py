@@ -13,8 +13,7 @@ from functools import reduce
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.exchange import ExchangeCost
-from placer.cost.links import Traffic
+from placer.cost.links import Cost, Traffic
 from placer.cost.network import Network
 from placer.cost.volumes import EP_OPERATIONS_PER_PASS, Volumes
 from placer.cost.work import Work
@@ -141,7 +140,7 @@ def expert_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
 
 def expert_exchange(
     network: Network, job: Job, sizes: Volumes, members: IntArray
-) -> ExchangeCost:
+) -> Cost:
     """One dispatch of a layer, or one combine, among each row of ranks."""
     return network.all_to_all(members, sizes.ep_buffer, job.expert_copies)
 

@@ -22,8 +22,8 @@ from math import inf
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.communicators import CollectiveCost
 from placer.cost.data_parallel import gathers_s, reductions_s
+from placer.cost.links import Cost
 from placer.cost.volumes import volumes
 from placer.cost.work import windows, work
 from placer.job.model import Job
@@ -118,7 +118,7 @@ def in_parts(
     return network.with_limits(limit)
 
 
-def _seconds(run: Callable[..., CollectiveCost], size_bytes: FloatArray) -> FloatArray:
+def _seconds(run: Callable[..., Cost], size_bytes: FloatArray) -> FloatArray:
     """Least seconds of a collective of each size."""
     sizes, which = np.unique(size_bytes, return_inverse=True)
     found = [
