@@ -185,12 +185,8 @@ def _logged(section: Section, inputs: _Inputs, job: Job | None) -> tuple[float, 
     name = value.text() if value else ""
     if value is None or job is None or not name:
         return ()
-    try:
-        return (step_of(read_steps(inputs.path(name)), job),)
-    except InputError as error:
-        for problem in error.problems:
-            value.problem(problem.message, problem.hint)
-        return ()
+    step = value.made(lambda: step_of(read_steps(inputs.path(name)), job), default=None)
+    return () if step is None else (step,)
 
 
 def _step_of_rate(section: Section, rate: float, job: Job | None) -> float:
@@ -224,17 +220,13 @@ def _sized(section: Section, job: Job | None) -> Job | None:
 
 def _hosts(section: Section, topology: Topology | None) -> Topology | None:
     """The hosts of the point in launch order; the whole machine when it names none."""
-    if not section.has("hosts"):
+    value = section.get("hosts")
+    if value is None:
         return topology
-    hosts = section.text("hosts")
+    hosts = value.text()
     if topology is None or not hosts:
         return None
-    try:
-        return allocate(topology, hosts)
-    except InputError as error:
-        for problem in error.problems:
-            section.problem(problem.message, "hosts", problem.hint)
-        return None
+    return value.made(allocate, topology, hosts, default=None)
 
 
 def usual_name(job: Job) -> str:

@@ -18,7 +18,7 @@ from placer.cost.network import Network
 from placer.cost.volumes import EP_OPERATIONS_PER_PASS, Volumes
 from placer.cost.work import Work
 from placer.job.model import Job
-from placer.job.recompute import experts_again, layers_again
+from placer.job.work import experts_again, layers_again
 
 # A dispatch, or a combine, takes so much longer as a framework calls it than its kernel
 # does: routing maps before, copies out of the buffers after (as KERNEL_SHARE, on 8 GPUs

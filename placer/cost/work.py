@@ -13,8 +13,7 @@ from placer.job.model import Job
 from placer.job.models import attention_widths, layer_parameters
 from placer.job.pace import waiting_share
 from placer.job.paces import Paces, paces
-from placer.job.recompute import flops_again
-from placer.job.work import forward_work, micro_batch_time, sample_work
+from placer.job.work import flops_again, forward_work, micro_batch_time, sample_work
 from placer.topology.gpu_kinds import Gpu
 
 # Of a data sheet's rate of memory, what long reads and writes reach: Calculon takes

@@ -31,6 +31,16 @@ def read(
     ``record``: a dataclass with keys. ``usual``: defaults by attribute, where they
     differ from those of the keys. ``**known``: attributes that are not read here.
     """
+    return record(**values(section, record, usual, **known))
+
+
+def values(
+    section: Section,
+    record: type,
+    usual: Mapping[str, Any] | None = None,
+    **known: Any,
+) -> dict[str, Any]:
+    """The attributes of that object by name."""
     for each in keys_of(record):
         if each.attribute not in known and (each.attribute or not each.kind.special):
             default = (usual or {}).get(each.attribute, REQUIRED)
@@ -39,7 +49,7 @@ def read(
             value = each.take(section, default)
             if each.attribute:
                 known[each.attribute] = value
-    return record(**known)
+    return known
 
 
 def nested(record: type) -> Kind:

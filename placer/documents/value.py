@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from placer.base.errors import InputError, Problem
 from placer.documents.builder import Path
@@ -30,6 +30,8 @@ _DECIMAL = re.compile(rf"[-+]?{_WHOLE}")
 _REAL = re.compile(
     rf"[-+]?(?:{_WHOLE}(?:\.(?:{_PART})?)?|\.{_PART})(?:[eE][-+]?[0-9]+)?"
 )
+
+Made = TypeVar("Made")
 
 # Elements of a list: twice the nodes of the largest machine.
 MAX_ITEMS = 1 << 18
@@ -109,6 +111,19 @@ class Value:
         """Record a problem at this value."""
         self.document.problem(message, self.path, hint)
 
+    def made(
+        self, make: Callable[..., Made], *given: Any, default: Made, hint: str = ""
+    ) -> Made:
+        """What a function makes of something; what is wrong with that is recorded."""
+        try:
+            return make(*given)
+        except InputError as error:
+            for problem in error.problems:
+                self.problem(problem.message, problem.hint)
+        except ValueError as error:
+            self.problem(str(error), hint)
+        return default
+
     def expected(self, what: str, hint: str = "") -> None:
         """Record that this value should be something else."""
         self.problem(f"expected {what}, got {self.shown()}", hint)
@@ -172,11 +187,7 @@ class Value:
         if self.kind not in ("text", "number"):
             self.expected("a quantity")
             return default
-        try:
-            return parse(raw(self.content))
-        except ValueError as error:
-            self.problem(str(error))
-        return default
+        return self.made(parse, raw(self.content), default=default)
 
     def boolean(self, default: bool = False) -> bool:
         """True or false."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from placer.job.memory import INPUT_BYTES, gradient_bytes
 from placer.job.models import Model, attention_widths, expert_parameters
-from placer.job.recompute import experts_again, layers_again
+from placer.job.work import experts_again, layers_again
 
 if TYPE_CHECKING:
     from placer.job.model import Job

@@ -7,7 +7,6 @@ from dataclasses import is_dataclass, replace
 from typing import Any
 
 from placer.assumed import decode_assumed
-from placer.base.errors import InputError
 from placer.base.units import format_bandwidth
 from placer.documents import (
     Document,
@@ -141,11 +140,7 @@ def _model(root: Section) -> Model | None:
     if value.kind == "mapping":
         return decode_model(value.section())
     name = value.text()
-    try:
-        return read_model(name) if name else None
-    except InputError as error:
-        value.problem(error.problems[0].message, error.problems[0].hint)
-        return None
+    return value.made(read_model, name, default=None) if name else None
 
 
 def _compute(root: Section, *, has_model: bool) -> Compute:

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from placer.job.beside import beside_seconds, host_wait
 from placer.job.models import Model
-from placer.job.recompute import flops_again
 from placer.job.work import (
     PEAK,
+    flops_again,
     micro_batch_time,
     micro_batch_work,
     product_efficiency,

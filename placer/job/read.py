@@ -16,7 +16,7 @@ from placer.base.errors import InputError
 from placer.documents import Document, Section, Value, known_hint, open_document
 from placer.documents.files import beside, is_file
 from placer.documents.presets import find_file
-from placer.documents.records import read
+from placer.documents.records import read, values
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.decode import decode_one, job_digest
 from placer.job.model import Job
@@ -64,7 +64,7 @@ def _decode_workload(document: Document) -> Job:
     by_name = {role.name: role for role in roles}
     transfers = [_transfer(section, names, by_name, cycle) for section in transfers_of]
     world = sum(role.world_size for role in roles)
-    found = read(
+    said = values(
         root,
         Workload,
         roles=tuple(roles),
@@ -83,22 +83,13 @@ def _decode_workload(document: Document) -> Job:
         any(transfer.overlap for transfer in transfers),
         max((transfer.fixed_time for transfer in transfers), default=0.0),
     )
-    return Job(
-        name=found.name,
-        parallelism=Parallelism(dp=world),
-        require={
-            f"{role.name}.{axis}": tier
-            for role in roles
-            for axis, tier in role.job.require.items()
-        },
-        launcher=found.launcher,
-        traffic=traffic,
-        rules=found.rules,
-        roles=found.roles,
-        transfers=found.transfers,
-        description=found.description,
-        sources=found.sources,
-    )
+    require = {
+        f"{role.name}.{axis}": tier
+        for role in roles
+        for axis, tier in role.job.require.items()
+    }
+    axes = Parallelism(dp=world)
+    return Job(**said, parallelism=axes, require=require, traffic=traffic)
 
 
 def _cycle(transfers: list[Section]) -> float:

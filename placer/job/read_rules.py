@@ -44,10 +44,8 @@ def _pin(section: Section, world_size: int, lists: HostLists) -> Pin:
     ranks: tuple[int, ...] = ()
     value = section.get("ranks", required=True)
     if value is not None and value.kind in ("text", "number"):
-        try:
-            ranks = parse_ranks(str(value.content), (world_size or MAX_WORLD_SIZE) - 1)
-        except ValueError as error:
-            value.problem(str(error))
+        highest = (world_size or MAX_WORLD_SIZE) - 1
+        ranks = value.made(parse_ranks, str(value.content), highest, default=())
     elif value is not None:
         message = f"expected ranks, got {value.shown()}"
         value.problem(message, "write them as 0-7,12")
@@ -64,11 +62,10 @@ def _hosts(value: Value | None, lists: HostLists) -> tuple[str, ...]:
         return ()
     found: dict[str, None] = {}
     for item in value.items() if value.kind == "list" else [value]:
-        text = item.text()
-        try:
-            found.update(dict.fromkeys(lists.expand(text) if text else []))
-        except ValueError as error:
-            item.problem(str(error))
+        if text := item.text():
+            found.update(
+                dict.fromkeys(item.made(lists.expand, text, default=list[str]()))
+            )
     return tuple(found)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from placer.base.arrays import FloatArray, IntArray
 from placer.documents.keys import (
     BOOLEAN,
     SIZE,
@@ -19,9 +22,6 @@ from placer.documents.keys import (
     one_of,
     special,
 )
-
-if TYPE_CHECKING:
-    from placer.base.arrays import FloatArray, IntArray
 
 COLLECTIVES = (
     "all_to_all",
@@ -120,6 +120,32 @@ class Flows:
     together: ClassVar[dict[str, Any]] = {
         "oneOf": [{"required": ["file"]}, {"required": ["from", "to", "bytes"]}]
     }
+
+
+class RankFlows(NamedTuple):
+    """Bytes between ranks; shapes (F,)."""
+
+    senders: IntArray
+    receivers: IntArray
+    size_bytes: FloatArray
+
+    @classmethod
+    def of(cls, senders: Any, receivers: Any, sizes: Any) -> RankFlows:
+        """Flows of anything that arrays can be made of."""
+        return cls(
+            np.asarray(senders, dtype=np.int64),
+            np.asarray(receivers, dtype=np.int64),
+            np.asarray(sizes, dtype=np.float64),
+        )
+
+    def merged(self) -> RankFlows:
+        """One flow for each pair of different ranks that sends anything, in order."""
+        sent = (self.senders != self.receivers) & (self.size_bytes > 0)
+        senders, receivers = self.senders[sent], self.receivers[sent]
+        count = int(receivers.max(initial=0)) + 1
+        keys, which = np.unique(senders * count + receivers, return_inverse=True)
+        total = np.bincount(which, self.size_bytes[sent], len(keys))
+        return RankFlows.of(keys // count, keys % count, total)
 
 
 @dataclass(frozen=True, eq=False)
