@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +60,6 @@ class _Part:
     # are gathered.
     trained: FloatArray
     gathered: FloatArray
-    first_bucket: float  # parameters of one bucket of the first chunk
 
 
 def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> SyncTime:
@@ -82,7 +81,7 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
     traffic: list[Traffic] = []
     mode = job.data_parallel
     rounds = job.micro_batches if mode.reduces_each else 1
-    for axis, part in _parts(job, sizes, buckets).items():
+    for axis, part in _parts(job, sizes).items():
         found = reduced = _reduction(network, job, part)
         inner += found.seconds
         traffic.append(found.traffic.times(rounds / mode.sync_every))
@@ -93,7 +92,7 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
             outer += found.seconds
             traffic.append(found.traffic.times(1 / mode.sync_every))
         if mode.sharding != "ddp":
-            found, bucket = _gather(network, job, part, reduced)
+            found, bucket = _gather(network, job, part, reduced, buckets)
             gather += found.seconds
             first_bucket += bucket
             gathers = 2 * rounds if mode.gathers_each else 1
@@ -120,23 +119,23 @@ def sync_groups(job: Job, sizes: Volumes) -> dict[str, IntArray]:
     ``edp_replicate`` the groups that hold the same shard.
     """
     found = {}
-    for axis, part in _parts(job, sizes, 1.0).items():
+    for axis, part in _parts(job, sizes).items():
         found[axis] = part.shards
         if part.across is not None:
             found[axis + REPLICATE] = part.across
     return found
 
 
-def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
+@lru_cache(maxsize=8)  # many placements are priced of a few jobs
+def _parts(job: Job, sizes: Volumes) -> dict[str, _Part]:
     """Dense and expert parameters, where more than one rank holds them."""
     axes, mode = job.parallelism, job.data_parallel
-    shape = axes.pp, axes.vp
     found = {}
     for axis, groups, held in (
         ("dp", "dp_cp", sizes.dense_parameters),
         ("edp", "edp", sizes.expert_parameters),
     ):
-        trained, gathered = held(*shape), held(*shape, frozen=mode.shards_weights)
+        trained, gathered = held(), held(frozen=mode.shards_weights)
         members = axes.ranks_of_group[groups]
         num_members = members.shape[1]
         if num_members == 1 or not gathered.any():
@@ -147,8 +146,7 @@ def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
             shards = members.reshape(len(members), -1, shard_size)
             across = shards.transpose(0, 2, 1).reshape(-1, shards.shape[1])
             members = shards.reshape(-1, shard_size)
-        bucket = float(gathered[0, 0]) / buckets
-        found[axis] = _Part(members, across, trained, gathered, bucket)
+        found[axis] = _Part(members, across, trained, gathered)
     return found
 
 
@@ -168,7 +166,7 @@ def _across(network: Network, job: Job, part: _Part, across: IntArray) -> _Pass:
 
 
 def _gather(
-    network: Network, job: Job, part: _Part, reduced: _Pass
+    network: Network, job: Job, part: _Part, reduced: _Pass, buckets: float
 ) -> tuple[_Pass, float]:
     """Parameters gathered, and the seconds of the first stage's first bucket.
 
@@ -179,9 +177,10 @@ def _gather(
     sizes = part.gathered * width
     if not np.array_equal(sizes, part.trained * job.bytes.gradient):
         found = _pass(run, job, part.shards, sizes)
-    if part.first_bucket == 0.0:
+    first = float(part.gathered[0, 0]) / buckets
+    if first == 0.0:
         return found, 0.0
-    bucket = run(part.shards, part.first_bucket * width).seconds
+    bucket = run(part.shards, first * width).seconds
     return found, float(bucket[_stage(job, part.shards) == 0].max())
 
 

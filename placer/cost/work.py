@@ -56,12 +56,16 @@ class Content(NamedTuple):
     volumes: Volumes
     work: Work
     paces: Paces
+    first_chunk_parameters: float  # that one GPU gathers, or reduces
 
     @classmethod
     def of(cls, job: Job, gpu: Gpu) -> Content:
         """That of a job whose GPUs are of a kind."""
         sizes, known = volumes(job), on_gpu(job, gpu)
-        return cls(sizes, work(known, sizes), paces(known))
+        frozen = job.data_parallel.shards_weights
+        held = sizes.dense_parameters(frozen=frozen)
+        held = held + sizes.expert_parameters(frozen=frozen)
+        return cls(sizes, work(known, sizes), paces(known), float(held[0, 0]))
 
 
 def on_gpu(job: Job, gpu: Gpu) -> Job:

@@ -47,14 +47,14 @@ class LeastSync:
     def exposed_s(self, job: Job) -> float:
         """Least seconds that they add."""
         mode, axes = job.data_parallel, job.parallelism
-        sizes, shape = volumes(job), (axes.pp, axes.vp)
-        reduce, gather = np.zeros((2, *shape))
+        sizes = volumes(job)
+        reduce, gather = np.zeros((2, axes.pp, axes.vp))
         # Sizes of groups, how far apart in rank their members are, what they hold.
         for size, stride, held in (
             (axes.dp * axes.cp, axes.tp, sizes.dense_parameters),
             (axes.edp, axes.etp * axes.ep, sizes.expert_parameters),
         ):
-            trained, gathered = held(*shape), held(*shape, frozen=mode.shards_weights)
+            trained, gathered = held(), held(frozen=mode.shards_weights)
             shards = mode.shard_members(size, axes.dp * axes.cp)
             if shards == 1 or not gathered.any():
                 continue

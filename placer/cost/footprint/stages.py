@@ -150,7 +150,7 @@ def _layers_by_chunk(
     ``core/transformer/multi_token_prediction.py``).
     """
     axes = job.parallelism
-    layers = sizes.layers_per_chunk * sizes.layer_share(axes.pp, axes.vp)
+    layers = sizes.layers_per_chunk * sizes.layer_share
     dense_layers = model.layers - model.moe_layers
     if model.dense_first:
         in_order = layers.T.ravel()
