@@ -141,7 +141,7 @@ def _hardware(
 ) -> None:
     """Print what the tables say of the machine's links; write it if asked to."""
     from placer.calibrate.hardware import fit_hardware
-    from placer.calibrate.hardware_text import as_data, as_text
+    from placer.calibrate.text import hardware_data, hardware_text
     from placer.topology.write import compact_document
 
     if not options["topology"]:
@@ -152,4 +152,4 @@ def _hardware(
     if options["output"]:
         write_document(options["output"], compact_document(fit.topology))
     if options["output"] != "-":
-        write_answer(format_name, as_data(fit), lambda: as_text(fit))
+        write_answer(format_name, hardware_data(fit), lambda: hardware_text(fit))

@@ -11,7 +11,7 @@ from placer.base.arrays import IntArray
 from placer.base.hostlist import name_problem
 from placer.documents.keys import Kind, also, keys_of, list_of
 from placer.documents.keys import number as number_between
-from placer.documents.schema import schema_of
+from placer.documents.records import schema_of
 from placer.documents.value import Value
 
 _MOST = 2**31 - 1  # of a count or an index

@@ -2,9 +2,8 @@
 
     dispatch: str = key(one_of(DISPATCHES), "how tokens reach their experts", "flat")
 
-Reader, writer and digest (`placer.documents.records`) and JSON Schema
-(`placer.documents.schema`) are made from them; `placer.documents.facts` has the kinds
-of files that placer writes itself.
+Reader, writer, digest and JSON Schema are made from them (`placer.documents.records`);
+`placer.documents.facts` has the kinds of files that placer writes itself.
 """
 
 from __future__ import annotations

@@ -17,7 +17,13 @@ from placer.documents import (
 )
 from placer.documents.records import digested, read
 from placer.job.adapters import decode_adapters
-from placer.job.axes import AXES, EXPERT_AXES, Parallelism
+from placer.job.axes import (
+    AXES,
+    EXPERT_AXES,
+    Parallelism,
+    data_parallel_degrees,
+    decode_parallelism,
+)
 from placer.job.beside import beside_seconds, host_seconds
 from placer.job.even import evenly
 from placer.job.logged import logged
@@ -25,12 +31,11 @@ from placer.job.memory import decode_memory
 from placer.job.model import WEIGHTED_AXES, Compute, Job
 from placer.job.models import Model, decode_model, read_model
 from placer.job.pace import held_by
-from placer.job.read_axes import data_parallel_degrees, decode_parallelism
+from placer.job.parallel import decode_stages, decode_sync
 from placer.job.read_rank_traffic import decode_rank_traffic
-from placer.job.read_rules import decode_rules
-from placer.job.read_traffic import decode_groups, decode_stages, decode_sync
+from placer.job.rules import decode_rules
 from placer.job.started import Started, decode_started
-from placer.job.traffic import Group, RankTraffic
+from placer.job.traffic import Group, RankTraffic, decode_groups
 from placer.job.work import micro_batch_time
 
 FORMAT = "placer/job"

@@ -21,9 +21,9 @@ from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.decode import decode_one, job_digest
 from placer.job.model import Job
 from placer.job.models import expert_parameters, total_parameters
-from placer.job.read_rules import decode_rules
 from placer.job.resize import with_gpus
 from placer.job.roles import MAX_RANKS, Role, Transfer, Workload
+from placer.job.rules import decode_rules
 from placer.job.shards import merged, pairs_of, transfer_flows
 from placer.job.started import Started
 

@@ -25,8 +25,7 @@ from placer.documents.keys import (
     one_of,
     special,
 )
-from placer.documents.records import nested
-from placer.documents.schema import mapping_schema
+from placer.documents.records import mapping_schema, nested
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.rules import Rules
 from placer.job.started import Started
