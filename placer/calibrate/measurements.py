@@ -31,7 +31,7 @@ def step_flops(job: Job) -> float:
     if job.model is None:
         return 0.0
     samples = job.parallelism.dp * job.micro_batches * job.micro_batch
-    return samples * flops_per_sample(job.model, job.sequence, causal=False)
+    return samples * flops_per_sample(job.model, job.sequence)
 
 
 def work_ratio(job: Job, base: Job) -> float:

@@ -114,12 +114,12 @@ def volumes(job: Job) -> Volumes:
     layers = counted / (axes.pp * axes.vp)
     moe_layers = layers * model.moe_layers / model.layers
     width = job.bytes.activation
-    slab = job.sequence / axes.cp * job.micro_batch * model.hidden * width
+    slab = job.tokens * model.hidden * width
     # Without sequence parallelism every tp rank holds all tokens.
     slice_ = slab / axes.tp if job.tensor_parallel.sequence else slab
     vocabulary = padded_vocabulary(model, axes.tp) * model.hidden / axes.tp
     queries, values = attention_widths(model)
-    of_heads = job.sequence / axes.cp * job.micro_batch * width / axes.tp
+    of_heads = job.tokens * width / axes.tp
     kept = max(model.kv_heads, axes.tp) / model.heads
     is_tied = model.tied_embeddings and axes.pp > 1 and job.adapters is None
     one_copy = model.tied_embeddings and axes.pp == 1

@@ -86,7 +86,7 @@ class Document:
     def _places(self) -> Places:
         return self._look_up()
 
-    def check_format(self, format_name: str, newest: int = 1) -> None:
+    def check_format(self, format_name: str) -> None:
         """Read ``format`` and ``version`` of the root; stop if they do not fit."""
         problems_before = len(self.problems)
         found = self.root.text("format")
@@ -95,15 +95,11 @@ class Document:
             hint = f"this command wants a {format_name} file here"
             self.root.problem(message, "format", hint)
         version = self.root.integer("version", maximum=10**6)
-        if version > newest:
-            message = f"version {version} is newer than this placer reads ({newest})"
+        if version > 1:
+            message = f"version {version} is newer than this placer reads (1)"
             self.root.problem(message, "version", "upgrade placer")
         if len(self.problems) > problems_before:
             self.fail_if_problems()
-
-    def faulty(self, key: str) -> bool:
-        """Whether a problem was found so far in the mapping of a key of the root."""
-        return any(p.key == key or p.key.startswith(f"{key}.") for p in self.problems)
 
     def fail_if_problems(self) -> None:
         """Raise what was found so far, in file order."""

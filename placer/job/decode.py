@@ -83,7 +83,10 @@ def decode_one(document: Document, *, alone: bool = True) -> Job:
         rules=decode_rules(root.section("rules"), known_world),
         assumed=decode_assumed(root),
     )
-    if sized and model is not None and not document.faulty("model"):
+    faulty = any(
+        f"{problem.key}.".startswith("model.") for problem in document.problems
+    )
+    if sized and model is not None and not faulty:
         _check_model(root, model, sized)
     if not document.problems:
         _check_together(root, job, alone=alone)
