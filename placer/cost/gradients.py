@@ -79,15 +79,18 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
     first_bucket = 0.0
     group_seconds: dict[str, FloatArray] = {}
     traffic: list[Traffic] = []
-    mode = job.data_parallel
+    mode, width = job.data_parallel, job.bytes.gradient
+    all_reduce = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
+    reduce: Operation = all_reduce if mode.sharding == "ddp" else network.gather
     rounds = job.micro_batches if mode.reduces_each else 1
     for axis, part in _parts(job, sizes).items():
-        found = reduced = _reduction(network, job, part)
+        found = reduced = _pass(reduce, job, part.shards, part.trained * width)
         inner += found.seconds
         traffic.append(found.traffic.times(rounds / mode.sync_every))
         group_seconds[axis] = found.group_seconds
         if part.across is not None:
-            found = _across(network, job, part, part.across)
+            shard = part.trained / part.shards.shape[1]
+            found = _pass(all_reduce, job, part.across, shard * width)
             group_seconds[axis + REPLICATE] = found.group_seconds
             outer += found.seconds
             traffic.append(found.traffic.times(1 / mode.sync_every))
@@ -97,7 +100,7 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
             first_bucket += bucket
             gathers = 2 * rounds if mode.gathers_each else 1
             traffic.append(found.traffic.times(gathers / mode.sync_every))
-    embedding, sent = _tied_embeddings(network, job, sizes.tied_parameters)
+    embedding, sent = _tied_embeddings(all_reduce, job, sizes.tied_parameters)
     # Backward gathers once more what it is about to use.
     again = inner + gather if mode.gathers_each else inner
     return SyncTime(
@@ -148,21 +151,6 @@ def _parts(job: Job, sizes: Volumes) -> dict[str, _Part]:
             members = shards.reshape(-1, shard_size)
         found[axis] = _Part(members, across, trained, gathered)
     return found
-
-
-def _reduction(network: Network, job: Job, part: _Part) -> _Pass:
-    """Gradients, all-reduced (DDP) or reduce-scattered."""
-    run: Operation = network.gather
-    if job.data_parallel.sharding == "ddp":
-        run = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
-    return _pass(run, job, part.shards, part.trained * job.bytes.gradient)
-
-
-def _across(network: Network, job: Job, part: _Part, across: IntArray) -> _Pass:
-    """Shards of gradients, all-reduced across shard groups."""
-    run = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
-    shard = part.trained / part.shards.shape[1]
-    return _pass(run, job, across, shard * job.bytes.gradient)
 
 
 def _gather(
@@ -216,12 +204,11 @@ def _stage(job: Job, members: IntArray) -> IntArray:
 
 
 def _tied_embeddings(
-    network: Network, job: Job, parameters: float
+    all_reduce: Operation, job: Job, parameters: float
 ) -> tuple[float, list[Traffic]]:
     """Seconds and traffic of the all-reduce between first and last stage."""
     if parameters == 0.0:
         return 0.0, []
     ends = job.parallelism.ranks_of_group["pp"][:, [0, -1]]
-    size = parameters * job.bytes.gradient
-    cost = network.all_reduce(ends, size, job.collectives.all_reduce)
+    cost = all_reduce(ends, parameters * job.bytes.gradient)
     return float(cost.seconds.max()), [cost.traffic.times(1.0)]

@@ -16,7 +16,6 @@ import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.custom import GroupTime, custom_times, hidden_kinds
-from placer.cost.data_parallel import gathers_s, reductions_s
 from placer.cost.fabric import Fabric
 from placer.cost.gradients import SyncTime, sync_time
 from placer.cost.hop_cost import HopCost
@@ -100,12 +99,9 @@ class Step:
         sync, hidden = self.sync, self.model.windows
         if sync is None:
             return {"reduction": 0.0, "gather": 0.0, "embedding": 0.0}
-        mode, number = self.model.job.data_parallel, self.model.job.micro_batches
         return {
-            "reduction": reductions_s(
-                sync.reduce, sync.again_reduce, hidden, mode, number
-            ),
-            "gather": gathers_s(sync.gather, sync.first_bucket, hidden, mode, number),
+            "reduction": hidden.reductions_s(sync.reduce, sync.again_reduce),
+            "gather": hidden.gathers_s(sync.gather, sync.first_bucket),
             "embedding": sync.embedding,
         }
 

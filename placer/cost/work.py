@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from placer.cost.data_parallel import Windows
+from placer.cost.data_parallel import Window, Windows
 from placer.cost.volumes import Volumes, volumes
 from placer.job.beside import host_passes
 from placer.job.memory import PEAK_OF
@@ -119,10 +119,12 @@ def forward_share(job: Job) -> float:
 def windows(job: Job, times: Work, first_chunk_parameters: float) -> Windows:
     """The compute that data-parallel traffic hides behind."""
     mode, in_a_row = job.data_parallel, min(job.micro_batches, job.parallelism.pp)
-    return Windows(
-        times.forward_s,
-        times.backward_s,
-        1 if mode.gathers_each else in_a_row,
-        1 if mode.reduces_each else in_a_row,
-        max(1.0, first_chunk_parameters / mode.bucket_parameters),
+    reduce, gather = (
+        Window(chunk_s, 1 if each else in_a_row, overlap, each)
+        for chunk_s, overlap, each in (
+            (times.backward_s, mode.overlap_reduce, mode.reduces_each),
+            (times.forward_s, mode.overlap_gather, mode.gathers_each),
+        )
     )
+    buckets = max(1.0, first_chunk_parameters / mode.bucket_parameters)
+    return Windows(reduce, gather, buckets, mode, job.micro_batches)

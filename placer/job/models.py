@@ -276,7 +276,7 @@ def flops_per_sample(model: Model, sequence: int) -> float:
 
 
 def attention_flops(model: Model, sequence: int) -> float:
-    """FLOPs of attention proper in one sample: ``12 L h s^2``, as `flops_per_sample`."""
+    """FLOPs of attention proper in a sample: ``12 L h s^2``, as `flops_per_sample`."""
     widths = sum(attention_widths(model))
     return float(6 * model.layers * widths * sequence * sequence)
 

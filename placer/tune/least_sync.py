@@ -8,7 +8,7 @@ and its backward, and reduces their gradients (R), beside one chunk's compute:
     exposed >= m x ( max(0, A - t_f) + max(0, A + R - t_b) )
 
 A = 3, R = 4, t_f = 2, t_b = 4 and m = 2 expose 2 x (1 + 3) = 8. What is hidden slows
-the work beside it (`placer.cost.data_parallel.beside_work`). Shapes: P stages, V
+the work beside it (`placer.cost.data_parallel`). Shapes: P stages, V
 chunks.
 """
 
@@ -22,7 +22,6 @@ from math import inf
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.data_parallel import gathers_s, reductions_s
 from placer.cost.links import Cost
 from placer.cost.volumes import volumes
 from placer.cost.work import windows, work
@@ -70,9 +69,7 @@ class LeastSync:
             reduce += gather
         # As if buckets were so small that the first one took no time.
         hidden = windows(job, work(job, sizes), inf)
-        number = job.micro_batches
-        reduce_s = reductions_s(reduce, reduce, hidden, mode, number)
-        return reduce_s + gathers_s(gather, 0.0, hidden, mode, number)
+        return hidden.reductions_s(reduce, reduce) + hidden.gathers_s(gather, 0.0)
 
     def group_of(self, shards: int, stride: int) -> tuple[IdealNetwork, IntArray]:
         """One group of so many ranks so far apart, and the best network for it."""
