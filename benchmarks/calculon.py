@@ -184,7 +184,7 @@ def job_of(model: dict[str, Any], system: dict[str, Any]) -> Job:
         ),
     )
     peak = system["matrix"]["float16"]["tflops"]
-    rate = peak * product_efficiency(job, tp=1, cp=1)
+    rate = peak * product_efficiency(job)
     return replace(job, compute=Compute(tflops_per_gpu=rate, attention_rate=1.0))
 
 

@@ -23,8 +23,8 @@ from placer.documents import document_of
 from placer.job.read import decode_job
 from placer.job.resize import resized
 from placer.job.write import to_document
-from placer.topology.compact import compact_document
 from placer.topology.read import decode_topology
+from placer.topology.write import compact_document
 
 if TYPE_CHECKING:
     from placer.job.model import Job

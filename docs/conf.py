@@ -8,7 +8,7 @@ from importlib.metadata import version as version_of
 from pathlib import Path
 
 from placer.documents.keys import keys_of
-from placer.documents.schema import plain_words
+from placer.documents.records import plain_words
 from placer.formats.schemas import SCHEMAS, file_name, schema_text
 
 project = "placer"

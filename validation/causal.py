@@ -7,7 +7,7 @@ from dataclasses import replace
 from placer.api.score import score
 from placer.calibrate.fit import calibrate
 from placer.job.model import Compute, Job
-from placer.job.models import flops_per_sample
+from placer.job.models import attention_flops, flops_per_sample
 from placer.placement.baselines import baseline
 from validation.files import series
 
@@ -35,7 +35,10 @@ def _flops(job: Job) -> float:
     if job.model is None:
         return 0.0
     samples = job.parallelism.dp * job.micro_batches * job.micro_batch
-    return samples * flops_per_sample(job.model, job.sequence, causal=True)
+    return samples * (
+        flops_per_sample(job.model, job.sequence)
+        - attention_flops(job.model, job.sequence) / 2
+    )
 
 
 def _work(job: Job) -> float:

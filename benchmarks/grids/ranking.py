@@ -23,7 +23,7 @@ from benchmarks.grids.series import (
 from placer.calibrate.links import with_efficiencies
 from placer.cost.footprint.stages import footprint
 from placer.cost.step import StepModel
-from placer.job.recompute import layers_again
+from placer.job.work import layers_again
 from placer.topology.read import parse_topology
 
 if TYPE_CHECKING:

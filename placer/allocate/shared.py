@@ -51,9 +51,10 @@ def use_of(machine: Topology, job: Job, placement: Placement) -> Use:
     if load is None or seconds <= 0:
         return tuple(shares)
     for tier in range(1, len(machine.tiers)):
-        up, down = load.up[tier + inner], load.down[tier + inner]
-        if len(up):
-            busy = np.maximum(up, down) / fabric.uplink_capacity[tier + inner]
+        at = tier + inner
+        if at in fabric.scale_out_tiers:
+            sent = np.maximum(load["up", at], load["down", at])
+            busy = sent / fabric.uplink_capacity[at]
             shares[tier - 1] = np.minimum(busy / seconds, 1.0)
     return tuple(shares)
 

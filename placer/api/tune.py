@@ -32,7 +32,7 @@ from placer.placement.inputs import Inputs
 from placer.placement.plan import Plan
 from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
-from placer.topology.usual_gpu import usual_gpu_of
+from placer.topology.read import usual_gpu_of
 from placer.tune.asked import problems
 from placer.tune.choice import JOINED, SIZES
 from placer.tune.evaluate import Evaluation, gpus_left

@@ -11,6 +11,7 @@ from typing import TypeVar
 from placer.base.errors import InputError
 from placer.base.units import parse_time
 from placer.documents import Document, Section, Value, open_document
+from placer.documents.keys import BOOLEAN, TIME, number, one_of
 from placer.job.axes import Parallelism
 from placer.job.logged import step_of
 from placer.job.memory import RECOMPUTE
@@ -30,7 +31,7 @@ def step_flops(job: Job) -> float:
     if job.model is None:
         return 0.0
     samples = job.parallelism.dp * job.micro_batches * job.micro_batch
-    return samples * flops_per_sample(job.model, job.sequence, causal=False)
+    return samples * flops_per_sample(job.model, job.sequence)
 
 
 def work_ratio(job: Job, base: Job) -> float:
@@ -142,11 +143,11 @@ def _point(
     base = _or(inputs.job(section.get("job")), job)
     sized = _sized(section, base)
     machine = _hosts(section, machine)
-    fit = section.boolean("fit", True)
+    fit = section.take(BOOLEAN, "fit", True)
     name, source = section.text("name", ""), section.text("source", "")
     runs = _runs_s(section, sized)
     runs += _logged(section, inputs, sized)
-    spread = section.quantity("spread", parse_time, 0.0)
+    spread = section.take(TIME, "spread", 0.0)
     if section.document.problems or machine is None or sized is None:
         return None
     if sized.world_size > machine.num_gpus:
@@ -167,9 +168,9 @@ def _runs_s(section: Section, job: Job | None) -> tuple[float, ...]:
     given = [key for key in _MEASURED if section.has(key)]
     if len(given) != 1:
         section.problem(f"give one of {', '.join(_MEASURED)}", "step_time")
-    runs = [section.quantity("step_time", parse_time, 0.0)] * section.has("step_time")
+    runs = [section.take(TIME, "step_time", 0.0)] * section.has("step_time")
     runs += [run.quantity(parse_time) for run in section.items("step_times")]
-    rate = section.number("tflops_per_gpu", 0.0, maximum=1e9)
+    rate = section.take(number(maximum=1e9), "tflops_per_gpu", 0.0)
     if section.has("tflops_per_gpu"):
         runs.append(_step_of_rate(section, rate, job))
     for key in (key for key in given if key != "log"):
@@ -184,12 +185,8 @@ def _logged(section: Section, inputs: _Inputs, job: Job | None) -> tuple[float, 
     name = value.text() if value else ""
     if value is None or job is None or not name:
         return ()
-    try:
-        return (step_of(read_steps(inputs.path(name)), job),)
-    except InputError as error:
-        for problem in error.problems:
-            value.problem(problem.message, problem.hint)
-        return ()
+    step = value.made(lambda: step_of(read_steps(inputs.path(name)), job), default=None)
+    return () if step is None else (step,)
 
 
 def _step_of_rate(section: Section, rate: float, job: Job | None) -> float:
@@ -206,7 +203,9 @@ def _sized(section: Section, job: Job | None) -> Job | None:
     keys = ("dp", "micro_batches", *_LAYOUT)
     given = {key: section.integer(key, 0) for key in keys if section.has(key)}
     mode = (
-        section.choice("recompute", RECOMPUTE, "") if section.has("recompute") else ""
+        section.take(one_of(RECOMPUTE), "recompute", "")
+        if section.has("recompute")
+        else ""
     )
     if job is None or section.document.problems:
         return None
@@ -221,17 +220,13 @@ def _sized(section: Section, job: Job | None) -> Job | None:
 
 def _hosts(section: Section, topology: Topology | None) -> Topology | None:
     """The hosts of the point in launch order; the whole machine when it names none."""
-    if not section.has("hosts"):
+    value = section.get("hosts")
+    if value is None:
         return topology
-    hosts = section.text("hosts")
+    hosts = value.text()
     if topology is None or not hosts:
         return None
-    try:
-        return allocate(topology, hosts)
-    except InputError as error:
-        for problem in error.problems:
-            section.problem(problem.message, "hosts", problem.hint)
-        return None
+    return value.made(allocate, topology, hosts, default=None)
 
 
 def usual_name(job: Job) -> str:

@@ -1,15 +1,20 @@
-"""A calibration, or what layouts say of links, as text, job file lines and data."""
+"""What was calibrated: as text, lines of a job file, and plain data in SI."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isnan, sqrt
-from typing import Any
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
 
 from placer.base.units import format_seconds
 from placer.calibrate.estimate import CONFIDENCE
 from placer.calibrate.fit import Calibration, Interval, Prediction
 from placer.calibrate.links import LinkFit
 from placer.report.columns import columns
+
+if TYPE_CHECKING:
+    from placer.calibrate.hardware import HardwareFit, Reading, TierFit
 
 
 def compute_line(calibration: Calibration) -> str:
@@ -37,14 +42,17 @@ def as_text(calibration: Calibration) -> str:
         ("", "measured", "predicted", "error", "", "left out", f"{CONFIDENCE:.0%}")
     ]
     rows += [_row(prediction) for prediction in calibration.predictions]
-    blocks = (
+    return _blocks(
         [compute_line(calibration)],
         columns(_constants(calibration)),
         columns(rows),
         [left_out_line(calibration)],
         [f"use: {use_options(calibration)}"],
     )
-    return "\n\n".join(filter(None, ("\n".join(block) for block in blocks)))
+
+
+def _blocks(*blocks: Iterable[str]) -> str:
+    return "\n\n".join(filter(None, ("\n".join(lines) for lines in blocks)))
 
 
 def left_out_line(calibration: Calibration) -> str:
@@ -189,18 +197,13 @@ def links_line(fit: LinkFit) -> str:
 def links_text(fit: LinkFit) -> str:
     """The ``compute`` line, tiers, and every point."""
     low, high = map(format_seconds, fit.micro_batch_interval_s)
-    constants: list[tuple[str, ...]] = [
-        (
-            "  micro-batch time",
-            format_seconds(fit.micro_batch_s),
-            f"95%: {low} to {high}",
-        )
-    ]
+    time = format_seconds(fit.micro_batch_s)
+    constants = [("  micro-batch time", time, f"95%: {low} to {high}")]
     constants += [
         (
             f"  efficiency of {one.tier}",
             f"{one.after:.3f} (was {one.before:.3g})",
-            f"95%: {_share(one.interval)}",
+            f"95%: {one.interval[0]:.3f} to {min(one.interval[1], 1.0):.3f}",
         )
         for one in fit.tiers
     ]
@@ -219,8 +222,7 @@ def links_text(fit: LinkFit) -> str:
     ]
     errors = fit.left_out_errors()
     last = f"each point from the others: rms error {rms(errors):.2%}" if errors else ""
-    blocks = [[links_line(fit)], columns(constants), columns(rows), [last]]
-    return "\n\n".join(filter(None, ("\n".join(block) for block in blocks)))
+    return _blocks([links_line(fit)], columns(constants), columns(rows), [last])
 
 
 def links_data(fit: LinkFit) -> dict[str, Any]:
@@ -259,6 +261,90 @@ def links_data(fit: LinkFit) -> dict[str, Any]:
     }
 
 
-def _share(interval: Interval) -> str:
-    low, high = interval
-    return f"{low:.3f} to {min(high, 1.0):.3f}"
+def hardware_text(fit: HardwareFit) -> str:
+    """A table of tiers, then one of what was measured."""
+    tiers: list[tuple[str, ...]] = [
+        ("tier", "line rate", "efficiency", "rms error", "latency", "")
+    ]
+    tiers += [_tier_row(one) for one in fit.tiers]
+    head = ("", "test", "GPUs", "nodes", "tier", "long", "bus", "of its line", "")
+    rows = [head, *(_table_row(fit, reading) for reading in fit.readings)]
+    return _blocks(columns(tiers), columns(rows))
+
+
+def hardware_data(fit: HardwareFit) -> dict[str, Any]:
+    """Tiers and measurements as data, with numbers in SI."""
+    return {
+        "tiers": [
+            {
+                "tier": one.after.name,
+                "bandwidth_bytes_per_s": one.after.bandwidth,
+                "efficiency": one.after.efficiency,
+                "efficiency_before": one.before.efficiency,
+                "rms_error": one.error,
+                "tables": len(one.readings),
+                "latency_s": one.after.latency,
+                "latency_before_s": one.before.latency,
+                "latency_from": one.latency_words,
+            }
+            for one in fit.tiers
+        ],
+        "tables": [
+            {
+                "source": reading.table.source,
+                "test": reading.table.test,
+                "gpus": reading.table.ranks,
+                "nodes": reading.nodes,
+                "tier": fit.topology.tiers[reading.tier].name,
+                "line_rate_bytes_per_s": reading.line,
+                "share_of_line_rate": reading.share,
+                "long_messages": len(reading.shares),
+                "short_message_s": reading.start_s,
+                "used": _is_used(fit, reading),
+            }
+            for reading in fit.readings
+        ],
+    }
+
+
+def _tier_row(one: TierFit) -> tuple[str, ...]:
+    changed = one.after.efficiency != one.before.efficiency
+    was = f" (was {one.before.efficiency:.3g})" if changed else ""
+    return (
+        one.after.name,
+        _rate(one.after.bandwidth),
+        f"{one.after.efficiency:.3g}{was}" if one.readings else "not told",
+        f"{one.error:.1%}" if one.readings else "",
+        format_seconds(one.after.latency),
+        one.latency_words,
+    )
+
+
+def _table_row(fit: HardwareFit, reading: Reading) -> tuple[str, ...]:
+    return (
+        PurePath(reading.table.source).name,
+        reading.table.test,
+        f"{reading.table.ranks:,}",
+        f"{reading.nodes:,}",
+        fit.topology.tiers[reading.tier].name,
+        str(len(reading.shares)),
+        _rate(reading.share * reading.line),
+        f"{reading.share:.3g}",
+        _why(fit, reading),
+    )
+
+
+def _why(fit: HardwareFit, reading: Reading) -> str:
+    if not reading.shares:
+        return "no message of 256 MiB"
+    if not reading.tells_rate:
+        return "beats a ring: a switch or a tree; use alltoall or sendrecv"
+    return "fitted" if _is_used(fit, reading) else "beside tests without a tree"
+
+
+def _is_used(fit: HardwareFit, reading: Reading) -> bool:
+    return any(reading is one for tier in fit.tiers for one in tier.readings)
+
+
+def _rate(value: float) -> str:
+    return f"{value / 1e9:.4g} GB/s"

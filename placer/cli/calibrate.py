@@ -97,7 +97,7 @@ def _links(measurements: Measurements, format_name: str, output: str) -> None:
     """Print what layouts say of work and links; write the machine if asked to."""
     from placer.calibrate.links import fit_links
     from placer.calibrate.text import links_data, links_line, links_text
-    from placer.topology.compact import compact_document
+    from placer.topology.write import compact_document
 
     found = fit_links(measurements)
     if output:
@@ -139,8 +139,8 @@ def _hardware(
 ) -> None:
     """Print what the tables say of the machine's links; write it if asked to."""
     from placer.calibrate.hardware import fit_hardware
-    from placer.calibrate.hardware_text import as_data, as_text
-    from placer.topology.compact import compact_document
+    from placer.calibrate.text import hardware_data, hardware_text
+    from placer.topology.write import compact_document
 
     if not options["topology"]:
         raise click.UsageError("tables of nccl-tests need the machine (-t) that ran")
@@ -150,4 +150,4 @@ def _hardware(
     if options["output"]:
         write_document(options["output"], compact_document(fit.topology))
     if options["output"] != "-":
-        write_answer(format_name, as_data(fit), lambda: as_text(fit))
+        write_answer(format_name, hardware_data(fit), lambda: hardware_text(fit))

@@ -81,7 +81,7 @@ def convert(**options: Any) -> None:
     Several FORMAT:FILE are joined by node. A file that ends in .yaml is YAML, any other
     is JSON.
     """
-    from placer.topology.compact import compact_document
+    from placer.topology.write import compact_document
 
     machine = read_machine(options, _sources(options), options["name"])
     write_document(options["output"] or "-", compact_document(machine))

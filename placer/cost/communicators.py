@@ -7,35 +7,23 @@ of its estimates for each communicator. Shapes: g groups of n members.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, partial, reduce
 
 import numpy as np
-import numpy.typing as npt
 
-from placer.base.arrays import BoolArray, FloatArray
+from placer.base.arrays import FloatArray
 from placer.cost.collectives import (
     Route,
-    Seconds,
     Sizes,
     all_reduces,
     ring_pass,
     runs_all_reduce,
 )
 from placer.cost.fabric import Fabric
-from placer.cost.links import NO_TRAFFIC, LinkLoad, Traffic
+from placer.cost.links import Cost, LinkLoad, Traffic
 from placer.cost.rings import Rings
 from placer.cost.trees import tree_route
-
-
-@dataclass(frozen=True, eq=False)
-class CollectiveCost:
-    """What a collective costs."""
-
-    algorithms: npt.NDArray[np.str_]  # (g,)
-    seconds: FloatArray  # (g,)
-    traffic: Traffic = NO_TRAFFIC
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,46 +37,30 @@ class Communicators:
     rings: Rings
     fabric: Fabric
 
-    def gather(self, size_bytes: Sizes) -> CollectiveCost:
+    def gather(self, size_bytes: Sizes) -> Cost:
         """One reduce-scatter or all-gather, around a ring."""
-        ring = ring_pass(self._route, self._per_row(size_bytes))
-        return self._ring_cost(ring, size_bytes, passes=1.0)
+        seconds = ring_pass(self._route, self._per_row(size_bytes)).total
+        return Cost(seconds, Traffic(lambda: self._on_rings(size_bytes, passes=1.0)))
 
-    def all_reduce(self, size_bytes: Sizes, algorithm: str) -> CollectiveCost:
-        """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``."""
-        sizes, found = self._per_row(size_bytes), {}
-        for name, form in all_reduces(algorithm).items():
+    def all_reduce(self, size_bytes: Sizes, algorithm: str) -> Cost:
+        """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``.
+
+        Every group takes the one that is fastest for it, the first of equals.
+        """
+        sizes, forms = self._per_row(size_bytes), all_reduces(algorithm)
+        found = []
+        for name, form in forms.items():
             route = self._route if name == "ring" else self._tree_route
-            seconds = form(route, sizes)
-            if algorithm == "auto":
-                runs = runs_all_reduce(name, route)
-                latency = np.where(runs, seconds.latency, np.inf)
-                seconds = seconds._replace(latency=latency)
-            found[name] = seconds
-        return self._fastest(found, size_bytes)
-
-    def _fastest(
-        self, found: Mapping[str, Seconds], size_bytes: Sizes
-    ) -> CollectiveCost:
-        """Every group by the algorithm that is fastest for it, the first of equals."""
-        names = list(found)
-        best = np.argmin([seconds.total for seconds in found.values()], axis=0)
-        first = int(best[0])
-        if (best == first).all():
-            return self._by(names[first], found[names[first]], size_bytes)
-        parts = []
+            seconds = form(route, sizes).total
+            runs = algorithm != "auto" or runs_all_reduce(name, route)
+            found.append(np.where(runs, seconds, np.inf))
+        names, best = np.array([*forms]), np.argmin(found, axis=0)
+        sent = []
         for index in np.unique(best).tolist():
-            rows, seconds = best == index, found[names[index]]
-            some = Communicators(self.rings.rows(rows), self.fabric)
-            own = Seconds(seconds.transfer[rows], seconds.latency[rows])
-            parts.append((rows, some._by(names[index], own, size_bytes)))
-        return _joined(parts)
-
-    def _by(self, name: str, seconds: Seconds, size_bytes: Sizes) -> CollectiveCost:
-        """The cost of one algorithm for all groups, given its seconds."""
-        if name == "ring":
-            return self._ring_cost(seconds, size_bytes, passes=2.0)
-        return self._tree_cost(name, seconds, size_bytes)
+            rows = best == index
+            some = self if rows.all() else replace(self, rings=self.rings.rows(rows))
+            sent.append(Traffic(partial(some._sent, names[index], size_bytes)))
+        return Cost(np.min(found, axis=0), reduce(Traffic.plus, sent), names[best])
 
     @cached_property
     def _route(self) -> Route:
@@ -101,35 +73,26 @@ class Communicators:
     def _per_row(self, size_bytes: Sizes) -> Sizes:
         return self.fabric.per_row(size_bytes, self.rings.gpus)
 
-    def _ring_cost(
-        self, seconds: Seconds, size_bytes: Sizes, passes: float
-    ) -> CollectiveCost:
+    def _on_rings(
+        self, size_bytes: Sizes, passes: float
+    ) -> tuple[FloatArray, LinkLoad]:
+        """Bytes by tier and load of so many passes around rings."""
         rings, n = self.rings, self.rings.gpus.shape[1]
+        on_edge = passes * (n - 1) / n * size_bytes
+        one = np.ones(rings.gpus.shape)
+        hops = self.fabric.by_tier(rings.hop_tier, one, rings.gpus)
+        return hops * on_edge, self.fabric.scaled(rings.flows.load, on_edge)
 
-        def sent() -> tuple[FloatArray, LinkLoad]:
-            on_edge = passes * (n - 1) / n * size_bytes
-            one = np.ones(rings.gpus.shape)
-            hops = self.fabric.by_tier(rings.hop_tier, one, rings.gpus)
-            return hops * on_edge, self.fabric.scaled(rings.flows.load, on_edge)
+    def _sent(self, name: str, size_bytes: Sizes) -> tuple[FloatArray, LinkLoad]:
+        """Bytes by tier and load of an all-reduce, all groups by one algorithm.
 
-        return self._cost("ring", seconds, Traffic(sent))
-
-    def _tree_cost(
-        self, name: str, seconds: Seconds, size_bytes: Sizes
-    ) -> CollectiveCost:
-        """The cost of an algorithm whose traffic between domains is a double tree's."""
+        Those of others than a ring go between domains as in a double tree.
+        """
+        if name == "ring":
+            return self._on_rings(size_bytes, passes=2.0)
         tree = self.rings.tree
-
-        def sent() -> tuple[FloatArray, LinkLoad]:
-            by_tier = tree.bytes_by_tier + self._inside(name)
-            return by_tier * size_bytes, self.fabric.scaled(tree.load, size_bytes)
-
-        return self._cost(name, seconds, Traffic(sent))
-
-    def _cost(self, name: str, seconds: Seconds, traffic: Traffic) -> CollectiveCost:
-        """The cost where all groups run one algorithm."""
-        names = np.full(len(self.rings.gpus), name)
-        return CollectiveCost(names, seconds.total, traffic)
+        by_tier = tree.bytes_by_tier + self._inside(name)
+        return by_tier * size_bytes, self.fabric.scaled(tree.load, size_bytes)
 
     def _inside(self, name: str) -> FloatArray:
         """Bytes sent inside domains for each byte of buffer; shape (T,).
@@ -147,15 +110,3 @@ class Communicators:
         on_hop = buffers / np.maximum(inner.sum(axis=1), 1)
         spread = np.broadcast_to(on_hop[:, None], inner.shape)
         return fabric.by_tier(rings.hop_tier[inner], spread[inner], rings.gpus[inner])
-
-
-def _joined(parts: Sequence[tuple[BoolArray, CollectiveCost]]) -> CollectiveCost:
-    """The cost of some groups by one algorithm and others by another."""
-    num_groups = len(parts[0][0])
-    seconds = np.zeros(num_groups)
-    names = np.empty(num_groups, dtype="U12")
-    for rows, cost in parts:
-        names[rows] = cost.algorithms
-        seconds[rows] = cost.seconds
-    traffic = reduce(Traffic.plus, [cost.traffic for _, cost in parts])
-    return CollectiveCost(names, seconds, traffic)

@@ -10,10 +10,8 @@ from functools import partial
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.communicators import CollectiveCost
-from placer.cost.exchange import ExchangeCost
 from placer.cost.kinds import kind_times
-from placer.cost.links import Traffic, total_traffic
+from placer.cost.links import Cost, Traffic, total_traffic
 from placer.cost.network import Network, PlacedNetwork
 from placer.job.model import Job
 from placer.job.parallel import Collectives
@@ -75,7 +73,7 @@ def group_time(network: Network, group: Group, algorithms: Collectives) -> Group
     for index, ranks in enumerate(group.ranks):
         by_size[len(ranks)].append(index)
     group_seconds = np.zeros(len(group.ranks))
-    runs: list[CollectiveCost | ExchangeCost] = []
+    runs: list[Cost] = []
     for size, indices in sorted(by_size.items()):
         if size == 1:
             continue
@@ -99,7 +97,7 @@ def flows_time(network: Network, traffic: RankTraffic) -> GroupTime:
 
 def _costs(
     network: Network, group: Group, members: IntArray, algorithms: Collectives
-) -> Sequence[CollectiveCost | ExchangeCost]:
+) -> Sequence[Cost]:
     """The costs of what one run does in turn: the hops of a relay, else all at once."""
     if group.collective == "relay":
         return network.relay(members, group.size_bytes)
@@ -108,7 +106,7 @@ def _costs(
 
 def _collective(
     network: Network, group: Group, members: IntArray, algorithms: Collectives
-) -> CollectiveCost | ExchangeCost:
+) -> Cost:
     """The cost of one run, all members at once."""
     if group.collective == "all_to_all":
         return network.all_to_all(members, group.size_bytes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Sizes, share_sent
 from placer.cost.fabric import Fabric
 from placer.cost.links import (
-    NO_TRAFFIC,
+    Cost,
     LinkLoad,
     Traffic,
     flow_link_seconds,
@@ -23,24 +22,6 @@ from placer.cost.links import (
 # NVLink, the mean of dispatch and combine on 8 to 36 GPUs of GB200 and 8 of B200
 # (shifangx/DeepEP 1242eb4f, Hybrid-EP_Intra-node_Implementation.md, 16 SMs).
 KERNEL_SHARE = 0.82
-
-
-@dataclass(frozen=True, eq=False)
-class ExchangeCost:
-    """What an exchange costs."""
-
-    seconds: FloatArray  # per group (all-to-all) or per flow (send)
-    traffic: Traffic = NO_TRAFFIC
-
-
-def next_in_row(members: IntArray) -> IntArray:
-    """The member that each one passes on to, the first after the last; shape (g, n)."""
-    return np.roll(members, -1, axis=1)
-
-
-def slowest_of_row(cost: ExchangeCost) -> ExchangeCost:
-    """The cost of rows of messages, each as slow as its slowest one."""
-    return replace(cost, seconds=cost.seconds.max(axis=1))
 
 
 def members_together(fabric: Fabric, gpus: IntArray) -> IntArray:
@@ -79,7 +60,7 @@ def _detours(fabric: Fabric, gpus: IntArray, peers: FloatArray) -> FloatArray:
 
 def all_to_all_cost(
     fabric: Fabric, gpus: IntArray, size_bytes: Sizes, copies: int = 0
-) -> ExchangeCost:
+) -> Cost:
     """The cost of one all-to-all in every row of ``gpus`` at once.
 
     ``gpus``: shape (g, n). ``size_bytes`` (bytes): what one member sends in all, its
@@ -116,17 +97,17 @@ def all_to_all_cost(
     load = _exchange_load(fabric, gpus, share * crossing, num_members - within[:-1])
     shared = np.zeros(gpus.shape)
     for t in fabric.scale_out_tiers:
-        busy = load.up[t] / fabric.uplink_capacity[t]
+        busy = load["up", t] / fabric.uplink_capacity[t]
         sends = num_members > within[t]
         path = np.where(sends, busy[fabric.child_domain_of_gpu(t)[gpus]], 0.0)
         shared = np.maximum(shared, path)
     for t, links in fabric.links.items():
-        busy = load.between[t] / links.capacity
+        busy = load["between", t] / links.capacity
         for link, mine, there in _on_links(fabric, gpus, t):
             path = np.where(mine & (there > 0), busy[link], 0.0)
             shared = np.maximum(shared, path)
             latency = latency + mine * there * links.more_latency[link] * messages
-    return ExchangeCost(
+    return Cost(
         (np.maximum(own, shared) + latency).max(axis=1),
         Traffic(lambda: (fabric.total(sent, gpus), load)),
     )
@@ -170,17 +151,17 @@ def _exchange_load(
 
     An all-to-all is symmetric: as much enters a domain as leaves it.
     """
-    loads: list[FloatArray] = [np.empty(0)] * fabric.num_tiers
+    load = LinkLoad()
     for t in fabric.scale_out_tiers:
         child = fabric.child_domain_of_gpu(t)[gpus]
-        num_children = len(fabric.uplink_capacity[t])
-        loads[t] = weighted_counts(child, size_bytes * outside[t], num_children)
-    between = {}
+        count = len(fabric.uplink_capacity[t])
+        sent = weighted_counts(child, size_bytes * outside[t], count)
+        load["up", t] = load["down", t] = sent
     for t, links in fabric.links.items():
-        between[t] = np.zeros(len(links.capacity))
+        load["between", t] = np.zeros(len(links.capacity))
         for link, mine, there in _on_links(fabric, gpus, t):
-            between[t][link] = (mine * there * size_bytes).sum()
-    return LinkLoad(loads, loads, between)
+            load["between", t][link] = (mine * there * size_bytes).sum()
+    return load
 
 
 def flows_cost(
@@ -189,7 +170,7 @@ def flows_cost(
     targets: IntArray,
     size_bytes: FloatArray,
     pair_share: float = 1.0,
-) -> ExchangeCost:
+) -> Cost:
     """The cost of flows of any sizes between GPUs, all at once; shapes (F,).
 
     A GPU sends what goes over NVLink and what goes over its NIC side by side, one
@@ -217,12 +198,12 @@ def flows_cost(
         waits = weighted_counts(ends, hop, count)
         latency = np.maximum(latency, waits[ends])
     by_tier = weighted_counts(tiers, size_bytes, fabric.num_tiers)
-    return ExchangeCost(seconds + latency, Traffic(lambda: (by_tier, load)))
+    return Cost(seconds + latency, Traffic(lambda: (by_tier, load)))
 
 
 def send_cost(
     fabric: Fabric, sources: IntArray, targets: IntArray, size_bytes: Sizes
-) -> ExchangeCost:
+) -> Cost:
     """The cost of point-to-point messages that all run at once.
 
     ``alpha + size / bandwidth`` of the tier (Hockney 1994, Parallel Computing 20(3)),
@@ -235,7 +216,7 @@ def send_cost(
     factor = np.minimum(fabric.factor_of_gpu[sources], fabric.factor_of_gpu[targets])
     own = size_bytes / fabric.bandwidth[tiers] / factor
     moved = np.where(sources == targets, 0.0, size_bytes)
-    return ExchangeCost(
+    return Cost(
         fabric.hop_latency(sources, targets, tiers) + np.maximum(own, shared),
         Traffic(lambda: (fabric.by_tier(tiers, moved, sources), load)),
     )

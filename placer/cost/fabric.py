@@ -121,7 +121,7 @@ class Fabric:
 
     def scaled(self, load: LinkLoad, factor: float | FloatArray) -> LinkLoad:
         """The load of ``factor`` such rounds."""
-        return load.scaled(factor)
+        return load.times(factor)
 
     @property
     def num_tiers(self) -> int:

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.communicators import CollectiveCost
-from placer.cost.links import Traffic, total_traffic
+from placer.cost.links import Cost, Traffic, total_traffic
 from placer.cost.network import Network
 from placer.cost.volumes import Volumes
 from placer.job.model import Job
 
-Operation = Callable[[IntArray, float], "CollectiveCost"]
+Operation = Callable[[IntArray, float], Cost]
 
 REPLICATE = "_replicate"  # groups of equal shards, after the name of the shard groups
 
@@ -61,7 +60,6 @@ class _Part:
     # are gathered.
     trained: FloatArray
     gathered: FloatArray
-    first_bucket: float  # parameters of one bucket of the first chunk
 
 
 def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> SyncTime:
@@ -81,25 +79,28 @@ def sync_time(network: Network, job: Job, sizes: Volumes, buckets: float) -> Syn
     first_bucket = 0.0
     group_seconds: dict[str, FloatArray] = {}
     traffic: list[Traffic] = []
-    mode = job.data_parallel
+    mode, width = job.data_parallel, job.bytes.gradient
+    all_reduce = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
+    reduce: Operation = all_reduce if mode.sharding == "ddp" else network.gather
     rounds = job.micro_batches if mode.reduces_each else 1
-    for axis, part in _parts(job, sizes, buckets).items():
-        found = reduced = _reduction(network, job, part)
+    for axis, part in _parts(job, sizes).items():
+        found = reduced = _pass(reduce, job, part.shards, part.trained * width)
         inner += found.seconds
         traffic.append(found.traffic.times(rounds / mode.sync_every))
         group_seconds[axis] = found.group_seconds
         if part.across is not None:
-            found = _across(network, job, part, part.across)
+            shard = part.trained / part.shards.shape[1]
+            found = _pass(all_reduce, job, part.across, shard * width)
             group_seconds[axis + REPLICATE] = found.group_seconds
             outer += found.seconds
             traffic.append(found.traffic.times(1 / mode.sync_every))
         if mode.sharding != "ddp":
-            found, bucket = _gather(network, job, part, reduced)
+            found, bucket = _gather(network, job, part, reduced, buckets)
             gather += found.seconds
             first_bucket += bucket
             gathers = 2 * rounds if mode.gathers_each else 1
             traffic.append(found.traffic.times(gathers / mode.sync_every))
-    embedding, sent = _tied_embeddings(network, job, sizes.tied_parameters)
+    embedding, sent = _tied_embeddings(all_reduce, job, sizes.tied_parameters)
     # Backward gathers once more what it is about to use.
     again = inner + gather if mode.gathers_each else inner
     return SyncTime(
@@ -121,23 +122,23 @@ def sync_groups(job: Job, sizes: Volumes) -> dict[str, IntArray]:
     ``edp_replicate`` the groups that hold the same shard.
     """
     found = {}
-    for axis, part in _parts(job, sizes, 1.0).items():
+    for axis, part in _parts(job, sizes).items():
         found[axis] = part.shards
         if part.across is not None:
             found[axis + REPLICATE] = part.across
     return found
 
 
-def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
+@lru_cache(maxsize=8)  # many placements are priced of a few jobs
+def _parts(job: Job, sizes: Volumes) -> dict[str, _Part]:
     """Dense and expert parameters, where more than one rank holds them."""
     axes, mode = job.parallelism, job.data_parallel
-    shape = axes.pp, axes.vp
     found = {}
     for axis, groups, held in (
         ("dp", "dp_cp", sizes.dense_parameters),
         ("edp", "edp", sizes.expert_parameters),
     ):
-        trained, gathered = held(*shape), held(*shape, frozen=mode.shards_weights)
+        trained, gathered = held(), held(frozen=mode.shards_weights)
         members = axes.ranks_of_group[groups]
         num_members = members.shape[1]
         if num_members == 1 or not gathered.any():
@@ -148,28 +149,12 @@ def _parts(job: Job, sizes: Volumes, buckets: float) -> dict[str, _Part]:
             shards = members.reshape(len(members), -1, shard_size)
             across = shards.transpose(0, 2, 1).reshape(-1, shards.shape[1])
             members = shards.reshape(-1, shard_size)
-        bucket = float(gathered[0, 0]) / buckets
-        found[axis] = _Part(members, across, trained, gathered, bucket)
+        found[axis] = _Part(members, across, trained, gathered)
     return found
 
 
-def _reduction(network: Network, job: Job, part: _Part) -> _Pass:
-    """Gradients, all-reduced (DDP) or reduce-scattered."""
-    run: Operation = network.gather
-    if job.data_parallel.sharding == "ddp":
-        run = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
-    return _pass(run, job, part.shards, part.trained * job.bytes.gradient)
-
-
-def _across(network: Network, job: Job, part: _Part, across: IntArray) -> _Pass:
-    """Shards of gradients, all-reduced across shard groups."""
-    run = partial(network.all_reduce, algorithm=job.collectives.all_reduce)
-    shard = part.trained / part.shards.shape[1]
-    return _pass(run, job, across, shard * job.bytes.gradient)
-
-
 def _gather(
-    network: Network, job: Job, part: _Part, reduced: _Pass
+    network: Network, job: Job, part: _Part, reduced: _Pass, buckets: float
 ) -> tuple[_Pass, float]:
     """Parameters gathered, and the seconds of the first stage's first bucket.
 
@@ -180,9 +165,10 @@ def _gather(
     sizes = part.gathered * width
     if not np.array_equal(sizes, part.trained * job.bytes.gradient):
         found = _pass(run, job, part.shards, sizes)
-    if part.first_bucket == 0.0:
+    first = float(part.gathered[0, 0]) / buckets
+    if first == 0.0:
         return found, 0.0
-    bucket = run(part.shards, part.first_bucket * width).seconds
+    bucket = run(part.shards, first * width).seconds
     return found, float(bucket[_stage(job, part.shards) == 0].max())
 
 
@@ -218,12 +204,11 @@ def _stage(job: Job, members: IntArray) -> IntArray:
 
 
 def _tied_embeddings(
-    network: Network, job: Job, parameters: float
+    all_reduce: Operation, job: Job, parameters: float
 ) -> tuple[float, list[Traffic]]:
     """Seconds and traffic of the all-reduce between first and last stage."""
     if parameters == 0.0:
         return 0.0, []
     ends = job.parallelism.ranks_of_group["pp"][:, [0, -1]]
-    size = parameters * job.bytes.gradient
-    cost = network.all_reduce(ends, size, job.collectives.all_reduce)
+    cost = all_reduce(ends, parameters * job.bytes.gradient)
     return float(cost.seconds.max()), [cost.traffic.times(1.0)]

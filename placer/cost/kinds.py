@@ -1,37 +1,155 @@
 """Many kinds of groups priced together, each as if it were alone.
 
-Each kind has the network to itself, so each is put on a copy of the machine of its own
-(`Copies`); the hops of a relay, which are made in turn, on one each. Kinds with
-communicators of one size that run the same collective then take one call. Shapes: K
-kinds of a call, g groups of n members of all of them.
+Kinds of groups run in turn, each with the network to itself, so each is put on a copy
+of the machine of its own (`Copies`); the hops of a relay, which are made in turn, on
+one each. Groups on different copies share no link. Kinds with communicators of one size
+that run the same collective then take one call, and each costs what it costs alone, to
+the last bit: sums over one copy have the same terms in the same order. Shapes: K kinds
+of a call, each on a copy, g groups of n members of all of them, T tiers, G GPUs that
+groups use, each once a copy.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.communicators import CollectiveCost
-from placer.cost.copies import Copies
-from placer.cost.exchange import ExchangeCost
 from placer.cost.fabric import Fabric
-from placer.cost.links import LinkLoad, weighted_counts
+from placer.cost.links import Cost, LinkLoad, weighted_counts
 from placer.cost.network import PlacedNetwork
 from placer.job.model import Job
 from placer.job.parallel import Collectives
 
-if TYPE_CHECKING:
-    Priced = tuple[CollectiveCost | ExchangeCost, Copies]
-
 # Members of all groups of one call, about: more take much memory.
 MEMBERS_AT_ONCE = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Copies(Fabric):
+    """The GPUs of a machine that groups use on copies of it, as a fabric.
+
+    The machine has no links of its own between domains.
+    """
+
+    whole: Fabric = field(kw_only=True)  # the machine
+    number: int = field(kw_only=True)  # K
+    # gpu and copy_of_gpu, (G,): GPU of the machine, and its copy; copies ascend.
+    gpu: IntArray = field(kw_only=True)
+    copy_of_gpu: IntArray = field(kw_only=True)
+
+    @classmethod
+    def holding(
+        cls, fabric: Fabric, gpus: IntArray, copy: IntArray, number: int
+    ) -> tuple[Copies, IntArray]:
+        """Copies of ``fabric`` for GPUs on them, and which those are there.
+
+        ``gpus``: shape (any,). ``copy`` ((any,)): which copy each is on.
+        """
+        count = fabric.domain_of_gpu.shape[1]
+        keys, place = np.unique(copy * count + gpus, return_inverse=True)
+        same = {one.name: getattr(fabric, one.name) for one in fields(Fabric)}
+        own = {"gpu": keys % count, "copy_of_gpu": keys // count}
+        return cls(**same, whole=fabric, number=number, **own), place
+
+    @cached_property
+    def has_rack_switch(self) -> bool:
+        """That of the machine."""
+        return self.whole.has_rack_switch
+
+    @cached_property
+    def rail_of_gpu(self) -> IntArray:
+        """Rail of each GPU; shape (G,)."""
+        return self.whole.rail_of_gpu[self.gpu]
+
+    @cached_property
+    def factor_of_gpu(self) -> FloatArray:
+        """Share of the nominal bandwidth each GPU reaches; shape (G,)."""
+        return self.whole.factor_of_gpu[self.gpu]
+
+    @cached_property
+    def _domains(self) -> list[tuple[IntArray, IntArray]]:
+        """Copy and domain as one number, of every domain, and that of each GPU."""
+        found = []
+        for row, span in zip(self.whole.domain_of_gpu, self._spans, strict=True):
+            keys = self.copy_of_gpu * span + row[self.gpu]
+            found.append(np.unique(keys, return_inverse=True))
+        return found
+
+    @cached_property
+    def _spans(self) -> list[int]:
+        return [int(row.max()) + 1 for row in self.whole.domain_of_gpu]
+
+    @cached_property
+    def domain_of_gpu(self) -> IntArray:
+        """Domain of each GPU at each tier, those of all copies numbered; (T, G)."""
+        return np.stack([domain for _, domain in self._domains])
+
+    @cached_property
+    def children(self) -> list[tuple[IntArray, IntArray]]:
+        """Copy, and child domain of the machine, of every child domain, by tier."""
+        inner = zip(self._domains[:-1], self._spans[:-1], strict=True)
+        domains = [(keys // span, keys % span) for (keys, _), span in inner]
+        return [(self.copy_of_gpu, self.gpu), *domains]
+
+    @cached_property
+    def uplink_capacity(self) -> list[FloatArray]:
+        """Bytes a second of each child's uplink into a tier, one array a tier."""
+        return [
+            capacity[child]
+            for capacity, (_, child) in zip(
+                self.whole.uplink_capacity, self.children, strict=True
+            )
+        ]
+
+    @cached_property
+    def shared_uplinks(self) -> dict[int, FloatArray]:
+        """Capacity of each child's uplink into the tiers where flows share some."""
+        shared = self.whole.shared_uplinks
+        return {t: capacity[self.children[t][1]] for t, capacity in shared.items()}
+
+    def copy_of_rows(self, gpus: IntArray) -> IntArray:
+        """Copy that each row of GPUs is on; shape (g,)."""
+        return self.copy_of_gpu[gpus.reshape(len(gpus), -1)[:, 0]]
+
+    def per_row(self, sizes: float | FloatArray, gpus: IntArray) -> FloatArray:
+        """The size of its copy, for each row of GPUs; shape (g,)."""
+        return np.asarray(sizes)[self.copy_of_rows(gpus)]
+
+    def by_tier(
+        self, tiers: IntArray, weights: FloatArray, gpus: IntArray
+    ) -> FloatArray:
+        """Sum of the weights of each tier on each copy; shape (T, K)."""
+        key = tiers * self.number + self.copy_of_gpu[gpus]
+        shape = self.num_tiers, self.number
+        return weighted_counts(key, weights, shape[0] * shape[1]).reshape(shape)
+
+    def total(self, values: FloatArray, gpus: IntArray) -> FloatArray:
+        """Sum of the values of all GPUs of a copy, (..., g, n); shape (..., K)."""
+        copy = self.copy_of_rows(gpus)
+        found = np.zeros((*values.shape[:-2], self.number))
+        starts = np.flatnonzero(np.diff(copy, prepend=-1)).tolist()
+        for first, end in zip(starts, [*starts[1:], len(copy)], strict=True):
+            part = values[..., first:end, :]
+            found[..., copy[first]] = part.sum(axis=(-2, -1))
+        return found
+
+    def scaled(self, load: LinkLoad, factor: float | FloatArray) -> LinkLoad:
+        """The load of so many rounds on each copy."""
+        factors = np.asarray(factor)
+        return LinkLoad(
+            ((way, t), sent * factors[self.children[t][0]])
+            for (way, t), sent in load.items()
+        )
+
+
+Priced = tuple[Cost, Copies]
 
 
 class Batch(NamedTuple):
@@ -71,14 +189,13 @@ class KindTimes:
 
     def sent_by(self, kind: int) -> tuple[FloatArray, LinkLoad]:
         """The bytes of a kind in a step, as `Traffic` has them."""
-        up: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
-        down = [*up]
+        load = LinkLoad()
         for t, (sent, first) in self._by_kind.items():
             own = slice(first[kind], first[kind + 1])
             count = len(self.fabric.uplink_capacity[t])
-            up[t] = weighted_counts(sent.child[own], sent.up[own], count)
-            down[t] = weighted_counts(sent.child[own], sent.down[own], count)
-        return self._by_tier[kind], LinkLoad(up, down)
+            for way, sizes in (("up", sent.up), ("down", sent.down)):
+                load[way, t] = weighted_counts(sent.child[own], sizes[own], count)
+        return self._by_tier[kind], load
 
     @cached_property
     def _by_tier(self) -> FloatArray:
@@ -126,7 +243,7 @@ def kind_times(network: PlacedNetwork, job: Job) -> KindTimes:
         for t, noted in times.sent.items():
             copy, child = copies.children[t]
             own = kind[copy]
-            up, down = sent.load.up[t] * steps[own], sent.load.down[t] * steps[own]
+            up, down = (sent.load[way, t] * steps[own] for way in ("up", "down"))
             noted.append(_Sent(own, child, up, down))
     return times
 

@@ -7,7 +7,7 @@ loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
@@ -21,39 +21,33 @@ from placer.topology.machine import Machine
 if TYPE_CHECKING:
     from placer.cost.fabric import Fabric
 
+StrArray = npt.NDArray[np.str_]
 
-@dataclass(frozen=True, eq=False)
-class LinkLoad:
-    """Bytes on every uplink of every tier and on every link, both directions."""
 
-    # up and down, bytes: ``up[t][d]`` leaves child domain ``d`` of tier ``t``;
-    # ``down[t][d]`` enters it. Arrays of NVLink tiers are empty.
-    up: list[FloatArray]
-    down: list[FloatArray]
-    # Bytes: on the links of every tier that has some, each direction by itself
-    # (`PairLinks`).
-    between: Mapping[int, FloatArray] = field(default_factory=dict)
+class LinkLoad(dict[tuple[str, int], FloatArray]):
+    """Bytes on every uplink and every link of the tiers above NVLink.
 
-    def scaled(self, factor: float | FloatArray) -> LinkLoad:
+    ``"up", t``: what leaves each child domain of tier ``t``; ``"down", t``: what enters
+    it; ``"between", t``: on its links, each direction by itself (`PairLinks`).
+    """
+
+    def times(self, factor: float | FloatArray) -> LinkLoad:
         """The load of ``factor`` such rounds."""
-        return LinkLoad(
-            [u * factor for u in self.up],
-            [d * factor for d in self.down],
-            {t: sent * factor for t, sent in self.between.items()},
-        )
+        return LinkLoad((way, sent * factor) for way, sent in self.items())
 
     def plus(self, other: LinkLoad) -> LinkLoad:
         """Both loads together."""
-        return LinkLoad(
-            [one + more for one, more in zip(self.up, other.up, strict=True)],
-            [one + more for one, more in zip(self.down, other.down, strict=True)],
-            {t: sent + other.between[t] for t, sent in self.between.items()},
-        )
+        return LinkLoad((way, sent + other[way]) for way, sent in self.items())
 
     def reversed(self) -> LinkLoad:
         """As many bytes the other way."""
-        back = {t: np.roll(sent, len(sent) // 2) for t, sent in self.between.items()}
-        return LinkLoad(self.down, self.up, back)
+        back = {"up": "down", "down": "up"}
+        return LinkLoad(
+            ((back[way], t), sent)
+            if way in back
+            else ((way, t), np.roll(sent, len(sent) // 2))
+            for (way, t), sent in self.items()
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +75,7 @@ class Traffic:
 
     def times(self, rounds: float) -> Traffic:
         """So many rounds of it."""
-        return Traffic(lambda: (self.bytes_by_tier * rounds, self.load.scaled(rounds)))
+        return Traffic(lambda: (self.bytes_by_tier * rounds, self.load.times(rounds)))
 
     def plus(self, other: Traffic) -> Traffic:
         """Both together."""
@@ -98,7 +92,16 @@ class Traffic:
 
 
 # That of networks which say seconds alone.
-NO_TRAFFIC = Traffic(lambda: (np.zeros(1), LinkLoad([], [])))
+NO_TRAFFIC = Traffic(lambda: (np.zeros(1), LinkLoad()))
+
+
+@dataclass(frozen=True, eq=False)
+class Cost:
+    """What operations that run at once cost."""
+
+    seconds: FloatArray  # of each group, or of each message
+    traffic: Traffic = NO_TRAFFIC
+    algorithms: StrArray = field(default_factory=lambda: np.zeros(0, dtype=str))  # (g,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,20 +180,18 @@ def flow_load(
     size_bytes: FloatArray,
 ) -> LinkLoad:
     """The load of flows between GPUs; all arguments broadcast to one flow an entry."""
-    up: list[FloatArray] = [np.empty(0)] * fabric.num_tiers
-    down: list[FloatArray] = [np.empty(0)] * fabric.num_tiers
+    load = LinkLoad()
     for t in fabric.scale_out_tiers:
         child = fabric.child_domain_of_gpu(t)
-        num_children = len(fabric.uplink_capacity[t])
         crosses = tiers >= t
         sizes = np.broadcast_to(size_bytes, tiers.shape)[crosses]
-        up[t] = weighted_counts(child[sources[crosses]], sizes, num_children)
-        down[t] = weighted_counts(child[targets[crosses]], sizes, num_children)
-    between = {
-        t: links.load(fabric.link_of(t, sources, targets), size_bytes)
-        for t, links in fabric.links.items()
-    }
-    return LinkLoad(up, down, between)
+        for way, ends in (("up", sources), ("down", targets)):
+            at, count = child[ends[crosses]], len(fabric.uplink_capacity[t])
+            load[way, t] = weighted_counts(at, sizes, count)
+    for t, links in fabric.links.items():
+        link = fabric.link_of(t, sources, targets)
+        load["between", t] = links.load(link, size_bytes)
+    return load
 
 
 def flow_link_seconds(
@@ -207,15 +208,15 @@ def flow_link_seconds(
         if not crosses.any():
             continue
         child = fabric.child_domain_of_gpu(t)
-        busy_up = load.up[t] / fabric.uplink_capacity[t]
-        busy_down = load.down[t] / fabric.uplink_capacity[t]
+        busy_up = load["up", t] / fabric.uplink_capacity[t]
+        busy_down = load["down", t] / fabric.uplink_capacity[t]
         path = np.maximum(
             busy_up[child[sources[crosses]]], busy_down[child[targets[crosses]]]
         )
         seconds[crosses] = np.maximum(seconds[crosses], path)
     for t, links in fabric.links.items():
         link = fabric.link_of(t, sources, targets)
-        busy = load.between[t] / links.capacity
+        busy = load["between", t] / links.capacity
         seconds = np.maximum(seconds, np.where(link >= 0, busy[link], 0.0))
     return seconds
 

@@ -14,52 +14,46 @@ import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Sizes
-from placer.cost.communicators import CollectiveCost, Communicators
-from placer.cost.exchange import (
-    ExchangeCost,
-    all_to_all_cost,
-    flows_cost,
-    next_in_row,
-    send_cost,
-    slowest_of_row,
-)
+from placer.cost.communicators import Communicators
+from placer.cost.exchange import all_to_all_cost, flows_cost, send_cost
 from placer.cost.fabric import Fabric
+from placer.cost.links import Cost
 from placer.cost.rings import build_rings
 
 
 class Network(Protocol):
     """Costs of operations between ranks; all groups of a call run at once."""
 
-    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> Cost:
         """One reduce-scatter or all-gather in every row of ``members``."""
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    ) -> Cost:
         """One all-reduce in every row of ``members``."""
 
-    def all_to_all(
-        self, members: IntArray, size_bytes: float, copies: int = 0
-    ) -> ExchangeCost:
+    def all_to_all(self, members: IntArray, size_bytes: float, copies: int = 0) -> Cost:
         """One all-to-all in every row of ``members``.
 
         With ``copies`` the buffer holds so many copies of each token, of which only one
         crosses to each domain.
         """
 
-    def send(
-        self, senders: IntArray, receivers: IntArray, size_bytes: float
-    ) -> ExchangeCost:
+    def send(self, senders: IntArray, receivers: IntArray, size_bytes: float) -> Cost:
         """A message from each sender to its receiver."""
 
-    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
+    def relay(self, members: IntArray, size_bytes: float) -> list[Cost]:
         """Messages along each row of ``members``, the cost of each hop in turn."""
+        hops = zip(members.T[:-1], members.T[1:], strict=True)
+        return [self.send(one, other, size_bytes) for one, other in hops]
 
-    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+    def pass_on(self, members: IntArray, size_bytes: float) -> Cost:
         """A message from each member of a row to the next one, around it.
 
         The seconds are those of a row's slowest message; shape (g,).
         """
+        cost = self.send(members, np.roll(members, -1, axis=1), size_bytes)
+        return replace(cost, seconds=cost.seconds.max(axis=1))
 
     def flows(
         self,
@@ -67,7 +61,7 @@ class Network(Protocol):
         receivers: IntArray,
         size_bytes: FloatArray,
         pair_share: float = 1.0,
-    ) -> ExchangeCost:
+    ) -> Cost:
         """Messages of any sizes between different ranks, all at once.
 
         What one rank sends another reaches ``pair_share`` of a NIC's rate.
@@ -80,16 +74,8 @@ class Network(Protocol):
         """Share of the usual speed of the slowest rank of each row; shape (g,)."""
 
 
-def hop_by_hop(
-    network: Network, members: IntArray, size_bytes: float
-) -> list[ExchangeCost]:
-    """The cost of each hop along rows of ``members``, all rows at once."""
-    hops = zip(members.T[:-1], members.T[1:], strict=True)
-    return [network.send(one, other, size_bytes) for one, other in hops]
-
-
 @dataclass(frozen=True, eq=False)
-class PlacedNetwork:
+class PlacedNetwork(Network):
     """The network as ranks on given GPUs see it."""
 
     fabric: Fabric
@@ -107,37 +93,25 @@ class PlacedNetwork:
         }
         return PlacedNetwork(fabric, self.gpu_of_rank, known)
 
-    def gather(self, members: IntArray, size_bytes: Sizes) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: Sizes) -> Cost:
         """One reduce-scatter or all-gather in every row of ``members``."""
         return self._communicators(members).gather(size_bytes)
 
     def all_reduce(
         self, members: IntArray, size_bytes: Sizes, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    ) -> Cost:
         """One all-reduce in every row of ``members``."""
         return self._communicators(members).all_reduce(size_bytes, algorithm)
 
-    def all_to_all(
-        self, members: IntArray, size_bytes: Sizes, copies: int = 0
-    ) -> ExchangeCost:
+    def all_to_all(self, members: IntArray, size_bytes: Sizes, copies: int = 0) -> Cost:
         """One all-to-all in every row of ``members``."""
         gpus = self.gpu_of_rank[members]
         return all_to_all_cost(self.fabric, gpus, size_bytes, copies)
 
-    def send(
-        self, senders: IntArray, receivers: IntArray, size_bytes: Sizes
-    ) -> ExchangeCost:
+    def send(self, senders: IntArray, receivers: IntArray, size_bytes: Sizes) -> Cost:
         """A message from each sender to its receiver."""
         at = self.gpu_of_rank
         return send_cost(self.fabric, at[senders], at[receivers], size_bytes)
-
-    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
-        """Messages along each row of ``members``, the cost of each hop in turn."""
-        return hop_by_hop(self, members, size_bytes)
-
-    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
-        """A message from each member of a row to the next one, around it."""
-        return slowest_of_row(self.send(members, next_in_row(members), size_bytes))
 
     def flows(
         self,
@@ -145,7 +119,7 @@ class PlacedNetwork:
         receivers: IntArray,
         size_bytes: FloatArray,
         pair_share: float = 1.0,
-    ) -> ExchangeCost:
+    ) -> Cost:
         """Messages of any sizes between different ranks, all at once."""
         at = self.gpu_of_rank
         ends = at[senders], at[receivers]

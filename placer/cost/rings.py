@@ -16,7 +16,7 @@ import numpy as np
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Route
 from placer.cost.fabric import Fabric
-from placer.cost.fair_share import Crossings, fair_pace
+from placer.cost.fair_share import Crossings, Flows, Hops, fair_pace
 from placer.cost.links import LinkLoad, weighted_counts
 from placer.cost.trees import Edges, double_tree
 
@@ -47,9 +47,9 @@ class Rings:
         )
 
     @cached_property
-    def copy(self) -> IntArray:
-        """Copy of the machine that each group is on; shape (g,)."""
-        return self.fabric.copy_of_rows(self.gpus)
+    def shared(self) -> Flows:
+        """Flows of the groups on links that they share."""
+        return Flows.of(self.nics, self.fabric.copy_of_rows(self.gpus))
 
     @property
     def moves(self) -> bool:
@@ -114,7 +114,7 @@ class Rings:
             self.nics,
             fabric.has_rack_switch,
             np.where(inner, pace, 0.0).max(axis=1) / self.factor,
-            fair_pace(self.flows.crossings(fabric), self.nics, one_nic, self.copy),
+            fair_pace(self.flows.crossings(fabric), self.shared, one_nic),
             mean_where(latency, inner),
             mean_where(latency, outer),
         )
@@ -171,10 +171,10 @@ class _Crossing:
     received: BoolArray
 
     @cached_property
-    def hops(self) -> list[tuple[IntArray, IntArray]]:
+    def hops(self) -> list[Hops]:
         """Group and child domain of every hop, those out and those in."""
         found = [np.nonzero(moved) for moved in (self.sent, self.received)]
-        return [(rows, self.child[rows, columns]) for rows, columns in found]
+        return [Hops(rows, self.child[rows, columns]) for rows, columns in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,33 +207,29 @@ class RingFlows:
     @cached_property
     def load(self) -> LinkLoad:
         """Load of one byte on every hop."""
-        up: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
-        down: list[FloatArray] = [np.empty(0)] * self.fabric.num_tiers
+        load = LinkLoad()
         for t in self.fabric.scale_out_tiers:
-            num_children = len(self.fabric.uplink_capacity[t])
-            crossing = self._crossings.get(t)
-            if crossing is None:
-                up[t] = down[t] = np.zeros(num_children)
-                continue
-            up[t], down[t] = (
-                weighted_counts(crossing.child, moved.astype(np.float64), num_children)
-                for moved in (crossing.sent, crossing.received)
-            )
-        links = self.fabric.links
-        between = {t: links[t].load(link, 1.0) for t, link in self._links}
-        return LinkLoad(up, down, between)
+            count = len(self.fabric.uplink_capacity[t])
+            load["up", t] = load["down", t] = np.zeros(count)
+            if crossing := self._crossings.get(t):
+                for way, moved in (("up", crossing.sent), ("down", crossing.received)):
+                    sent = moved.astype(np.float64)
+                    load[way, t] = weighted_counts(crossing.child, sent, count)
+        for t, link in self._links:
+            load["between", t] = self.fabric.links[t].load(link, 1.0)
+        return load
 
-    def crossings(self, fabric: Fabric) -> list[Crossings]:
+    def crossings(self, fabric: Fabric) -> Crossings:
         """Where the hops share uplinks and links, both directions of every tier."""
         shared = fabric.shared_uplinks
         uplinks = [
-            Crossings(*hops, shared[t])
+            (hops, shared[t])
             for t, found in self._crossings.items()
             if t in shared
             for hops in found.hops
         ]
         return uplinks + [
-            Crossings(rows, link[rows, columns], fabric.links[t].capacity)
+            (Hops(rows, link[rows, columns]), fabric.links[t].capacity)
             for t, link in self._links
             for rows, columns in [np.nonzero(link >= 0)]
         ]

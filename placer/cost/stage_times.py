@@ -13,13 +13,12 @@ from functools import reduce
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.exchange import ExchangeCost
-from placer.cost.links import Traffic
+from placer.cost.links import Cost, Traffic
 from placer.cost.network import Network
 from placer.cost.volumes import EP_OPERATIONS_PER_PASS, Volumes
 from placer.cost.work import Work
 from placer.job.model import Job
-from placer.job.recompute import experts_again, layers_again
+from placer.job.work import experts_again, layers_again
 
 # A dispatch, or a combine, takes so much longer as a framework calls it than its kernel
 # does: routing maps before, copies out of the buffers after (as KERNEL_SHARE, on 8 GPUs
@@ -135,13 +134,13 @@ def expert_time(network: Network, job: Job, sizes: Volumes, times: Work) -> Stag
     forward, backward = expert_passes(job, sizes, times.layer_forward_s, slowest)
     passes = 2 + experts_again(job)
     rounds = passes * EP_OPERATIONS_PER_PASS * job.micro_batches / mode.imbalance
-    rounds *= _layers(job, sizes, sizes.moe_layers_per_chunk)
+    rounds *= _layers(sizes, sizes.moe_layers_per_chunk)
     return StageTime(forward, backward, cost.seconds, cost.traffic.times(rounds))
 
 
 def expert_exchange(
     network: Network, job: Job, sizes: Volumes, members: IntArray
-) -> ExchangeCost:
+) -> Cost:
     """One dispatch of a layer, or one combine, among each row of ranks."""
     return network.all_to_all(members, sizes.ep_buffer, job.expert_copies)
 
@@ -187,16 +186,14 @@ def pipeline_hops(network: Network, job: Job, sizes: Volumes) -> StageTime:
     return StageTime(slowest, slowest, hop.sum(axis=1), traffic)
 
 
-def _layers(job: Job, sizes: Volumes, in_full_chunk: float) -> float:
+def _layers(sizes: Volumes, in_full_chunk: float) -> float:
     """Layers that a pipeline rank holds in all its chunks, the mean over ranks."""
-    axes = job.parallelism
-    share = sizes.layer_share(axes.pp, axes.vp)
-    return in_full_chunk * float(share.sum()) / axes.pp
+    return in_full_chunk * float(sizes.layer_share.sum()) / sizes.stages
 
 
 def _layers_a_step(job: Job, sizes: Volumes) -> float:
     """Layers that a rank passes in a step, once for each micro-batch."""
-    return job.micro_batches * _layers(job, sizes, sizes.layers_per_chunk)
+    return job.micro_batches * _layers(sizes, sizes.layers_per_chunk)
 
 
 def _per_stage(job: Job, members: IntArray, seconds: FloatArray) -> FloatArray:

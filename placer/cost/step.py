@@ -16,7 +16,6 @@ import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.custom import GroupTime, custom_times, hidden_kinds
-from placer.cost.data_parallel import gathers_s, reductions_s
 from placer.cost.fabric import Fabric
 from placer.cost.gradients import SyncTime, sync_time
 from placer.cost.hop_cost import HopCost
@@ -100,12 +99,9 @@ class Step:
         sync, hidden = self.sync, self.model.windows
         if sync is None:
             return {"reduction": 0.0, "gather": 0.0, "embedding": 0.0}
-        mode, number = self.model.job.data_parallel, self.model.job.micro_batches
         return {
-            "reduction": reductions_s(
-                sync.reduce, sync.again_reduce, hidden, mode, number
-            ),
-            "gather": gathers_s(sync.gather, sync.first_bucket, hidden, mode, number),
+            "reduction": hidden.reductions_s(sync.reduce, sync.again_reduce),
+            "gather": hidden.gathers_s(sync.gather, sync.first_bucket),
             "embedding": sync.embedding,
         }
 
@@ -254,10 +250,10 @@ class StepModel:
         self.fabric = fabric or Fabric.of(topology)
         self.slower, self.hides = slower, hides
         self.content = content or Content.of(job, topology.gpu)
-        self.volumes, known, self.paces = self.content
+        self.volumes, known, self.paces, _ = self.content
         self.work = known.times(slower)
         self.cover = self.work.times(hides)
-        self.windows = windows(job, self.cover, self._first_chunk_parameters())
+        self.windows = windows(job, self.cover, self.content.first_chunk_parameters)
         self.compute_s = job.micro_batches * self.work.micro_batch_s
         self.fixed_s = job.compute.fixed_s
         self._last: list[tuple[IntArray, Step]] = []
@@ -324,8 +320,7 @@ class StepModel:
         P), s): message from each stage to the next. ``slowness`` ((D, P)): as in
         `Step`.
         """
-        sizes = self.job.parallelism
-        share = self.volumes.layer_share(sizes.pp, sizes.vp)
+        share = self.volumes.layer_share
         first, last = share[0, 0], share[-1, -1]
         full, longer = self.paces.full * slowness, slowness[:, [0, -1]]
         longer = longer * (self.paces.first, self.paces.last)
@@ -360,13 +355,6 @@ class StepModel:
         axes, at = self.job.parallelism, self.job.parallelism.coordinates
         by_stage = np.argsort(at["dp"] * axes.pp + at["pp"], kind="stable")
         return by_stage.reshape(axes.dp * axes.pp, -1)
-
-    def _first_chunk_parameters(self) -> float:
-        shape = self.job.parallelism.pp, self.job.parallelism.vp
-        frozen = self.job.data_parallel.shards_weights
-        held = self.volumes.dense_parameters(*shape, frozen=frozen)
-        held += self.volumes.expert_parameters(*shape, frozen=frozen)
-        return float(held[0, 0])
 
     def _stage_times(self, network: Network) -> dict[str, StageTime]:
         job, sizes, times = self.job, self.volumes, self.cover

@@ -17,7 +17,7 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.collectives import Route, tree_buffers
 from placer.cost.fabric import Fabric
-from placer.cost.fair_share import Crossings, fair_pace
+from placer.cost.fair_share import Crossings, Hops, fair_pace
 from placer.cost.links import LinkLoad, flow_load
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Edges:
         """Bytes sent for each byte of buffer; shape (T,)."""
         return self.rings.fabric.by_tier(self.tiers, self.share, self.sources)
 
-    def crossings(self, fabric: Fabric) -> list[Crossings]:
+    def crossings(self, fabric: Fabric) -> Crossings:
         """Where the flows share uplinks and links, both directions of every tier."""
         found = []
         by_group = np.argsort(self.group, kind="stable")
@@ -59,13 +59,13 @@ class Edges:
             leaves = by_group[self.tiers[by_group] >= t]
             child = fabric.child_domain_of_gpu(t)
             found += [
-                Crossings(self.group[leaves], child[ends], capacity)
+                (Hops(self.group[leaves], child[ends]), capacity)
                 for ends in (self.sources[leaves], self.targets[leaves])
             ]
         for t, links in fabric.links.items():
             link = fabric.link_of(t, self.sources, self.targets)
             on = by_group[link[by_group] >= 0]
-            found.append(Crossings(self.group[on], link[on], links.capacity))
+            found.append((Hops(self.group[on], link[on]), links.capacity))
         return found
 
     def single_pace(self, fabric: Fabric) -> FloatArray:
@@ -112,7 +112,7 @@ def tree_route(edges: Edges, fabric: Fabric, ring: Route) -> Route:
     rings = edges.rings
     halves = 2 * tree_buffers(rings.domains)
     alone = edges.single_pace(fabric) * halves
-    pace = fair_pace(edges.crossings(fabric), rings.nics, alone, rings.copy) / halves
+    pace = fair_pace(edges.crossings(fabric), rings.shared, alone) / halves
     return ring._replace(outer_pace=pace, outer_latency=edges.latency(fabric))
 
 

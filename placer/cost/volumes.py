@@ -10,6 +10,7 @@ stages, V chunks a stage.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -38,6 +39,9 @@ class Volumes:
     and loss take the place of some.
     """
 
+    # stages and chunks: P and V.
+    stages: int
+    chunks: int
     # layers_per_chunk and moe_layers_per_chunk: layers that one GPU holds in a full
     # chunk.
     layers_per_chunk: float = 0.0
@@ -70,61 +74,58 @@ class Volumes:
     # else is trained.
     adapters: tuple[float, float] | None = None
 
-    def layer_share(self, stages: int, chunks: int) -> FloatArray:
+    @cached_property
+    def layer_share(self) -> FloatArray:
         """Layers of each chunk, in those of a full one; shape (P, V)."""
-        share = np.ones((stages, chunks))
+        share = np.ones((self.stages, self.chunks))
         share[0, 0] -= self.embedding_share
         share[-1, -1] -= self.loss_share
         # 1 - 1/3 - 2/3 is not quite 0.
         return np.where(share < 1e-12, 0.0, share)
 
-    def dense_parameters(
-        self, stages: int, chunks: int, *, frozen: bool = False
-    ) -> FloatArray:
+    def dense_parameters(self, *, frozen: bool = False) -> FloatArray:
         """Parameters outside experts that one GPU trains of each chunk; shape (P, V).
 
         With ``frozen`` all that it holds.
         """
-        share = self.layer_share(stages, chunks)
         trained = 0.0 if self.adapters is None else self.adapters[0]
         if self.adapters is not None and not frozen:
-            return trained * share
-        held = (self.dense_chunk + trained) * share
+            return trained * self.layer_share
+        held = (self.dense_chunk + trained) * self.layer_share
         held[0, 0] += self.embedding_parameters
         held[-1, -1] += self.output_parameters
         return held
 
-    def expert_parameters(
-        self, stages: int, chunks: int, *, frozen: bool = False
-    ) -> FloatArray:
+    def expert_parameters(self, *, frozen: bool = False) -> FloatArray:
         """Parameters inside experts that one GPU trains of each chunk; shape (P, V)."""
-        share = self.layer_share(stages, chunks)
         trained = 0.0 if self.adapters is None else self.adapters[1]
         if self.adapters is not None and not frozen:
-            return trained * share
-        return (self.expert_chunk + trained) * share
+            return trained * self.layer_share
+        return (self.expert_chunk + trained) * self.layer_share
 
 
 def volumes(job: Job) -> Volumes:
     """The job's volumes; all zero without a model."""
     model = job.model
-    if model is None:
-        return Volumes()
     axes = job.parallelism
-    chunks = axes.pp * axes.vp
-    layers = (model.layers + job.stages.embedding + job.stages.loss) / chunks
+    if model is None:
+        return Volumes(axes.pp, axes.vp)
+    counted = model.layers + job.stages.embedding + job.stages.loss
+    layers = counted / (axes.pp * axes.vp)
     moe_layers = layers * model.moe_layers / model.layers
     width = job.bytes.activation
-    slab = job.sequence / axes.cp * job.micro_batch * model.hidden * width
+    slab = job.tokens * model.hidden * width
     # Without sequence parallelism every tp rank holds all tokens.
     slice_ = slab / axes.tp if job.tensor_parallel.sequence else slab
     vocabulary = padded_vocabulary(model, axes.tp) * model.hidden / axes.tp
     queries, values = attention_widths(model)
-    of_heads = job.sequence / axes.cp * job.micro_batch * width / axes.tp
+    of_heads = job.tokens * width / axes.tp
     kept = max(model.kv_heads, axes.tp) / model.heads
     is_tied = model.tied_embeddings and axes.pp > 1 and job.adapters is None
     one_copy = model.tied_embeddings and axes.pp == 1
     return Volumes(
+        stages=axes.pp,
+        chunks=axes.vp,
         layers_per_chunk=layers,
         moe_layers_per_chunk=moe_layers,
         embedding_share=job.stages.embedding / layers,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from placer.cost.data_parallel import Windows
+from placer.cost.data_parallel import Window, Windows
 from placer.cost.volumes import Volumes, volumes
 from placer.job.beside import host_passes
 from placer.job.memory import PEAK_OF
@@ -13,8 +13,7 @@ from placer.job.model import Job
 from placer.job.models import attention_widths, layer_parameters
 from placer.job.pace import waiting_share
 from placer.job.paces import Paces, paces
-from placer.job.recompute import flops_again
-from placer.job.work import forward_work, micro_batch_time, sample_work
+from placer.job.work import flops_again, forward_work, micro_batch_time, sample_work
 from placer.topology.gpu_kinds import Gpu
 
 # Of a data sheet's rate of memory, what long reads and writes reach: Calculon takes
@@ -57,12 +56,16 @@ class Content(NamedTuple):
     volumes: Volumes
     work: Work
     paces: Paces
+    first_chunk_parameters: float  # that one GPU gathers, or reduces
 
     @classmethod
     def of(cls, job: Job, gpu: Gpu) -> Content:
         """That of a job whose GPUs are of a kind."""
         sizes, known = volumes(job), on_gpu(job, gpu)
-        return cls(sizes, work(known, sizes), paces(known))
+        frozen = job.data_parallel.shards_weights
+        held = sizes.dense_parameters(frozen=frozen)
+        held = held + sizes.expert_parameters(frozen=frozen)
+        return cls(sizes, work(known, sizes), paces(known), float(held[0, 0]))
 
 
 def on_gpu(job: Job, gpu: Gpu) -> Job:
@@ -116,10 +119,12 @@ def forward_share(job: Job) -> float:
 def windows(job: Job, times: Work, first_chunk_parameters: float) -> Windows:
     """The compute that data-parallel traffic hides behind."""
     mode, in_a_row = job.data_parallel, min(job.micro_batches, job.parallelism.pp)
-    return Windows(
-        times.forward_s,
-        times.backward_s,
-        1 if mode.gathers_each else in_a_row,
-        1 if mode.reduces_each else in_a_row,
-        max(1.0, first_chunk_parameters / mode.bucket_parameters),
+    reduce, gather = (
+        Window(chunk_s, 1 if each else in_a_row, overlap, each)
+        for chunk_s, overlap, each in (
+            (times.backward_s, mode.overlap_reduce, mode.reduces_each),
+            (times.forward_s, mode.overlap_gather, mode.gathers_each),
+        )
     )
+    buckets = max(1.0, first_chunk_parameters / mode.bucket_parameters)
+    return Windows(reduce, gather, buckets, mode, job.micro_batches)

@@ -11,9 +11,10 @@ from functools import cached_property
 from typing import Any
 
 from placer.base.errors import Problem, refuse
+from placer.documents.builder import Path, Places
+from placer.documents.scalars import visible
 from placer.documents.section import Section
-from placer.documents.tree import Node, visible
-from placer.documents.value import Path, Value, key_text
+from placer.documents.value import Value, key_text
 
 # Problems of a file after which no more are looked for: 20 are shown.
 MOST_COLLECTED = 1000
@@ -22,20 +23,24 @@ MOST_COLLECTED = 1000
 class Document:
     """One parsed file: its values and the problems found in it so far.
 
-    ``source``: file name for messages. ``top``: the whole of it.
+    ``source``: file name for messages. ``look_up``: gives the places of its values,
+    which are asked for where a problem is told. ``within``: path of what the document
+    is of. ``top``: the whole of it.
     """
 
     def __init__(
         self,
         source: str,
         data: Any,
-        read_tree: Callable[[], Node | None] | None = None,
+        look_up: Callable[[], Places] = dict,
         problems: Iterable[Problem] = (),
+        within: Path = (),
     ) -> None:
         self.source = source
         self.problems = list(problems)
         self.top = Value(self, data, ())
-        self._read_tree = read_tree
+        self._look_up = look_up
+        self._within = within
         self._sections: dict[Path, Section] = {}
 
     @property
@@ -62,47 +67,26 @@ class Document:
 
         ``start`` are keys that it need not have.
         """
-
-        def read_tree() -> Node | None:
-            node = self._tree
-            for step in value.path:
-                if node is not None:
-                    node = (
-                        node.items[step]
-                        if isinstance(step, int)
-                        else node.entries[step]
-                    )
-            return node
-
-        return Document(self.source, {**start, **value.content}, read_tree)
+        content = {**start, **value.content}
+        within = *self._within, *value.path
+        return Document(self.source, content, lambda: self._places, within=within)
 
     def place(self, path: Path, *, is_key: bool = False) -> tuple[int, int]:
         """Line and column of the value at ``path``, or of its key; 0, 0 if unknown.
 
         Where there is no such value, those of the innermost one around it.
         """
-        node = self._tree
-        if node is None:
-            return 0, 0
-        place = node.line, node.column
-        for depth, step in enumerate(path, start=1):
-            if isinstance(step, int) and step < len(node.items):
-                inner = node.items[step]
-            elif isinstance(step, str) and step in node.entries:
-                inner = node.entries[step]
-                if is_key and depth == len(path):
-                    return node.places[step]
-            else:
-                break
-            node = inner
-            place = node.line, node.column
-        return place
+        whole, places = (*self._within, *path), self._places
+        if is_key and path and (*whole, None) in places:
+            return places[*whole, None]
+        around = (whole[:end] for end in range(len(whole), -1, -1))
+        return next((places[at] for at in around if at in places), (0, 0))
 
     @cached_property
-    def _tree(self) -> Node | None:
-        return self._read_tree() if self._read_tree else None
+    def _places(self) -> Places:
+        return self._look_up()
 
-    def check_format(self, format_name: str, newest: int = 1) -> None:
+    def check_format(self, format_name: str) -> None:
         """Read ``format`` and ``version`` of the root; stop if they do not fit."""
         problems_before = len(self.problems)
         found = self.root.text("format")
@@ -111,15 +95,11 @@ class Document:
             hint = f"this command wants a {format_name} file here"
             self.root.problem(message, "format", hint)
         version = self.root.integer("version", maximum=10**6)
-        if version > newest:
-            message = f"version {version} is newer than this placer reads ({newest})"
+        if version > 1:
+            message = f"version {version} is newer than this placer reads (1)"
             self.root.problem(message, "version", "upgrade placer")
         if len(self.problems) > problems_before:
             self.fail_if_problems()
-
-    def faulty(self, key: str) -> bool:
-        """Whether a problem was found so far in the mapping of a key of the root."""
-        return any(p.key == key or p.key.startswith(f"{key}.") for p in self.problems)
 
     def fail_if_problems(self) -> None:
         """Raise what was found so far, in file order."""

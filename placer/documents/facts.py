@@ -9,9 +9,9 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.hostlist import name_problem
-from placer.documents.keys import Kind, also, keys_of, list_of
+from placer.documents.keys import Kind, also, integer, keys_of, list_of
 from placer.documents.keys import number as number_between
-from placer.documents.schema import schema_of
+from placer.documents.records import schema_of
 from placer.documents.value import Value
 
 _MOST = 2**31 - 1  # of a count or an index
@@ -43,11 +43,7 @@ def facts(record: type) -> Kind:
 
 def whole(least: int = 0) -> Kind:
     """A whole number of 32 bits."""
-    return Kind(
-        lambda: {"type": "integer", "minimum": least, "maximum": _MOST},
-        lambda value, usual: value.integer(usual, minimum=least, maximum=_MOST),
-        least,
-    )
+    return integer(least, _MOST)
 
 
 NUMBER = number_between(-1e300, 1e300)

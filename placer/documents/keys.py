@@ -2,9 +2,8 @@
 
     dispatch: str = key(one_of(DISPATCHES), "how tokens reach their experts", "flat")
 
-Reader, writer and digest (`placer.documents.records`) and JSON Schema
-(`placer.documents.schema`) are made from them; `placer.documents.facts` has the kinds
-of files that placer writes itself.
+Reader, writer, digest and JSON Schema are made from them (`placer.documents.records`);
+`placer.documents.facts` has the kinds of files that placer writes itself.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ class Key:
     absent: str | None = None
     newer: bool = False  # older files lack it: at its default it is not digested
     or_null: bool = False  # null is as good as absent, as in all that programs write
-    # At its default it is not written: so are all newer ones that do not say so.
-    unsaid: bool = False
+    # Whether it is not written at its default; None: if it is newer.
+    unsaid: bool | None = None
     called: str = ""  # in files
     attribute: str = ""  # of the dataclass; empty where it fills none
     # Keys stand in the order in which they are made.
@@ -64,6 +63,11 @@ class Key:
     def required(self) -> bool:
         """Whether files must have it."""
         return self.default is REQUIRED and self.absent is None
+
+    @property
+    def goes_unsaid(self) -> bool:
+        """Whether it is not written at its default."""
+        return self.newer if self.unsaid is None else self.unsaid
 
     @property
     def usual(self) -> Any:
@@ -81,29 +85,11 @@ class Key:
 
 
 def key(
-    kind: Kind,
-    says: str,
-    default: Any = REQUIRED,
-    *,
-    implied: Callable[[Mapping[str, Any]], Any] | None = None,
-    absent: str | None = None,
-    newer: bool = False,
-    unsaid: bool | None = None,
-    called: str = "",
-    compare: bool = True,
+    kind: Kind, says: str, default: Any = REQUIRED, *, compare: bool = True, **said: Any
 ) -> Any:
-    """A field of a dataclass that a key of a file fills; see `Key`."""
-    said = Key(
-        kind,
-        says,
-        default,
-        implied=implied,
-        absent=absent,
-        newer=newer,
-        unsaid=newer if unsaid is None else unsaid,
-        called=called,
-    )
-    more: dict[str, Any] = {"compare": compare, "metadata": {"key": said}}
+    """A field of a dataclass that a key of a file fills; ``said`` is of `Key`."""
+    metadata = {"key": Key(kind, says, default, **said)}
+    more: dict[str, Any] = {"compare": compare, "metadata": metadata}
     if default is not REQUIRED:
         more["default_factory" if callable(default) else "default"] = default
     return field(**more)
@@ -116,19 +102,24 @@ def keys_of(record: type) -> tuple[Key, ...]:
     """The keys that fill a dataclass, and those that its class holds beside them.
 
     Those of a typed dict annotate its entries. In a mapping that ``is_open``, null is
-    as good as absent.
+    as good as absent; a class where ``all_newer``, or ``all_unsaid``, says so once of
+    all its keys.
     """
     if record not in _KEYS:
         found = [*_annotating(record)]
         for each in fields(record) if is_dataclass(record) else ():
-            said = each.metadata.get("key")
-            if said is not None:
-                called = said.called or each.name
-                found.append(replace(said, called=called, attribute=each.name))
-        own = [each for base in record.__mro__ for each in vars(base).values()]
-        found += [each for each in own if isinstance(each, Key)]
+            own = each.metadata.get("key")
+            if own is not None:
+                called = own.called or each.name
+                found.append(replace(own, called=called, attribute=each.name))
+        held = [each for base in record.__mro__ for each in vars(base).values()]
+        found += [each for each in held if isinstance(each, Key)]
         if is_open(record):
             found = [replace(each, or_null=not each.required) for each in found]
+        if getattr(record, "all_newer", False):
+            found = [replace(each, newer=True) for each in found]
+        if getattr(record, "all_unsaid", False):
+            found = [replace(each, unsaid=True) for each in found]
         _KEYS[record] = tuple(sorted(found, key=lambda each: each.rank))
     return _KEYS[record]
 

@@ -1,7 +1,7 @@
 """Text or file to a document, by notation.
 
-Parsing gives plain values. Places are looked up only where a problem is told, in a tree
-that a second parse of the same text gives.
+Parsing gives plain values. A text that Python's own reader of JSON takes is parsed once
+more for places, where a problem is told.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, NoReturn
 
 from placer.base.errors import MOST_PROBLEMS, InputError, refuse
 from placer.documents import files
+from placer.documents.builder import MAX_DEPTH, MAX_NODES, Builder, Places
 from placer.documents.document import Document
-from placer.documents.json_tree import json_tree
-from placer.documents.scalars import Number, ValueBuilder, plain
-from placer.documents.tree import MAX_DEPTH, MAX_NODES, MAX_TEXT, Node, TreeBuilder
+from placer.documents.json_reader import read_json
+from placer.documents.scalars import MAX_TEXT, Number
 
 
 def most_values(text: str) -> int:
@@ -109,7 +109,8 @@ def document_of(content: Mapping[str, Any], source: str) -> Document:
 def parse_answer(text: str, source: str, *, yaml: bool = False) -> Document:
     """Document of what another program printed: JSON, or YAML where that is allowed."""
     if yaml and not _OPENS_JSON.match(text):
-        document = _yaml(text, source, MAX_NODES)
+        read = partial(_read_yaml, text, aliases=False)
+        document = _built(read, source, MAX_NODES)
         document.fail_if_problems()
         return document
     values = most_values(text)
@@ -117,11 +118,11 @@ def parse_answer(text: str, source: str, *, yaml: bool = False) -> Document:
         message = f"more than {MAX_ANSWER_VALUES} values"
         raise InputError(message, source)
     try:
-        # A text that is read may still be too large for the tree: then no places.
-        places = partial(_tree, text, source) if values <= MAX_NODES else None
-        return Document(source, plain_json(text), places)
+        # A text that is read may still be too large for a builder: then no places.
+        look_up = partial(_json_places, text, source) if values <= MAX_NODES else dict
+        return Document(source, plain_json(text), look_up)
     except ValueError:
-        return Document(source, plain(_answer_tree(text, source)))
+        return Document(source, _wrong_answer(text, source))
 
 
 def _parse(text: str, source: str, *, aliases: bool = False) -> Document:
@@ -131,58 +132,49 @@ def _parse(text: str, source: str, *, aliases: bool = False) -> Document:
             data = plain_json(text, Number)
             is_json = True  # and no YAML, whatever else is wrong with it
             if most_values(text) <= MAX_VALUES and is_modest(data):
-                return Document(source, data, partial(_tree, text, source))
-        builder = TreeBuilder(source, MAX_VALUES)
+                return Document(source, data, partial(_json_places, text, source))
         try:
-            tree = json_tree(text, builder)
-            return Document(source, plain(tree), lambda: tree, builder.problems)
+            return _built(partial(read_json, text), source, MAX_VALUES)
         except InputError:
             if is_json:
                 raise
-    return _yaml(text, source, MAX_VALUES, aliases=aliases)
+    return _built(partial(_read_yaml, text, aliases=aliases), source, MAX_VALUES)
 
 
-def _yaml(text: str, source: str, most: int, *, aliases: bool = False) -> Document:
-    try:
-        values = _read_yaml(text, ValueBuilder(most), aliases=aliases)
-        places = partial(_yaml_tree, text, source, most, aliases=aliases)
-        return Document(source, values, places)
-    except ValueError:
-        builder = TreeBuilder(source, most)
-        tree = _read_yaml(text, builder, aliases=aliases)
-        return Document(source, plain(tree), lambda: tree, builder.problems)
+def _built(read: Callable[[Builder], None], source: str, most: int) -> Document:
+    """Document of what a reader gives a builder."""
+    builder = Builder(source, most)
+    read(builder)
+    return Document(source, builder.root, builder.places, builder.problems)
 
 
-def _read_yaml(text: str, builder: TreeBuilder | ValueBuilder, *, aliases: bool) -> Any:
+def _read_yaml(text: str, builder: Builder, *, aliases: bool) -> None:
     """`read_yaml`, loaded here: inside a container there may be no PyYAML."""
     try:
         from placer.documents.yaml_reader import read_yaml
     except ModuleNotFoundError:
         message = "not JSON, and YAML needs PyYAML, which is not installed here"
         raise builder.error(message, 1, 1) from None
-    return read_yaml(text, builder, aliases=aliases)
+    read_yaml(text, builder, aliases=aliases)
 
 
-def _yaml_tree(text: str, source: str, most: int, *, aliases: bool) -> Node | None:
-    tree: Node | None = _read_yaml(text, TreeBuilder(source, most), aliases=aliases)
-    return tree
-
-
-def _tree(text: str, source: str) -> Node | None:
+def _json_places(text: str, source: str) -> Places:
+    builder = Builder(source)
     with suppress(InputError):
-        return json_tree(text, TreeBuilder(source))
-    return None
+        read_json(text, builder)
+        return builder.places()
+    return {}
 
 
-def _answer_tree(text: str, source: str) -> Node:
-    """The tree of a JSON text that may be wrong, with what is wrong and where."""
-    builder = TreeBuilder(source)
+def _wrong_answer(text: str, source: str) -> Any:
+    """Values of a JSON text that may be wrong, or what is wrong with it and where."""
+    builder = Builder(source)
     try:
-        tree = json_tree(text, builder)
+        read_json(text, builder)
         refuse(builder.problems)
     except InputError as error:
         found = list(error.problems)
         if text.strip() and not _OPENS_JSON.match(text):
             found[0] = replace(found[0], hint=_ASK)
         raise InputError(found[:MOST_PROBLEMS]) from None
-    return tree
+    return builder.root

@@ -17,7 +17,7 @@ from pathlib import Path
 from placer.base.errors import InputError, refuse
 from placer.base.naming import named
 from placer.documents import files
-from placer.documents.tree import CONTROL, visible
+from placer.documents.scalars import CONTROL, visible
 
 Source = str | os.PathLike[str]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from placer.base.errors import Problem
-from placer.documents.tree import visible
+from placer.documents.keys import TEXT, Kind, integer
+from placer.documents.scalars import visible
 from placer.documents.value import Value, closest, key_text
 
 _FEW_KEYS = 12  # that a hint can list
@@ -64,10 +65,15 @@ class Section:
     def _value(self, key: str) -> Value:
         return Value(self.document, self.content[key], (*self.value.path, key))
 
+    def take(self, kind: Kind, key: str, default: Any = None) -> Any:
+        """The value of ``key`` as one of a kind."""
+        value = self.get(key, required=default is None)
+        usual = kind.stand_in if default is None else default
+        return usual if value is None else kind.read(value, usual)
+
     def text(self, key: str, default: str | None = None) -> str:
         """A non-empty text on one line."""
-        value = self.get(key, required=default is None)
-        return value.text(default or "") if value else default or ""
+        return str(self.take(TEXT, key, default))
 
     def integer(
         self,
@@ -78,47 +84,7 @@ class Section:
         maximum: int = 10**9,
     ) -> int:
         """A decimal integer in ``minimum .. maximum``."""
-        stand_in = minimum if default is None else default
-        value = self.get(key, required=default is None)
-        if value is None:
-            return stand_in
-        return value.integer(stand_in, minimum=minimum, maximum=maximum)
-
-    def number(
-        self,
-        key: str,
-        default: float | None = None,
-        *,
-        minimum: float = 0.0,
-        maximum: float = 1e18,
-    ) -> float:
-        """A finite number in ``minimum .. maximum``."""
-        stand_in = minimum if default is None else default
-        value = self.get(key, required=default is None)
-        if value is None:
-            return stand_in
-        return value.number(stand_in, minimum=minimum, maximum=maximum)
-
-    def quantity(
-        self, key: str, parse: Callable[[str], float], default: float | None = None
-    ) -> float:
-        """A number with a unit, as ``parse`` (see `placer.base.units`) reads it."""
-        stand_in = 1.0 if default is None else default
-        value = self.get(key, required=default is None)
-        return value.quantity(parse, stand_in) if value else stand_in
-
-    def boolean(self, key: str, default: bool | None = None) -> bool:
-        """True or false."""
-        value = self.get(key, required=default is None)
-        return value.boolean(bool(default)) if value else bool(default)
-
-    def choice(
-        self, key: str, options: Collection[str], default: str | None = None
-    ) -> str:
-        """A text that is one of ``options``."""
-        value = self.get(key, required=default is None)
-        stand_in = default or next(iter(options))
-        return value.choice(options, stand_in) if value else stand_in
+        return int(self.take(integer(minimum, maximum), key, default))
 
     def section(self, key: str, *, required: bool = False, hint: str = "") -> Section:
         """The mapping under ``key``; an empty one when it is absent."""

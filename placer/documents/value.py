@@ -8,27 +8,30 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from placer.base.errors import InputError, Problem
+from placer.documents.builder import Path
 from placer.documents.scalars import (
+    BOOLEANS,
+    CONTROL,
     Boolean,
-    MisfitError,
-    as_boolean,
-    as_integer,
-    as_number,
-    as_text,
+    Kind,
     kind_of,
     raw,
     shown,
+    visible,
 )
-from placer.documents.tree import CONTROL, Kind, visible
 
 if TYPE_CHECKING:
     from placer.documents.document import Document
     from placer.documents.section import Section
 
-# Keys of mappings and indices of lists, from the top.
-Path = tuple[str | int, ...]
+_WHOLE = r"(?:0|[1-9][0-9]*(?:_[0-9]+)*)"
+_PART = r"[0-9]+(?:_[0-9]+)*"
+_DECIMAL = re.compile(rf"[-+]?{_WHOLE}")
+_REAL = re.compile(
+    rf"[-+]?(?:{_WHOLE}(?:\.(?:{_PART})?)?|\.{_PART})(?:[eE][-+]?[0-9]+)?"
+)
 
-Parsed = TypeVar("Parsed")
+Made = TypeVar("Made")
 
 # Elements of a list: twice the nodes of the largest machine.
 MAX_ITEMS = 1 << 18
@@ -108,6 +111,19 @@ class Value:
         """Record a problem at this value."""
         self.document.problem(message, self.path, hint)
 
+    def made(
+        self, make: Callable[..., Made], *given: Any, default: Made, hint: str = ""
+    ) -> Made:
+        """What a function makes of something; what is wrong with that is recorded."""
+        try:
+            return make(*given)
+        except InputError as error:
+            for problem in error.problems:
+                self.problem(problem.message, problem.hint)
+        except ValueError as error:
+            self.problem(str(error), hint)
+        return default
+
     def expected(self, what: str, hint: str = "") -> None:
         """Record that this value should be something else."""
         self.problem(f"expected {what}, got {self.shown()}", hint)
@@ -117,31 +133,69 @@ class Value:
         return shown(self.content)
 
     def text(self, default: str = "") -> str:
-        """A non-empty text on one line."""
-        return self._read(lambda: as_text(self.content), default)
+        """A non-empty text on one line; a bare ``no`` or ``010`` wants quotes."""
+        if self.kind in ("number", "boolean"):
+            hint = f'put it in quotes: "{visible(raw(self.content))}"'
+            self.expected("a text", hint)
+        elif self.kind != "text" or not self.content.strip():
+            self.expected("a text")
+        elif CONTROL.search(self.content):
+            self.problem(f"control character in {self.shown()}", "remove it")
+        else:
+            return str(self.content)
+        return default
 
     def integer(
         self, default: int = 1, *, minimum: int = 1, maximum: int = 10**9
     ) -> int:
-        """A decimal integer in ``minimum .. maximum``."""
-        return self._read(lambda: as_integer(self.content, minimum, maximum), default)
+        """A decimal integer in ``minimum .. maximum``.
+
+        Octal, hexadecimal and base 60 are none.
+        """
+        content = self.content
+        if type(content) is int and minimum <= content <= maximum:
+            return content
+        text, is_number = raw(content), self.kind == "number"
+        if not is_number or not _DECIMAL.fullmatch(text):
+            foreign = is_number and "." not in text
+            hint = "write a decimal number without leading zeros" if foreign else ""
+            self.expected("an integer", hint)
+        elif len(text) > 30 or not minimum <= int(text) <= maximum:
+            self._out_of_range(text, str(minimum), str(maximum))
+        else:
+            return int(text)
+        return default
 
     def number(
         self, default: float = 1.0, *, minimum: float = 0.0, maximum: float = 1e18
     ) -> float:
         """A finite number in ``minimum .. maximum``."""
-        return self._read(lambda: as_number(self.content, minimum, maximum), default)
+        text, is_number = raw(self.content), self.kind == "number"
+        if not is_number or not _REAL.fullmatch(text):
+            self.expected("a number", "write a decimal number" if is_number else "")
+        elif len(text) > 100 or not minimum <= float(text) <= maximum:
+            self._out_of_range(text, f"{minimum:g}", f"{maximum:g}")
+        else:
+            return float(text)
+        return default
+
+    def _out_of_range(self, text: str, minimum: str, maximum: str) -> None:
+        self.problem(f"{visible(text)} is not between {minimum} and {maximum}")
 
     def quantity(self, parse: Callable[[str], float], default: float = 1.0) -> float:
         """A number with a unit, as ``parse`` (see `placer.base.units`) reads it."""
         if self.kind not in ("text", "number"):
             self.expected("a quantity")
             return default
-        return self._read(lambda: parse(raw(self.content)), default)
+        return self.made(parse, raw(self.content), default=default)
 
     def boolean(self, default: bool = False) -> bool:
         """True or false."""
-        return self._read(lambda: as_boolean(self.content), default)
+        word = raw(self.content).lower()
+        if self.kind != "boolean" or word not in BOOLEANS:
+            self.expected("true or false")
+            return default
+        return BOOLEANS[word]
 
     def choice(self, options: Collection[str], default: str = "") -> str:
         """A text that is one of ``options``."""
@@ -192,15 +246,6 @@ class Value:
             item.integer(minimum, minimum=minimum, maximum=maximum)
             for item in self.items()
         ]
-
-    def _read(self, read: Callable[[], Parsed], default: Parsed) -> Parsed:
-        try:
-            return read()
-        except MisfitError as misfit:
-            self.problem(misfit.message, misfit.hint)
-        except ValueError as error:
-            self.problem(str(error))
-        return default
 
 
 def key_text(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""YAML text to values or a tree, without what a data file has no use for."""
+"""YAML text to values, without what a data file has no use for."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 import yaml
 
-from placer.documents.scalars import ValueBuilder
-from placer.documents.tree import CONTROL, TOO_DEEP, Kind, TreeBuilder
-
-Builder = TreeBuilder | ValueBuilder
+from placer.base.errors import InputError
+from placer.documents.builder import TOO_DEEP, Builder
+from placer.documents.scalars import BOOLEANS, CONTROL, Kind
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -37,21 +36,20 @@ _NUMBER = re.compile(
       | \.(?:nan|NaN|NAN)""",
     re.VERBOSE,
 )
-_BOOLEANS = ("yes", "no", "true", "false", "on", "off")
 _WORDS: dict[str, Kind] = dict.fromkeys(("~", "", "null", "Null", "NULL"), "null")
-for _word in _BOOLEANS:
+for _word in BOOLEANS:
     _WORDS |= dict.fromkeys((_word, _word.capitalize(), _word.upper()), "boolean")
 
 
-def read_yaml(text: str, builder: Builder, *, aliases: bool = False) -> Any:
-    """What ``builder`` makes of the one YAML document in ``text``.
+def read_yaml(text: str, builder: Builder, *, aliases: bool = False) -> None:
+    """Give the one YAML document in ``text`` to a builder.
 
     With ``aliases`` each stands for what its anchor marks, as often as the builder has
     room for values.
 
-    Raises InputError or what the builder raises if the text is not YAML, holds several
-    documents, anchors or aliases (unless they are wanted), unknown tags or control
-    characters, or is nested too deep or too large.
+    Raises InputError if the text is not YAML, holds several documents, anchors or
+    aliases (unless they are wanted), unknown tags or control characters, or is nested
+    too deep or too large.
     """
     _refuse_control_characters(text, builder)
     documents = 0
@@ -68,9 +66,8 @@ def read_yaml(text: str, builder: Builder, *, aliases: bool = False) -> Any:
         raise _syntax_error(error, builder) from None
     except yaml.YAMLError as error:
         raise builder.error(f"not YAML: {error}".splitlines()[0], 1, 1) from None
-    if builder.root is None:
+    if not builder.count:
         raise builder.error("the file is empty", 1, 1)
-    return builder.root
 
 
 def _add(event: yaml.Event, builder: Builder, line: int, column: int) -> None:
@@ -114,13 +111,13 @@ def _scalar(
     return ("number" if _NUMBER.fullmatch(raw) else "text"), raw
 
 
-def _anchor(builder: Builder, line: int, column: int) -> Exception:
+def _anchor(builder: Builder, line: int, column: int) -> InputError:
     message = "anchors (&) and aliases (*) are not supported"
     hint = "write the value out, or put text that starts with & or * in quotes"
     return builder.error(message, line, column, hint)
 
 
-def _tag(tag: str, builder: Builder, line: int, column: int) -> Exception:
+def _tag(tag: str, builder: Builder, line: int, column: int) -> InputError:
     message = f"the tag {tag.replace(_TAG, '!!')} is not supported"
     return builder.error(message, line, column, "write the value without a tag")
 
@@ -134,7 +131,7 @@ def _refuse_control_characters(text: str, builder: Builder) -> None:
         raise builder.error(message, line, column, "remove it")
 
 
-def _syntax_error(error: yaml.MarkedYAMLError, builder: Builder) -> Exception:
+def _syntax_error(error: yaml.MarkedYAMLError, builder: Builder) -> InputError:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     parts = [part for part in (error.problem, error.context) if part]

@@ -13,8 +13,12 @@ import numpy as np
 from placer.base.errors import EmitError
 from placer.emit.axes import axes_of, with_launchers
 from placer.emit.nodes import nodes_of
-from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
-from placer.job.read_axes import pipeline_groups_agree
+from placer.job.axes import (
+    MEGATRON_DEFAULT_ORDER,
+    REPLICA_MAJOR_ORDER,
+    Parallelism,
+    pipeline_groups_agree,
+)
 from placer.placement.plan import Plan
 
 _USAGE = """\

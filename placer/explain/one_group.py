@@ -9,20 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
-from placer.cost.communicators import CollectiveCost
-from placer.cost.exchange import ExchangeCost
-from placer.cost.network import PlacedNetwork, hop_by_hop
-
-Cost = TypeVar("Cost", CollectiveCost, ExchangeCost)
+from placer.cost.links import Cost
+from placer.cost.network import Network, PlacedNetwork
 
 
 @dataclass(frozen=True, eq=False)
-class OneGroup:
+class OneGroup(Network):
     """A network of which one group's operations take no time."""
 
     whole: PlacedNetwork  # with all groups
@@ -31,35 +27,31 @@ class OneGroup:
     # same ranks.
     axis: IntArray | None = None
 
-    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> Cost:
         """One reduce-scatter or all-gather in every row of ``members``."""
         cost, own = self.whole.gather(members, size_bytes), self._own(members)
         return _free(cost, own, lambda: self.whole.gather(members[own], size_bytes))
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    ) -> Cost:
         """One all-reduce in every row of ``members``."""
         cost = self.whole.all_reduce(members, size_bytes, algorithm)
         own = self._own(members)
 
-        def alone() -> CollectiveCost:
+        def alone() -> Cost:
             chosen = str(cost.algorithms[own][0])
             return self.whole.all_reduce(members[own], size_bytes, chosen)
 
         return _free(cost, own, alone)
 
-    def all_to_all(
-        self, members: IntArray, size_bytes: float, copies: int = 0
-    ) -> ExchangeCost:
+    def all_to_all(self, members: IntArray, size_bytes: float, copies: int = 0) -> Cost:
         """One all-to-all in every row of ``members``."""
         run, own = self.whole.all_to_all, self._own(members)
         cost = run(members, size_bytes, copies)
         return _free(cost, own, lambda: run(members[own], size_bytes, copies))
 
-    def send(
-        self, senders: IntArray, receivers: IntArray, size_bytes: float
-    ) -> ExchangeCost:
+    def send(self, senders: IntArray, receivers: IntArray, size_bytes: float) -> Cost:
         """A message from each sender to its receiver."""
         cost = self.whole.send(senders, receivers, size_bytes)
         ends = np.stack((senders, receivers), axis=-1).reshape(len(senders), -1)
@@ -67,11 +59,7 @@ class OneGroup:
         mine = senders[own], receivers[own]
         return _free(cost, own, lambda: self.whole.send(*mine, size_bytes))
 
-    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
-        """Messages along each row of ``members``, the cost of each hop in turn."""
-        return hop_by_hop(self, members, size_bytes)
-
-    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+    def pass_on(self, members: IntArray, size_bytes: float) -> Cost:
         """A message from each member of a row to the next one, around it."""
         cost, own = self.whole.pass_on(members, size_bytes), self._own(members)
         return _free(cost, own, lambda: self.whole.pass_on(members[own], size_bytes))
@@ -82,7 +70,7 @@ class OneGroup:
         receivers: IntArray,
         size_bytes: FloatArray,
         pair_share: float = 1.0,
-    ) -> ExchangeCost:
+    ) -> Cost:
         """Messages of any sizes between ranks, which are of no group."""
         cost = self.whole.flows(senders, receivers, size_bytes, pair_share)
         return replace(cost, traffic=cost.traffic.times(0.0))

@@ -29,8 +29,7 @@ class Way:
 
     def bytes_of(self, load: LinkLoad) -> FloatArray:
         """What a load puts on each link."""
-        found: FloatArray = getattr(load, self.kind)[self.tier]
-        return found
+        return load[self.kind, self.tier]
 
     def busy_s(self, load: LinkLoad) -> FloatArray:
         """Seconds that a load keeps each link busy."""

@@ -32,7 +32,7 @@ SCHEMAS = tuple(sorted(_MADE))
 
 def schema_text(name: str) -> str:
     """The JSON Schema of a format, such as ``job``, as it is published."""
-    from placer.documents.schema import document_schema
+    from placer.documents.records import document_schema
 
     module, record, title = _MADE[name]
     format_name = "" if name == "folder" else f"placer/{name}"  # told by its file name

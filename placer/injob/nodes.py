@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
 from placer.base.errors import InputError
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.machines.probe import PROBE
 from placer.injob.bounded import LateError, output_of
 from placer.injob.probe import FORMAT, VERSION

@@ -22,22 +22,19 @@ from placer.job.models import Model, attention_widths, total_parameters
 class Adapters:
     """What is trained beside a model that is not."""
 
+    all_unsaid = True
+
     rank: int = key(
         integer(1, 10**6),
         "of each adapter; without `parameters`, every matrix of a layer has one "
         "(query, key, value, output, all of the feed-forward)",
         0,
         absent="",
-        unsaid=True,
     )
     parameters: int = key(
-        COUNT,
-        "of all adapters together: `84M`, `1.5B`",
-        0,
-        absent="from the rank",
-        unsaid=True,
+        COUNT, "of all adapters together: `84M`, `1.5B`", 0, absent="from the rank"
     )
-    experts: bool = key(BOOLEAN, "routed experts have adapters too", True, unsaid=True)
+    experts: bool = key(BOOLEAN, "routed experts have adapters too", True)
 
     together: ClassVar[dict[str, Any]] = {
         "anyOf": [{"required": ["rank"]}, {"required": ["parameters"]}]

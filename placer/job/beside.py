@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from placer.job.memory import INPUT_BYTES, gradient_bytes
 from placer.job.models import Model, attention_widths, expert_parameters
-from placer.job.recompute import experts_again, layers_again
+from placer.job.work import experts_again, layers_again
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -41,11 +41,9 @@ def elementwise_bytes(job: Job, model: Model) -> float:
 
     The mean over all layers.
     """
-    axes = job.parallelism
-    tokens = job.sequence / axes.cp * job.micro_batch
-    own = tokens / axes.tp if job.tensor_parallel.sequence else tokens
-    along = _along_the_width(job, model).of_a_step(job) * own
-    return along + _inside(job, model).of_a_step(job) * tokens / axes.tp
+    along = _along_the_width(job, model).of_a_step(job) * job.norm_tokens
+    inside = _inside(job, model).of_a_step(job) * job.tokens
+    return along + inside / job.parallelism.tp
 
 
 def _along_the_width(job: Job, model: Model) -> _Bytes:

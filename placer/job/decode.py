@@ -7,7 +7,6 @@ from dataclasses import is_dataclass, replace
 from typing import Any
 
 from placer.assumed import decode_assumed
-from placer.base.errors import InputError
 from placer.base.units import format_bandwidth
 from placer.documents import (
     Document,
@@ -18,7 +17,13 @@ from placer.documents import (
 )
 from placer.documents.records import digested, read
 from placer.job.adapters import decode_adapters
-from placer.job.axes import AXES, EXPERT_AXES, Parallelism
+from placer.job.axes import (
+    AXES,
+    EXPERT_AXES,
+    Parallelism,
+    data_parallel_degrees,
+    decode_parallelism,
+)
 from placer.job.beside import beside_seconds, host_seconds
 from placer.job.even import evenly
 from placer.job.logged import logged
@@ -26,12 +31,11 @@ from placer.job.memory import decode_memory
 from placer.job.model import WEIGHTED_AXES, Compute, Job
 from placer.job.models import Model, decode_model, read_model
 from placer.job.pace import held_by
-from placer.job.read_axes import data_parallel_degrees, decode_parallelism
+from placer.job.parallel import decode_stages, decode_sync
 from placer.job.read_rank_traffic import decode_rank_traffic
-from placer.job.read_rules import decode_rules
-from placer.job.read_traffic import decode_groups, decode_stages, decode_sync
+from placer.job.rules import decode_rules
 from placer.job.started import RANKS_HINT, Started, decode_started
-from placer.job.traffic import Group, RankTraffic
+from placer.job.traffic import Group, RankTraffic, decode_groups
 from placer.job.work import micro_batch_time
 
 FORMAT = "placer/job"
@@ -80,7 +84,10 @@ def decode_one(document: Document, *, alone: bool = True) -> Job:
         rules=decode_rules(root.section("rules"), known_world),
         assumed=decode_assumed(root),
     )
-    if sized and model is not None and not document.faulty("model"):
+    faulty = any(
+        f"{problem.key}.".startswith("model.") for problem in document.problems
+    )
+    if sized and model is not None and not faulty:
         _check_model(root, model, sized)
     if not document.problems:
         _check_together(root, job, alone=alone)
@@ -142,11 +149,7 @@ def _model(root: Section) -> Model | None:
     if value.kind == "mapping":
         return decode_model(value.section())
     name = value.text()
-    try:
-        return read_model(name) if name else None
-    except InputError as error:
-        value.problem(error.problems[0].message, error.problems[0].hint)
-        return None
+    return value.made(read_model, name, default=None) if name else None
 
 
 def _compute(root: Section, *, has_model: bool) -> Compute:

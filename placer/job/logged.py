@@ -44,11 +44,8 @@ def logged(section: Section, job: Job) -> Job:
     if value is None or not name:
         return job
     path = beside(section.document.source, name)
-    try:
-        step = step_of(read_steps(path), job)
-    except InputError as error:
-        for problem in error.problems:
-            value.problem(problem.message, problem.hint)
+    step = value.made(lambda: step_of(read_steps(path), job), default=None)
+    if step is None:
         return job
     fixed = job.compute.fixed_s
     if step <= fixed:

@@ -40,12 +40,13 @@ PEAK_OF = {"bf16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 class Memory:
     """What a job keeps in memory, beside what follows from its model."""
 
+    all_newer = True
+
     recompute: str = key(
         one_of(RECOMPUTE),
         "`selective` (modules), `op` (every second product and all that is cheap, as "
         "torchtitan's selective checkpointing), `full` (layers, from their inputs)",
         "none",
-        newer=True,
     )
     recompute_modules: tuple[str, ...] = key(
         list_of(one_of(MODULES)),
@@ -53,41 +54,32 @@ class Memory:
         "`moe_act`, `shared_experts`",
         ("core_attn",),
         absent="`[core_attn]`",
-        newer=True,
     )
     recompute_method: str = key(
         one_of(METHODS),
         "of `full`: `uniform` keeps the input of every n-th layer; `block` computes n "
         "layers of each chunk again and no others",
         "uniform",
-        newer=True,
     )
-    recompute_layers: int = key(
-        integer(1, 10_000), "of `full`: the n of its method", 1, newer=True
-    )
-    attention: str = key(
-        one_of(KERNELS), "`unfused` stores the scores", "fused", newer=True
-    )
+    recompute_layers: int = key(integer(1, 10_000), "of `full`: the n of its method", 1)
+    attention: str = key(one_of(KERNELS), "`unfused` stores the scores", "fused")
     norm: str = key(
         one_of(KERNELS),
         "`unfused` runs a kernel for each step of a norm and keeps a copy in FP32",
         "fused",
-        newer=True,
     )
-    dropout: bool = key(BOOLEAN, "its masks are kept", False, newer=True)
+    dropout: bool = key(BOOLEAN, "its masks are kept", False)
     gemm: str = key(
         one_of(PRECISIONS),
         "precision of matrix products, in which inputs are kept: `fp8`, `mxfp8`, "
         "`nvfp4`",
         "bf16",
-        newer=True,
     )
     gemm_layers: int = key(
         integer(0, 10_000),
         "layers that have it; the others are `bf16`",
         0,
         absent="all",
-        newer=True,
     )
     parameter_bytes: float | None = key(
         number(0.0, 64.0),
@@ -95,70 +87,57 @@ class Memory:
         "for FP32",
         None,
         absent="`2`; `4` with `zero3`, `hsdp`",
-        newer=True,
     )
     gradient_bytes: float | None = key(
         number(0.0, 64.0),
         "bytes of a gradient",
         None,
         absent="`bytes.gradient`, at least 2; `4` with `zero3`, `hsdp`",
-        newer=True,
     )
     optimizer_bytes: float | None = key(
         number(0.0, 64.0),
         "master weights and moments of a parameter",
         None,
         absent="`12`; `8` when weights are FP32",
-        newer=True,
     )
     keep_gathered: bool = key(
         BOOLEAN,
         "inputs that tensor ranks gather are kept so, as PyTorch's do; Megatron-LM "
         "gathers them again",
         False,
-        newer=True,
     )
     keep_outputs: bool = key(
         BOOLEAN,
         "what stages pass on is kept for all micro-batches, as "
         "`torch.distributed.pipelining` does",
         False,
-        newer=True,
     )
     logit_bytes: float = key(
         number(0.0, 64.0),
         "bytes that the loss keeps of a logit: 6 in Megatron-LM, 12 in PyTorch without "
         "compilation (16 over a sharded vocabulary), 4 compiled",
         6.0,
-        newer=True,
     )
     micro_batch_group: int = key(
         integer(0),
         "micro-batches that a chunk runs in a row, when stages are interleaved",
         0,
         absent="`pp`",
-        newer=True,
     )
     expert_capacity: float = key(
         number(0.0, 1e6),
         "most tokens of an expert rank, in those of the mean",
         0.0,
         absent="no limit",
-        newer=True,
     )
     activations: float | None = key(
-        SIZE,
-        "measured, instead of the model's",
-        None,
-        absent="from the model",
-        newer=True,
+        SIZE, "measured, instead of the model's", None, absent="from the model"
     )
     reserve: float | None = key(
         SIZE,
         "outside the framework's allocator: context, communicators",
         None,
         absent="1 GiB and 0.7 GiB a communicator",
-        newer=True,
     )
 
     def recomputes(self, module: str) -> bool:

@@ -300,6 +300,18 @@ class Job(Shown):
         return self.parallelism.world_size
 
     @property
+    def tokens(self) -> float:
+        """Tokens of a micro-batch on one context rank."""
+        return self.sequence / self.parallelism.cp * self.micro_batch
+
+    @property
+    def norm_tokens(self) -> float:
+        """Those of them that the norms of one tensor rank work on."""
+        if not self.tensor_parallel.sequence:
+            return self.tokens
+        return self.tokens / self.parallelism.tp
+
+    @property
     def has_time(self) -> bool:
         """Whether it says what a step, or traffic of its own, takes."""
         return bool(self.model or self.groups or self.traffic or self.roles)

@@ -264,22 +264,21 @@ def active_parameters(model: Model) -> int:
     )
 
 
-def flops_per_sample(model: Model, sequence: int, *, causal: bool) -> float:
+def flops_per_sample(model: Model, sequence: int) -> float:
     """FLOPs of one sample of ``sequence`` tokens, forward and backward.
 
-    ``s (6 P + x L h s)`` with P the active parameters and x = 12 for full attention, 6
-    when causal (Narayanan et al. 2021, arXiv 2104.04473, appendix; without activation
-    recomputation). For h stands the mean width of all heads' queries and values.
+    ``s (6 P + 12 L h s)`` with P the active parameters (Narayanan et al. 2021, arXiv
+    2104.04473, appendix; without activation recomputation); a causal mask leaves half
+    of the second term. For h stands the mean width of all heads' queries and values.
     """
     products = 6.0 * active_parameters(model) * sequence
-    return products + attention_flops(model, sequence, causal=causal)
+    return products + attention_flops(model, sequence)
 
 
-def attention_flops(model: Model, sequence: int, *, causal: bool) -> float:
-    """FLOPs of attention proper in one sample: ``x L h s^2``, as `flops_per_sample`."""
-    per_pair = 3 if causal else 6
+def attention_flops(model: Model, sequence: int) -> float:
+    """FLOPs of attention proper in a sample: ``12 L h s^2``, as `flops_per_sample`."""
     widths = sum(attention_widths(model))
-    return float(per_pair * model.layers * widths * sequence * sequence)
+    return float(6 * model.layers * widths * sequence * sequence)
 
 
 def _matrices(model: Model) -> int:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
+from placer.job.axes import (
+    MEGATRON_DEFAULT_ORDER,
+    REPLICA_MAJOR_ORDER,
+    Parallelism,
+    pipeline_groups_agree,
+)
 from placer.job.model import Job
-from placer.job.read_axes import pipeline_groups_agree
 
 Order = tuple[str, ...]
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from placer.job.beside import beside_seconds, host_wait
 from placer.job.models import Model
-from placer.job.recompute import flops_again
 from placer.job.work import (
     PEAK,
+    flops_again,
     micro_batch_time,
     micro_batch_work,
     product_efficiency,
@@ -161,8 +161,7 @@ def logit_seconds(job: Job, model: Model) -> float:
     rate = job.compute.memory_bandwidth
     if not rate or job.tensor_parallel.loss != "gathered":
         return 0.0
-    tokens = job.sequence / job.parallelism.cp * job.micro_batch
-    return LOGIT_BYTES * tokens * model.vocab * (1 + model.mtp_layers) / rate
+    return LOGIT_BYTES * job.tokens * model.vocab * (1 + model.mtp_layers) / rate
 
 
 class Rates(NamedTuple):
@@ -216,10 +215,10 @@ class _Known(NamedTuple):
 @lru_cache(maxsize=1)
 def _known(job: Job, model: Model) -> _Known:
     """Worked out once for all shapes that a job may take."""
-    axes, found = job.parallelism, rates(job, model)
+    found = rates(job, model)
     return _Known(
         found,
-        product_efficiency(job, tp=axes.tp, cp=axes.cp),
+        product_efficiency(job),
         pace(share_of(job, model), held_by(job, model), found),
         micro_batch_work(job),
     )
@@ -227,8 +226,8 @@ def _known(job: Job, model: Model) -> _Known:
 
 def reached(job: Job, model: Model, changed: Job) -> Rates:
     """The rates of another shape or recompute mode of a job whose time is known."""
-    own, axes = _known(job, model), changed.parallelism
-    better = product_efficiency(changed, tp=axes.tp, cp=axes.cp) / own.efficiency
+    own = _known(job, model)
+    better = product_efficiency(changed) / own.efficiency
     # Its own pace is its time but for rounding: at its own shape nothing changes.
     return own.rates._replace(flop=own.rates.flop / better)
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
+from placer.documents import Section
 from placer.documents.keys import BOOLEAN, Key, integer, key, number, one_of
+from placer.documents.records import read
+from placer.job.axes import Parallelism
+from placer.job.models import Model
 
 # 16 of 132 (Megatron-LM's table of communicators, the most; DeepEP 0297fc80: 20 to 24;
 # HybridEP: 16, or 32 in Megatron-Bridge 067f987d, ``perf_recipes/_common.py``);
@@ -218,3 +222,91 @@ class Overlap:
     cp: bool = key(BOOLEAN, _HIDES, True)
     pp: bool = key(BOOLEAN, _HIDES, True)
     ep: bool = key(BOOLEAN, _HIDES, False)
+
+
+def default_bucket(dp: int) -> int:
+    """Parameters of a bucket when the job does not say: ``max(40 M, 1 M x dp)``.
+
+    Megatron-LM d98e8a64, ``core/distributed/distributed_data_parallel.py``.
+    """
+    return max(40_000_000, 1_000_000 * dp)
+
+
+def decode_sync(
+    section: Section, parallelism: Parallelism, degrees: tuple[int, int] | None
+) -> DataParallel:
+    """How gradients and parameters are kept in step.
+
+    ``degrees`` are ``dp_replicate`` and ``dp_shard`` where the job gives those. They
+    say how parameters are sharded: over ``dp_shard x cp`` ranks (torchtitan,
+    ``distributed/parallel_dims.py``).
+    """
+    usual, implied_size = _implied(degrees, parallelism.cp)
+    defaults = {"sharding": usual, "bucket_parameters": default_bucket(parallelism.dp)}
+    found = read(section, DataParallel, defaults)
+    sharding = found.sharding.replace("fsdp", "zero3")
+    if degrees and sharding != usual:
+        message = f"dp_replicate {degrees[0]} and dp_shard {degrees[1]} make it {usual}"
+        section.problem(message, "sharding", "leave sharding out")
+    members = parallelism.dp * parallelism.cp
+    size = found.shard_size or implied_size or 0
+    if sharding == "hsdp":
+        section.get("shard_size", required=implied_size is None)
+        if implied_size not in (None, size):
+            message = f"dp_shard x cp = {implied_size} is not {size}"
+            section.problem(message, "shard_size", "leave shard_size out")
+        if size and members % size and not section.document.problems:
+            message = f"{size} does not divide dp x cp = {members}"
+            section.problem(message, "shard_size")
+    instances = found.optimizer_instances
+    if instances > 1 and sharding in ("zero1", "zero2") and members % instances:
+        message = f"{instances} does not divide dp x cp"
+        section.problem(message, "optimizer_instances")
+    for name, given, of in (
+        ("shard_size", section.has("shard_size"), ("hsdp",)),
+        ("optimizer_instances", instances > 1, ("zero1", "zero2")),
+        ("reduce_once", found.reduce_once, ("zero2",)),
+        ("keep_parameters", found.keep_parameters, ("zero3", "hsdp")),
+    ):
+        if given and sharding not in of:
+            hint = "remove it" + (", or set sharding: hsdp" if of == ("hsdp",) else "")
+            message = f"is for sharding {' and '.join(of)} only, not {sharding}"
+            section.problem(message, name, hint)
+    return replace(
+        found, sharding=sharding, shard_size=size if sharding == "hsdp" else 0
+    )
+
+
+def _implied(degrees: tuple[int, int] | None, cp: int) -> tuple[str, int | None]:
+    """Sharding and size of a shard group that go without saying."""
+    if degrees is None:
+        return "zero1", None
+    replicate, shard = degrees
+    if shard * cp == 1:
+        return "ddp", None
+    return ("zero3", None) if replicate == 1 else ("hsdp", shard * cp)
+
+
+def decode_stages(
+    root: Section, model: Model | None, parallelism: Parallelism
+) -> EndStages:
+    """What embedding and loss count for when layers are spread over chunks.
+
+    Neither may count for more than one chunk holds.
+    """
+    section = root.section("stages")
+    ends = read(section, EndStages)
+    chunks = parallelism.pp * parallelism.vp
+    if model is None:
+        if root.has("stages"):
+            root.problem("needs a model", "stages", "add model, or remove it")
+    elif chunks > 1 and not section.document.problems:
+        chunk = (model.layers + ends.embedding + ends.loss) / chunks
+        for key, layers in (("embedding", ends.embedding), ("loss", ends.loss)):
+            if layers > chunk:
+                message = (
+                    f"counts for {layers:g} layers, more than the {chunk:g} of one of "
+                    f"pp x vp = {chunks} chunks"
+                )
+                section.problem(message, key)
+    return ends

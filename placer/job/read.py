@@ -16,14 +16,14 @@ from placer.base.errors import InputError
 from placer.documents import Document, Section, Value, known_hint, open_document
 from placer.documents.files import beside, is_file
 from placer.documents.presets import find_file
-from placer.documents.records import read
+from placer.documents.records import read, values
 from placer.job.axes import AXES, EXPERT_AXES, Parallelism
 from placer.job.decode import decode_one, job_digest
 from placer.job.model import Job
 from placer.job.models import expert_parameters, total_parameters
-from placer.job.read_rules import decode_rules
 from placer.job.resize import with_gpus
 from placer.job.roles import MAX_RANKS, Role, Transfer, Workload
+from placer.job.rules import decode_rules
 from placer.job.shards import merged, pairs_of, transfer_flows
 from placer.job.started import RANKS_HINT, Started
 
@@ -64,7 +64,7 @@ def _decode_workload(document: Document) -> Job:
     by_name = {role.name: role for role in roles}
     transfers = [_transfer(section, names, by_name, cycle) for section in transfers_of]
     world = sum(role.world_size for role in roles)
-    found = read(
+    said = values(
         root,
         Workload,
         roles=tuple(roles),
@@ -83,22 +83,13 @@ def _decode_workload(document: Document) -> Job:
         any(transfer.overlap for transfer in transfers),
         max((transfer.fixed_time for transfer in transfers), default=0.0),
     )
-    return Job(
-        name=found.name,
-        parallelism=Parallelism(dp=world),
-        require={
-            f"{role.name}.{axis}": tier
-            for role in roles
-            for axis, tier in role.job.require.items()
-        },
-        launcher=found.launcher,
-        traffic=traffic,
-        rules=found.rules,
-        roles=found.roles,
-        transfers=found.transfers,
-        description=found.description,
-        sources=found.sources,
-    )
+    require = {
+        f"{role.name}.{axis}": tier
+        for role in roles
+        for axis, tier in role.job.require.items()
+    }
+    axes = Parallelism(dp=world)
+    return Job(**said, parallelism=axes, require=require, traffic=traffic)
 
 
 def _cycle(transfers: list[Section]) -> float:

@@ -19,9 +19,7 @@ from placer.documents.files import decode, decompressed, files_beside, read_byte
 from placer.job.axes import MAX_WORLD_SIZE
 from placer.job.kineto import read_trace
 from placer.job.traced import Traced, traced
-from placer.job.traffic import Flows, Group, RankTraffic
-
-Columns = tuple[IntArray, IntArray, FloatArray]
+from placer.job.traffic import Flows, Group, RankFlows, RankTraffic
 
 KEYS = ("from", "to", "bytes")
 MAX_FLOWS = 1 << 22
@@ -57,7 +55,7 @@ def decode_rank_traffic(
         columns = _inline(section, limit)
     if section.document.problems:
         return None, groups
-    flows = _merged(columns, limit)
+    flows = columns.merged()
     if len(flows[0]):
         return RankTraffic(*flows, overlap), groups + more
     if not more:
@@ -67,7 +65,7 @@ def decode_rank_traffic(
 
 def _of_files(
     job: Section, section: Section, world_size: int, groups: tuple[Group, ...]
-) -> tuple[Columns, tuple[Group, ...]]:
+) -> tuple[RankFlows, tuple[Group, ...]]:
     """Flows of the file that is named, or those of traces with their groups."""
     for key in KEYS:
         if section.has(key):
@@ -77,13 +75,13 @@ def _of_files(
     if not paths:
         section.problem("there is no such file", "file")
     if section.document.problems:
-        return _columns([], [], []), ()
+        return RankFlows.of([], [], []), ()
     first = _content(paths[0])
     if first.lstrip()[:1] == b"{" or paths[0].endswith(".et") or len(paths) > 1:
         contents = chain([first], map(_content, paths[1:]))
         files = zip(contents, paths, strict=True)
         flows, more = _of_traces(job, section, files, world_size, groups)
-        columns = _columns(*(zip(*flows, strict=True) if flows else [()] * 3))
+        columns = RankFlows.of(*(zip(*flows, strict=True) if flows else [()] * 3))
         _check_arrays(columns, paths[0], world_size)
         return columns, more
     _refuse_of_traces(section)
@@ -124,7 +122,7 @@ def _content(path: str) -> bytes:
     return decompressed(read_bytes(path), path)
 
 
-def _inline(section: Section, world_size: int) -> Columns:
+def _inline(section: Section, world_size: int) -> RankFlows:
     """The three lists of the job file itself, or of the inputs in a plan."""
     lists: list[list[Any]] = []
     for key in KEYS:
@@ -141,23 +139,15 @@ def _inline(section: Section, world_size: int) -> Columns:
         else:
             lists.append(value.integers(maximum=world_size - 1))
     if section.document.problems:
-        return _columns([], [], [])
+        return RankFlows.of([], [], [])
     if len({*map(len, lists)}) > 1:
         section.problem("from, to and bytes differ in length")
-        return _columns([], [], [])
-    columns = _columns(*lists)
+        return RankFlows.of([], [], [])
+    columns = RankFlows.of(*lists)
     bad = _bad_sizes(columns[2])
     if len(bad):
         section.problem(f"entry {bad[0]} is not from 0 to {MAX_SIZE:g}", "bytes")
     return columns
-
-
-def _columns(senders: Any, receivers: Any, sizes: Any) -> Columns:
-    return (
-        np.asarray(senders, dtype=np.int64),
-        np.asarray(receivers, dtype=np.int64),
-        np.asarray(sizes, dtype=np.float64),
-    )
 
 
 def _bad_sizes(sizes: FloatArray) -> IntArray:
@@ -165,18 +155,7 @@ def _bad_sizes(sizes: FloatArray) -> IntArray:
     return np.flatnonzero(~((sizes >= 0) & (sizes <= MAX_SIZE)))
 
 
-def _merged(columns: Columns, world_size: int) -> Columns:
-    """One flow for each pair of different ranks, in order."""
-    senders, receivers, sizes = columns
-    sent = (senders != receivers) & (sizes > 0)
-    keys, which = np.unique(
-        senders[sent] * world_size + receivers[sent], return_inverse=True
-    )
-    total = np.bincount(which, sizes[sent], len(keys)).astype(np.float64)
-    return keys // world_size, keys % world_size, total
-
-
-def _read_file(data: bytes, source: str, world_size: int) -> Columns:
+def _read_file(data: bytes, source: str, world_size: int) -> RankFlows:
     """Flows of a CSV or npz file."""
     if data.startswith(b"PK"):
         columns = _of_npz(data, source)
@@ -189,7 +168,7 @@ def _read_file(data: bytes, source: str, world_size: int) -> Columns:
     return plain
 
 
-def _of_plain_csv(text: str) -> Columns | None:
+def _of_plain_csv(text: str) -> RankFlows | None:
     """Flows of a CSV text of plain numbers; None where it is anything else."""
     start = len(_HEADER) + 1 if text.startswith(f"{_HEADER}\n") else 0
     kinds = [("from", np.int64), ("to", np.int64), ("bytes", np.float64)]
@@ -201,10 +180,10 @@ def _of_plain_csv(text: str) -> Columns | None:
         )
     except ValueError:
         return None
-    return table["from"], table["to"], table["bytes"]
+    return RankFlows(table["from"], table["to"], table["bytes"])
 
 
-def _of_csv(text: str, source: str, world_size: int) -> Columns:
+def _of_csv(text: str, source: str, world_size: int) -> RankFlows:
     """Flows of any CSV text, line by line."""
     rows: list[tuple[int, int, float]] = []
     problems: list[Problem] = []
@@ -232,7 +211,7 @@ def _of_csv(text: str, source: str, world_size: int) -> Columns:
     refuse(problems)
     if not rows:
         raise InputError("there are no flows in it", source, hint=_SHAPE)
-    return _columns(*zip(*rows, strict=True))
+    return RankFlows.of(*zip(*rows, strict=True))
 
 
 def _number(key: str, text: str, world_size: int) -> int | float:
@@ -252,7 +231,7 @@ def _number(key: str, text: str, world_size: int) -> int | float:
     return int(text)
 
 
-def _of_npz(data: bytes, source: str) -> Columns:
+def _of_npz(data: bytes, source: str) -> RankFlows:
     """Flows of an npz file: a matrix, or arrays ``from``, ``to`` and ``bytes``."""
     hint = "save one matrix, [from, to], or arrays called from, to and bytes"
     try:
@@ -270,17 +249,17 @@ def _of_npz(data: bytes, source: str) -> Columns:
         (matrix,) = arrays.values()
         if matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]:
             senders, receivers = np.nonzero(matrix)
-            return _columns(senders, receivers, matrix[senders, receivers])
+            return RankFlows.of(senders, receivers, matrix[senders, receivers])
     if numbers and {*arrays} == {*KEYS}:
         ranks = all(arrays[key].dtype.kind in "iu" for key in KEYS[:2])
         shapes = {arrays[key].shape for key in KEYS}
         if ranks and len(shapes) == 1 and arrays["bytes"].ndim == 1:
-            return _columns(*(arrays[key] for key in KEYS))
+            return RankFlows.of(*(arrays[key] for key in KEYS))
     message = f"holds neither a square matrix nor the arrays {', '.join(KEYS)}"
     raise InputError(message, source, hint=hint)
 
 
-def _array_problems(columns: Columns, world_size: int) -> list[tuple[str, str]]:
+def _array_problems(columns: RankFlows, world_size: int) -> list[tuple[str, str]]:
     """(key, problem) of the first entry of each column that is wrong."""
     found = []
     for key, ranks in zip(KEYS, columns[:2], strict=False):
@@ -300,6 +279,6 @@ def _array_problems(columns: Columns, world_size: int) -> list[tuple[str, str]]:
     return found
 
 
-def _check_arrays(columns: Columns, source: str, world_size: int) -> None:
+def _check_arrays(columns: RankFlows, source: str, world_size: int) -> None:
     problems = _array_problems(columns, world_size)
     refuse([Problem(message, source, key=key) for key, message in problems])

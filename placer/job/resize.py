@@ -13,7 +13,7 @@ from placer.documents.records import entries
 from placer.job.decode import decode_one, job_digest
 from placer.job.model import Job
 from placer.job.pace import compute_at
-from placer.job.read_traffic import default_bucket
+from placer.job.parallel import default_bucket
 from placer.job.write import to_document
 
 

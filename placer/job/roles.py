@@ -25,8 +25,7 @@ from placer.documents.keys import (
     one_of,
     special,
 )
-from placer.documents.records import nested
-from placer.documents.schema import mapping_schema
+from placer.documents.records import mapping_schema, nested
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.rules import Rules
 from placer.job.started import Started
@@ -103,10 +102,10 @@ class Role:
 
     def groups(self, axis: str) -> Iterator[IntArray]:
         """Groups of an axis or of the user's own, all instances; shapes (members,)."""
-        found = self.job.parallelism.ranks_of_group.get(axis)
-        own = found if found is not None else _own_groups(self.job, axis)
+        own = [np.array(r) for g in self.job.groups if g.name == axis for r in g.ranks]
+        found = self.job.parallelism.ranks_of_group.get(axis, own)
         for offset in self.offsets:
-            for members in own:
+            for members in found:
                 yield members + offset
 
     @property
@@ -202,12 +201,3 @@ class Workload:
     )
     description: str = key(TEXT, "one line for `placer job list`", "")
     sources: tuple[str, ...] = key(list_of(TEXT), "where each figure comes from", ())
-
-
-def _own_groups(job: Job, name: str) -> list[IntArray]:
-    return [
-        np.array(ranks, dtype=np.int64)
-        for group in job.groups
-        if group.name == name
-        for ranks in group.ranks
-    ]

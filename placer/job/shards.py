@@ -18,7 +18,7 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray
 from placer.job.model import Job
 from placer.job.roles import Role, Transfer
-from placer.job.traffic import RankTraffic
+from placer.job.traffic import RankFlows, RankTraffic
 
 # Between racks of GB200 with a NIC of 50 GB/s a GPU one GPU sent another 719 GB at 26.7
 # GB/s, eight GPUs eight others at 22.6 each, and one a copy to eight at 98.4, with the
@@ -27,14 +27,6 @@ from placer.job.traffic import RankTraffic
 PAIR_SHARE, FAN_OUT = 0.5, 4
 # A smaller part of the cube is a rounding error.
 _NOTHING = 1e-12
-
-
-class Flows(NamedTuple):
-    """Bytes between ranks; shapes (F,)."""
-
-    senders: IntArray
-    receivers: IntArray
-    size_bytes: FloatArray
 
 
 class _Boxes(NamedTuple):
@@ -49,7 +41,7 @@ class _Boxes(NamedTuple):
     number: IntArray
 
 
-def transfer_flows(transfer: Transfer, sender: Role, receiver: Role) -> Flows:
+def transfer_flows(transfer: Transfer, sender: Role, receiver: Role) -> RankFlows:
     """What each rank of a role sends each rank of another in a cycle."""
     size = transfer.size_bytes
     if transfer.pattern == "all_to_all":
@@ -76,38 +68,33 @@ def pairs_of(pattern: str, senders: int, receivers: int) -> list[tuple[int, int]
     return [(index % senders, index % receivers) for index in range(count)]
 
 
-def merged(flows: Iterable[Flows], overlap: bool, fixed_s: float) -> RankTraffic | None:
+def merged(
+    flows: Iterable[RankFlows], overlap: bool, fixed_s: float
+) -> RankTraffic | None:
     """All flows as the traffic of a job; None where nothing is sent."""
-    found = _together(list(flows))
-    sent = found.size_bytes > 0
-    if not sent.any():
+    found = _together(list(flows)).merged()
+    if not len(found.senders):
         return None
-    senders, receivers = found.senders[sent], found.receivers[sent]
-    count = int(max(senders.max(), receivers.max())) + 1
-    keys, which = np.unique(senders * count + receivers, return_inverse=True)
-    total = np.bincount(which, found.size_bytes[sent], len(keys)).astype(np.float64)
-    ends = keys // count, keys % count
-    return RankTraffic(*ends, total, overlap, PAIR_SHARE, fixed_s)
+    return RankTraffic(*found, overlap, PAIR_SHARE, fixed_s)
 
 
-def _together(parts: list[Flows]) -> Flows:
-    none = np.zeros(0, dtype=np.int64)
-    parts = [Flows(none, none, np.zeros(0)), *parts]
-    return Flows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+def _together(parts: list[RankFlows]) -> RankFlows:
+    parts = [RankFlows.of([], [], []), *parts]
+    return RankFlows(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _everyone(sender: Role, receiver: Role, size: float) -> Flows:
+def _everyone(sender: Role, receiver: Role, size: float) -> RankFlows:
     """An even share of the bytes from every rank to every rank."""
     first = np.arange(sender.world_size) + sender.first_rank
     second = np.arange(receiver.world_size) + receiver.first_rank
     count = len(first) * len(second)
     senders, receivers = np.repeat(first, len(second)), np.tile(second, len(first))
-    return Flows(senders, receivers, np.full(count, size / count))
+    return RankFlows(senders, receivers, np.full(count, size / count))
 
 
 def _chains(
     pairs: list[tuple[int, int]], sender: Role, receiver: Role, size: float
-) -> Flows:
+) -> RankFlows:
     """One copy from the first rank of an instance through all that receive it.
 
     The copy goes on piece by piece, so every hop is busy at once. It is cut for
@@ -129,7 +116,7 @@ def _chains(
                 chain += few[at:] + few[:at]
             hops += pairwise(chain)
     ends = np.array(hops, dtype=np.int64).reshape(-1, 2)
-    return Flows(ends[:, 0], ends[:, 1], np.full(len(ends), size / FAN_OUT))
+    return RankFlows(ends[:, 0], ends[:, 1], np.full(len(ends), size / FAN_OUT))
 
 
 def _reshard(
@@ -140,7 +127,7 @@ def _reshard(
     cut: Callable[[_Common, int], _Cut],
     *,
     experts: bool,
-) -> Flows:
+) -> RankFlows:
     """What the boxes of each pair of instances have in common."""
     held, needed = _boxes(sender.job, experts), _boxes(receiver.job, experts)
     low = np.maximum(held.low[:, None], needed.low)
@@ -156,7 +143,7 @@ def _reshard(
     for number, (source, target) in enumerate(pairs):
         own = (number // sender.instances * step + turn) % count
         found.append(
-            Flows(
+            RankFlows(
                 held.ranks[first + own] + sender.offsets[source],
                 receivers + receiver.offsets[target],
                 size_bytes,
@@ -181,7 +168,7 @@ class _Common(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """Flows of all pieces between two instances; shapes (F,)."""
+    """RankFlows of all pieces between two instances; shapes (F,)."""
 
     # of and at: the piece, and which of its flows this is.
     of: IntArray

@@ -1,4 +1,10 @@
-"""Work of a micro-batch on one GPU, and how well its matrix products use the GPU."""
+"""Work of a micro-batch on one GPU, and how well its matrix products use the GPU.
+
+FLOPs are in those of matrix products (a FLOP of attention proper takes ``1 /
+attention_rate`` times as long). A forward pass multiplies each parameter by ``2 s``
+FLOPs and attends for ``4 L h s^2`` (Narayanan et al. 2021, arXiv 2104.04473, appendix).
+Norms and activation functions are no products and cost nothing here.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +19,9 @@ from placer.job.models import (
     attention_flops,
     attention_widths,
     expert_parameters,
+    feed_forward_parameters,
     flops_per_sample,
 )
-from placer.job.recompute import flops_again
 
 if TYPE_CHECKING:
     from placer.job.model import Job
@@ -23,26 +29,26 @@ if TYPE_CHECKING:
 TILE = 256, 128
 
 
-def fill(job: Job, model: Model, *, tp: int, cp: int, work: float) -> float:
-    """Share of the peak that a dense layer reaches when so many ranks cut its products.
+def fill(job: Job, model: Model) -> float:
+    """Share of the peak that a dense layer reaches as ranks cut its products.
 
-    ``work`` is a sample's FLOPs, of which attention proper has a rate of its own.
+    Attention proper has a rate of its own.
     """
-    compute = job.compute
-    tokens = job.micro_batch * -(-job.sequence // cp)
+    compute, axes = job.compute, job.parallelism
+    tokens = job.micro_batch * -(-job.sequence // axes.cp)
     depth = 0.0
     if compute.peak_tflops and compute.memory_bandwidth:
         ridge = compute.peak_tflops * 1e12 / compute.memory_bandwidth
         depth = job.bytes.activation * ridge / 2
     useful = taken = 0.0
-    for into, out in _widths(model, tp):
+    for into, out in _widths(model, axes.tp):
         # Forward, gradient of the inputs and, of weights that are trained, their own.
         products = [(tokens, out, into), (tokens, into, out), (out, into, tokens)]
         for m, n, k in products[: 3 if job.adapters is None else 2]:
             useful += m * n * k
             taken += _tiles(m, n, compute.multiprocessors) * (k + depth)
-    attention = attention_flops(model, job.sequence, causal=False)
-    share = attention / compute.attention_rate / work
+    attention = attention_flops(model, job.sequence)
+    share = attention / compute.attention_rate / sample_work(job)
     return 1 / ((1 - share) * taken / useful + share)
 
 
@@ -96,13 +102,13 @@ def sample_work(job: Job) -> float:
     if job.model is None:
         return 0.0
     longer = 1 / job.compute.attention_rate - 1
-    sample = flops_per_sample(job.model, job.sequence, causal=False)
+    sample = flops_per_sample(job.model, job.sequence)
     if job.adapters is not None:
         # A weight that stays as it is needs no gradient of its own.
         frozen = 2.0 * active_parameters(job.model)
         trained = 6.0 * visited_adapters(job.model, job.adapters)
         sample += (trained - frozen) * job.sequence
-    return sample + longer * attention_flops(job.model, job.sequence, causal=False)
+    return sample + longer * attention_flops(job.model, job.sequence)
 
 
 def forward_work(job: Job, model: Model) -> float:
@@ -110,12 +116,12 @@ def forward_work(job: Job, model: Model) -> float:
     if job.adapters is None:
         return sample_work(job) / 3
     products = active_parameters(model) + visited_adapters(model, job.adapters)
-    attention = attention_flops(model, job.sequence, causal=False) / 3
+    attention = attention_flops(model, job.sequence) / 3
     return 2.0 * products * job.sequence + attention / job.compute.attention_rate
 
 
-def product_efficiency(job: Job, *, tp: int, cp: int) -> float:
-    """Share of the best rate that a layer's products reach when so many ranks cut them.
+def product_efficiency(job: Job) -> float:
+    """Share of the best rate that a layer's products reach as ranks cut them.
 
     Of all of them, by the time that each takes at the GPU's peak; 1 without a model.
     What small products of routed experts cost goes beside them (`placer.job.beside`).
@@ -125,9 +131,10 @@ def product_efficiency(job: Job, *, tp: int, cp: int) -> float:
         return 1.0
     latent_or_moe = job.model.kv_lora_rank or job.model.moe_layers
     if job.compute.multiprocessors and not latent_or_moe:
-        return fill(job, job.model, tp=tp, cp=cp, work=sample_work(job))
+        return fill(job, job.model)
     peak = (job.compute.peak_tflops or PEAK) * 1e12
-    tokens = job.sequence * job.micro_batch / (tp * cp)
+    axes = job.parallelism
+    tokens = job.sequence * job.micro_batch / (axes.tp * axes.cp)
     products = [2.0 * tokens * size for size in _products(job.model)]
     taken = sum(flops / _efficiency(flops / peak) for flops in products)
     dense = sum(products) / taken
@@ -149,7 +156,7 @@ def _efficiency(seconds: float) -> float:
 def _share_of_experts(model: Model, sequence: int) -> float:
     """Share of a sample's FLOPs that are those of routed experts."""
     visited = model.moe_layers * model.top_k * expert_parameters(model)
-    return 6.0 * sequence * visited / flops_per_sample(model, sequence, causal=False)
+    return 6.0 * sequence * visited / flops_per_sample(model, sequence)
 
 
 def _products(model: Model) -> list[float]:
@@ -164,3 +171,61 @@ def _products(model: Model) -> list[float]:
     up = 2 if model.gated else 1
     widths = [heads, values, up * ffn, ffn]
     return [model.hidden * width for width in widths if width]
+
+
+def layers_again(job: Job) -> float:
+    """Share of the layers whose whole forward pass runs twice, its traffic too.
+
+    All with ``recompute: full``; so many of each chunk with its method ``block``.
+    """
+    memory, model = job.memory, job.model
+    if memory.recompute != "full" or model is None:
+        return 0.0
+    if memory.recompute_method == "uniform":
+        return 1.0
+    axes = job.parallelism
+    layers = model.layers + job.stages.embedding + job.stages.loss
+    return min(1.0, memory.recompute_layers * axes.pp * axes.vp / layers)
+
+
+def experts_again(job: Job) -> float:
+    """Share of the expert layers whose dispatch and combine run twice forward."""
+    return 1.0 if job.memory.recomputes("moe") else layers_again(job)
+
+
+def flops_again(job: Job) -> float:
+    """FLOPs that backward repeats of one sample's forward pass."""
+    model = job.model
+    if model is None or job.memory.recompute == "none":
+        return 0.0
+    products = 2.0 * (active_parameters(model) - model.vocab * model.hidden)
+    if job.adapters is not None:
+        products += 2.0 * visited_adapters(model, job.adapters)
+    products *= job.sequence
+    if job.memory.recompute == "op":
+        # Every second product is kept, and so is what attention gave.
+        return products / 2
+    attention = attention_flops(model, job.sequence) / 3
+    attention /= job.compute.attention_rate
+    if job.memory.recompute == "full":
+        return layers_again(job) * (products + attention)
+    again = attention if job.memory.recomputes("core_attn") else 0.0
+    return again + 2.0 * job.sequence * _parameters_again(job, model)
+
+
+def _parameters_again(job: Job, model: Model) -> float:
+    """Parameters of the modules that ``selective`` computes again, in all layers."""
+    dense = model.layers - model.moe_layers
+    shared = model.shared_experts * expert_parameters(model)
+    visited = model.hidden * model.experts + model.top_k * expert_parameters(model)
+    up = model.kv_lora_rank * (model.qk_head_dim + model.v_head_dim)
+    up += model.q_lora_rank * (model.qk_head_dim + model.rope_head_dim)
+    parameters = {
+        "mla_up_proj": model.layers * model.heads * up,
+        "mlp": dense * feed_forward_parameters(model),
+        "moe": model.moe_layers * visited,
+        "shared_experts": model.moe_layers * shared,
+    }
+    return float(
+        sum(size for key, size in parameters.items() if job.memory.recomputes(key))
+    )

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray
+from placer.job.axes import pipeline_groups_agree
 from placer.job.edges import hop_edges
 from placer.job.model import Job
-from placer.job.read_axes import pipeline_groups_agree
 from placer.topology.machine import Machine
 
 # Each with pp numbers all ranks: two axes of a stage, then that of its copies.

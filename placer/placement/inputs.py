@@ -22,9 +22,9 @@ from placer.placement.host_rules import rules_left, unknown_tiers, with_rules
 from placer.placement.plan import Plan
 from placer.placement.plan_rules import RULES, rules_of
 from placer.topology.allocation import allocate, host_names
-from placer.topology.compact import compact_document
 from placer.topology.model import Topology
 from placer.topology.read import decode_topology
+from placer.topology.write import compact_document
 
 USE_SPARES = "use_spares"
 _RULES = ("require", "pin", "avoid", "at_most", "spares", USE_SPARES)

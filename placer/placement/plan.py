@@ -347,7 +347,7 @@ class Plan(Shown):
         told: dict[str, Any] = {"format": "placer/plan", "version": 1}
         for each in keys_of(Plan):
             value = _plain(getattr(self, each.called))
-            if value or not each.unsaid:
+            if value or not each.goes_unsaid:
                 told[each.called] = value
         domains = {tier: [*names] for tier, names in self.domains.items()}
         return told | {"domains": domains}

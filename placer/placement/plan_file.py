@@ -13,11 +13,10 @@ import numpy as np
 from placer.base.arguments import takes
 from placer.base.errors import InputError, Problem
 from placer.documents import files
+from placer.documents.builder import MAX_DEPTH, TOO_DEEP, Path
 from placer.documents.document import Document
 from placer.documents.keys import REQUIRED, keys_of
-from placer.documents.scalars import shown
-from placer.documents.tree import CONTROL, MAX_DEPTH, TOO_DEEP, visible
-from placer.documents.value import Path
+from placer.documents.scalars import CONTROL, shown, visible
 from placer.placement.plan import BOUND, Plan
 from placer.placement.plan_consistency import require_consistent
 from placer.placement.score import Score

@@ -19,7 +19,7 @@ from placer.base.arrays import earlier_alike
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.units import counted
 from placer.documents import Document
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.placement.build import why_missing
 from placer.placement.placement import Placement
 from placer.topology.model import Topology

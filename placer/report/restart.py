@@ -71,17 +71,17 @@ def _state(plan: Plan, job: Job, axes: Parallelism) -> list[_Held]:
     """All parts of the state: parameters and optimizer, dense and expert."""
     job = replace(job, parallelism=axes)
     sizes = volumes(job)
-    shape, at = (axes.pp, axes.vp), axes.coordinates
+    at = axes.coordinates
     expert = at["ep"] * axes.etp + at["etp"]
     found = []
     for group, parameters, shard in (
         ("dp_cp", sizes.dense_parameters, at["tp"]),
         ("edp", sizes.expert_parameters, expert),
     ):
-        held = parameters(*shape, frozen=True).sum(axis=1)
+        held = parameters(frozen=True).sum(axis=1)
         if not held.any():
             continue
-        trained = parameters(*shape).sum(axis=1)
+        trained = parameters().sum(axis=1)
         members = axes.ranks_of_group[group]
         place = np.empty(axes.world_size, dtype=np.int64)
         place[members] = np.arange(members.shape[1])

@@ -9,6 +9,7 @@ from typing import Any
 from placer.base.errors import InputError
 from placer.base.units import format_seconds
 from placer.documents import Section, open_document
+from placer.documents.keys import number
 from placer.draw.line_plot import Panel, Series, line_plot
 from placer.report.sweep_table import cell, label
 from placer.sweep.grid import MAX_POINTS, NIC_RATE, OVERSUBSCRIPTION, SIZES
@@ -50,9 +51,9 @@ def _swept(section: Section) -> list[str]:
 
 def _row(section: Section, swept: list[str]) -> dict[str, Any]:
     values = dict(section.entries())
-    row: dict[str, Any] = {key: section.number(key, minimum=_LEAST) for key in swept}
+    row: dict[str, Any] = {key: section.take(number(_LEAST), key) for key in swept}
     if "step_time_s" in values:
-        return row | {key: section.number(key) for key in _TIMES}
+        return row | {key: section.take(number(), key) for key in _TIMES}
     error = values.get("error")
     return row | {"error": str(error.content) if error else "no placement"}
 

@@ -21,19 +21,19 @@ MAX_NUMA = 1023
 class Affinity:
     """NUMA node and nearest NICs of every GPU of a node; empty where not known."""
 
+    all_unsaid = True
+
     numa: tuple[int, ...] = key(
         list_of(integer(0, MAX_NUMA)),
         "number of the GPU's NUMA node",
         (),
         absent="not known",
-        unsaid=True,
     )
     nics: tuple[tuple[str, ...], ...] = key(
         list_of(list_of(TEXT)),
         "the NICs nearest to the GPU, one or several",
         (),
         absent="not known",
-        unsaid=True,
     )
 
     def of_node(self, gpus: int) -> Affinity:

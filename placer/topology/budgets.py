@@ -55,13 +55,10 @@ def read_budgets(
 
 
 def _read_budget(section: Section, gpu: Gpu, names: Sequence[str]) -> HostBudget:
-    hosts = Limits.hosts.take(section)
+    hosts, value = Limits.hosts.take(section), section.get("hosts")
     meant: list[str] = []
-    if hosts and names:
-        try:
-            meant = matching(hosts, names)
-        except ValueError as error:
-            section.problem(str(error), "hosts")
+    if value and hosts and names:
+        meant = value.made(matching, hosts, names, default=[])
     given = [key for key in LIMITS if section.has(key)]
     if not given:
         section.problem(f"expected one of {', '.join(LIMITS)}")

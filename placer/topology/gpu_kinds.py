@@ -25,14 +25,15 @@ from placer.documents.records import entries
 class Gpu:
     """One GPU; what is not known is empty."""
 
-    name: str = key(TEXT, "for example `H100`", "", unsaid=True)
+    all_unsaid = True
+
+    name: str = key(TEXT, "for example `H100`", "")
     memory: float = key(
         SIZE,
         "what a process can use, as `nvidia-smi` shows it: `80GB`, `81559MiB`. A "
         "job that needs more is said not to fit",
         0.0,
         absent="unknown",
-        unsaid=True,
     )
     memory_bandwidth: float = key(
         BANDWIDTH,
@@ -40,20 +41,15 @@ class Gpu:
         "on it",
         0.0,
         absent="unknown",
-        unsaid=True,
     )
     peak: Mapping[str, float] = key(
-        map_of(number()),
-        "dense peak, such as `{bf16: 9.89e14, fp8: 1.979e15}`",
-        dict,
-        unsaid=True,
+        map_of(number()), "dense peak, such as `{bf16: 9.89e14, fp8: 1.979e15}`", dict
     )
     power: float = key(
         POWER,
         "what one GPU in use draws, its share of the host with it",
         0.0,
         absent="unknown",
-        unsaid=True,
     )
 
     def to_document(self) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from placer.base.arrays import FloatArray, IntArray
+from placer.base.arrays import IntArray
 from placer.topology.machine import Machine
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ def seen_by_island(topology: Topology) -> Machine:
     keep the size they were built with.
     """
     islands = topology.islands
+    same = {one.name: getattr(topology, one.name) for one in fields(Machine)}
     if islands is None:
-        own = {one.name: getattr(topology, one.name) for one in fields(Machine)}
-        return Machine(**own)
+        return Machine(**same)
     num_nodes, num_islands = islands.gpus.shape
     node_of_island = np.repeat(np.arange(num_nodes), num_islands)
     kept = np.flatnonzero(islands.gpus.ravel() > 0)
@@ -80,37 +80,22 @@ def seen_by_island(topology: Topology) -> Machine:
         )
         built.append(np.full(len(known), size, dtype=np.int64))
     node_of_kept = node_of_island[kept]
-    outer = topology.domain_of_node[:, node_of_kept]
-    return Machine(
-        name=topology.name,
-        tiers=(*islands.tiers, *topology.tiers),
-        gpus_of_node=islands.gpus.ravel()[kept],
-        bandwidth_factor=topology.bandwidth_factor[node_of_kept],
-        compute_factor=None
-        if topology.compute_factor is None
-        else topology.compute_factor[node_of_kept],
-        domain_of_node=np.vstack([*rows, outer]),
-        domain_names=(*names, *topology.domain_names),
-        unavailable=topology.unavailable,
-        built=(
-            *built,
-            *(topology.gpus_of_domain(t) for t in range(len(topology.tiers))),
-        ),
-        uplink_share=_with_inner(topology.uplink_share, built),
-        node_tier=len(islands.tiers),
-        gpu_index=topology.index_of_gpu,
-        gpu=topology.gpu,
-        links=topology.links,
-    )
-
-
-def _with_inner(
-    share: tuple[FloatArray, ...] | None, built: list[IntArray]
-) -> tuple[FloatArray, ...] | None:
-    """Shares of uplinks with those inside the nodes, which no other job uses."""
-    if share is None:
-        return None
-    return (*(np.ones(len(gpus)) for gpus in built), *share)
+    speed, share = topology.compute_factor, topology.uplink_share
+    outer = [topology.gpus_of_domain(t) for t in range(len(topology.tiers))]
+    own: dict[str, Any] = {
+        "tiers": (*islands.tiers, *topology.tiers),
+        "gpus_of_node": islands.gpus.ravel()[kept],
+        "bandwidth_factor": topology.bandwidth_factor[node_of_kept],
+        "compute_factor": None if speed is None else speed[node_of_kept],
+        "domain_of_node": np.vstack([*rows, topology.domain_of_node[:, node_of_kept]]),
+        "domain_names": (*names, *topology.domain_names),
+        "built": (*built, *outer),
+        # No other job uses those inside the nodes.
+        "uplink_share": share and (*(np.ones(len(gpus)) for gpus in built), *share),
+        "node_tier": len(islands.tiers),
+        "gpu_index": topology.index_of_gpu,
+    }
+    return Machine(**same | own)
 
 
 def launcher_indices(islands: Islands) -> IntArray:

@@ -249,6 +249,7 @@ class Domains:
         domain_of_node = np.empty((len(self.tiers), len(nodes)), dtype=np.int64)
         names: list[tuple[str, ...]] = []
         built, shares = [], []
+        speed, index = self.compute_factor, self.gpu_index
         for t, row in enumerate(self.domain_of_node[:, nodes]):
             kept, domain_of_node[t] = by_appearance(row)
             names.append(tuple(self.domain_names[t][d] for d in kept))
@@ -258,20 +259,14 @@ class Domains:
         return {
             "gpus_of_node": self.gpus_of_node[nodes],
             "bandwidth_factor": self.bandwidth_factor[nodes],
-            "compute_factor": self._compute_factor_on(nodes),
+            "compute_factor": None if speed is None else speed[nodes],
             "links": kept_links(self.links, [tier.name for tier in self.tiers], names),
             "domain_of_node": domain_of_node,
             "domain_names": tuple(names),
             "built": tuple(built),
             "uplink_share": tuple(shares) if shares else None,
-            "gpu_index": self._gpu_index_on(nodes),
+            "gpu_index": None if index is None else index[self.gpus_of(nodes)],
         }
-
-    def _compute_factor_on(self, nodes: IntArray) -> FloatArray | None:
-        return None if self.compute_factor is None else self.compute_factor[nodes]
-
-    def _gpu_index_on(self, nodes: IntArray) -> IntArray | None:
-        return None if self.gpu_index is None else self.gpu_index[self.gpus_of(nodes)]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

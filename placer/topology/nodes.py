@@ -197,10 +197,8 @@ class _Listing:
         text = value.text() if value else ""
         if not (value and text):
             return 0
-        try:
-            names = self.lists.expand(text)
-        except ValueError as error:
-            value.problem(str(error))
+        names = value.made(self.lists.expand, text, default=None)
+        if names is None:
             return 0
         if not names:
             value.problem("it names no node")

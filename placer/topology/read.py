@@ -15,7 +15,7 @@ from placer.documents.records import nested, read
 from placer.topology.affinity import Affinity, read_affinity
 from placer.topology.budgets import Limits, read_budgets
 from placer.topology.build import NO_NODES, build
-from placer.topology.gpu_kinds import Gpu
+from placer.topology.gpu_kinds import Gpu, hosts_of_gpu, kind_of_gpu, usual_gpu
 from placer.topology.kubernetes import Kubernetes, decode_kubernetes
 from placer.topology.links import MAX_LINKS, Link
 from placer.topology.model import Tier, Topology
@@ -142,6 +142,15 @@ def decode_topology(document: Document) -> Topology:
     if tiers.say_uplinks:
         return machine
     return replace(machine, assumed=with_assumption(machine, assumed_uplinks(machine)))
+
+
+def usual_gpu_of(machine: Topology) -> tuple[Gpu, str]:
+    """The GPU that a machine names, or the usual one of such hosts; how to call it."""
+    if kind := kind_of_gpu(machine.gpu.name):
+        return read_topology(hosts_of_gpu(kind)).gpu, kind
+    size = int(machine.gpus_of_node.max())
+    kind, _ = usual_gpu(size, trays=machine.scale_up_tier > 0)
+    return read_topology(hosts_of_gpu(kind)).gpu, f"an {kind}, the usual GPU"
 
 
 def _means_file(text: str) -> bool:

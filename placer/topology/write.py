@@ -1,18 +1,28 @@
-"""A compiled machine back in the topology format, every node by itself."""
+"""A compiled machine back in the topology format, in full or as short as can be.
+
+Numbers are SI: B/s and s.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
 from math import prod
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from placer.assumed import assumed_entry
+from placer.base.hostlist import fold
 from placer.documents.records import entries as entries_of
+from placer.documents.scalars import MAX_TEXT
 from placer.topology.budgets import budgets_entry
+from placer.topology.build import Nodes
+from placer.topology.layout import Level, lay_out
 from placer.topology.links import link_entries
 
 if TYPE_CHECKING:
-    from placer.base.arrays import FloatArray, IntArray
-    from placer.topology.islands import Islands
     from placer.topology.model import Topology
 
 
@@ -20,35 +30,58 @@ def to_document(topology: Topology) -> dict[str, Any]:
     """The machine as plain data of the topology format, ready for JSON.
 
     Every usable node has an entry with its domain at every tier above it; nodes that
-    are unavailable are not part of the machine. Numbers are SI: B/s and s.
+    are unavailable are not part of the machine.
     """
-    size = node_size(topology.gpus_of_node, topology.islands)
-    document: dict[str, Any] = {
+    nodes = _own_nodes(topology)
+    listed = [{"names": name, **entry} for name, entry in _rows(topology, nodes)]
+    return _head(topology, nodes) | {"nodes": listed} | link_entries(nodes.links)
+
+
+def compact_document(topology: Topology) -> dict[str, Any]:
+    """The machine as the shortest such data that reads back as the same machine.
+
+    A regular machine has its ``layout``, any other an entry for each run of alike nodes
+    of a domain. All nodes are there, those that must not be used too: the uplinks are
+    made for them. Reading it gives a machine with the same digest.
+    """
+    nodes = topology.listed or _own_nodes(topology)
+    document = _head(topology, nodes)
+    if layout := _layout(nodes, [tier.name for tier in topology.tiers]):
+        document["layout"] = layout
+    else:
+        document["nodes"] = list(_runs(topology, nodes))
+    document |= link_entries(nodes.links)
+    if nodes.unavailable:
+        document["unavailable"] = dict(_unavailable(nodes))
+    return document
+
+
+def _head(topology: Topology, nodes: Nodes) -> dict[str, Any]:
+    """All but the nodes and the links between their domains."""
+    size = _usual_size(nodes)
+    affinity = entries_of(topology.affinity.of_node(size))
+    return {
         "format": "placer/topology",
         "version": 1,
         "name": topology.name,
-    }
-    if topology.description:
-        document["description"] = topology.description
-    return document | {
+        **({"description": topology.description} if topology.description else {}),
         "sources": list(topology.sources),
-        **scheduler_entry(topology),
+        **({"scheduler": topology.scheduler} if topology.scheduler else {}),
+        **topology.kubernetes.to_document(),
         **topology.gpu.to_document(),
         **budgets_entry(topology.budgets),
         **assumed_entry(topology.assumed),
-        "tiers": tier_entries(topology, size),
-        **affinity_entry(topology, size),
-        "nodes": _nodes(topology, size),
-        **link_entries(topology.links),
+        "tiers": _tiers(topology, size),
+        **({"affinity": affinity} if affinity else {}),
     }
 
 
-def node_size(gpus: IntArray, islands: Islands | None) -> int:
+def _usual_size(nodes: Nodes) -> int:
     """GPUs of a usual node."""
-    return prod(islands.sizes) if islands else int(gpus.max())
+    return prod(nodes.islands.sizes) if nodes.islands else int(nodes.gpus.max())
 
 
-def tier_entries(topology: Topology, size: int) -> list[dict[str, Any]]:
+def _tiers(topology: Topology, size: int) -> list[dict[str, Any]]:
     """All tiers, those inside the node first; ``size`` is the GPUs of a usual node."""
     islands = topology.islands
     inside = islands.tiers if islands else ()
@@ -61,58 +94,91 @@ def tier_entries(topology: Topology, size: int) -> list[dict[str, Any]]:
     return entries
 
 
-def affinity_entry(topology: Topology, size: int) -> dict[str, Any]:
-    """The key ``affinity`` with its value; empty where nothing is known."""
-    known = entries_of(topology.affinity.of_node(size))
-    return {"affinity": known} if known else {}
+def _own_nodes(topology: Topology) -> Nodes:
+    return Nodes(
+        topology.domain_of_node,
+        topology.domain_names,
+        topology.gpus_of_node,
+        topology.bandwidth_factor,
+        islands=topology.islands,
+        compute_factor=topology.compute_factor,
+        links=topology.links,
+    )
 
 
-def scheduler_entry(topology: Topology) -> dict[str, Any]:
-    """The keys ``scheduler`` and ``kubernetes``, those that are known."""
-    known = {"scheduler": topology.scheduler} if topology.scheduler else {}
-    return known | topology.kubernetes.to_document()
+def _layout(nodes: Nodes, tiers: list[str]) -> str:
+    """The layout that gives these nodes; empty when none does."""
+    if nodes.islands and not nodes.islands.are_whole:
+        return ""
+    if (nodes.gpus != nodes.gpus[0]).any() or (nodes.bandwidth_factor != 1).any():
+        return ""
+    if nodes.compute_factor is not None:
+        return ""
+    counts = [len(names) for names in nodes.names[::-1]]
+    outside = [1, *counts]
+    if any(own % outer for own, outer in zip(counts, outside, strict=False)):
+        return ""
+    levels = [
+        Level(tier, own // outer)
+        for tier, own, outer in zip(tiers[::-1], counts, outside, strict=False)
+    ]
+    try:
+        domains, names = lay_out(levels)
+    except ValueError:
+        return ""
+    if names != nodes.names or not np.array_equal(domains, nodes.domains):
+        return ""
+    return " ".join(f"{level.tier}:{level.count}" for level in levels)
 
 
-def listed_gpus(gpus: IntArray, islands: Islands | None) -> list[int | list[int]]:
-    """``gpus`` of every entry: those of each island where only some have them all."""
-    if islands is None:
-        return [*map(int, gpus)]
-    size, whole = islands.sizes[0], prod(islands.sizes)
+def _rows(topology: Topology, nodes: Nodes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each node with the domains around it, and what of its GPUs is not usual."""
+    count = len(nodes.gpus)
+    speed = nodes.compute_factor
+    columns = {
+        tier.name: [names[domain] for domain in row]
+        for tier, names, row in zip(
+            topology.tiers[1:], nodes.names[1:], nodes.domains[1:].tolist(), strict=True
+        )
+    }
+    facts = {
+        "gpus": (_listed_gpus(nodes), _usual_size(nodes)),
+        "bandwidth_factor": (nodes.bandwidth_factor.tolist(), 1.0),
+        "compute_factor": ([1.0] * count if speed is None else speed.tolist(), 1.0),
+    }
+    for n, name in enumerate(nodes.names[0]):
+        entry = {tier: domains[n] for tier, domains in columns.items()}
+        own = {key: each[n] for key, (each, usual) in facts.items() if each[n] != usual}
+        yield name, entry | own
+
+
+def _listed_gpus(nodes: Nodes) -> list[int | list[int]]:
+    """``gpus`` of every node: those of each island where only some have them all."""
+    if nodes.islands is None:
+        return [*map(int, nodes.gpus)]
+    size, whole = nodes.islands.sizes[0], _usual_size(nodes)
     return [
         whole if min(row) == size else 0 if max(row) == 0 else row
-        for row in islands.gpus.tolist()
+        for row in nodes.islands.gpus.tolist()
     ]
 
 
-def speeds(compute_factor: FloatArray | None, num_nodes: int) -> list[float]:
-    """The compute factor of every node."""
-    return [1.0] * num_nodes if compute_factor is None else compute_factor.tolist()
+def _runs(topology: Topology, nodes: Nodes) -> Iterator[dict[str, Any]]:
+    """Entries of ``nodes``, in order; the whole machine is named once at most."""
+    last = topology.tiers[-1].name
+    unnamed = last
+    for entry, run in groupby(_rows(topology, nodes), key=itemgetter(1)):
+        shown = {k: v for k, v in entry.items() if k != last or v != unnamed}
+        unnamed = entry[last]
+        for text in fold([name for name, _ in run], MAX_TEXT):
+            yield {"names": text, **shown}
 
 
-def unusual(
-    size: int, gpus: int | list[int], bandwidth: float, compute: float
-) -> dict[str, Any]:
-    """What an entry of ``nodes`` says of its GPUs, bandwidth and compute factor."""
-    facts = {
-        "gpus": (gpus, size),
-        "bandwidth_factor": (bandwidth, 1.0),
-        "compute_factor": (compute, 1.0),
-    }
-    return {key: own for key, (own, usual) in facts.items() if own != usual}
-
-
-def _nodes(topology: Topology, size: int) -> list[dict[str, Any]]:
-    """One entry a node; GPUs and factors only where they are not the usual."""
-    tier_names = [tier.name for tier in topology.tiers]
-    entries: list[dict[str, Any]] = [{"names": n} for n in topology.node_names]
-    for t in range(1, len(tier_names)):
-        names = topology.domain_names[t]
-        row = topology.domain_of_node[t].tolist()
-        for entry, domain in zip(entries, row, strict=True):
-            entry[tier_names[t]] = names[domain]
-    gpus_of_node = listed_gpus(topology.gpus_of_node, topology.islands)
-    speed = speeds(topology.compute_factor, topology.num_nodes)
-    columns = gpus_of_node, topology.bandwidth_factor.tolist(), speed
-    for entry, *facts in zip(entries, *columns, strict=True):
-        entry |= unusual(size, *facts)
-    return entries
+def _unavailable(nodes: Nodes) -> Iterator[tuple[str, str]]:
+    """Host lists with the reason their hosts must not be used."""
+    hosts_of: dict[str, list[str]] = {}
+    for host, reason in nodes.unavailable.items():
+        hosts_of.setdefault(reason, []).append(host)
+    for reason, hosts in hosts_of.items():
+        for text in fold(hosts, MAX_TEXT):
+            yield text, reason

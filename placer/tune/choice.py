@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
+from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism, pipeline_groups_agree
 from placer.job.memory import Memory
 from placer.job.model import Job
 from placer.job.pace import compute_at
-from placer.job.parallel import EndStages, Overlap
-from placer.job.read_axes import pipeline_groups_agree
-from placer.job.read_traffic import default_bucket
+from placer.job.parallel import EndStages, Overlap, default_bucket
 
 # What a choice is made of, but for what follows from the others.
 SIZES = ("tp", "cp", "ep", "etp", "pp", "vp", "micro_batch")

@@ -8,7 +8,7 @@ and its backward, and reduces their gradients (R), beside one chunk's compute:
     exposed >= m x ( max(0, A - t_f) + max(0, A + R - t_b) )
 
 A = 3, R = 4, t_f = 2, t_b = 4 and m = 2 expose 2 x (1 + 3) = 8. What is hidden slows
-the work beside it (`placer.cost.data_parallel.beside_work`). Shapes: P stages, V
+the work beside it (`placer.cost.data_parallel`). Shapes: P stages, V
 chunks.
 """
 
@@ -22,8 +22,7 @@ from math import inf
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.communicators import CollectiveCost
-from placer.cost.data_parallel import gathers_s, reductions_s
+from placer.cost.links import Cost
 from placer.cost.volumes import volumes
 from placer.cost.work import windows, work
 from placer.job.model import Job
@@ -47,14 +46,14 @@ class LeastSync:
     def exposed_s(self, job: Job) -> float:
         """Least seconds that they add."""
         mode, axes = job.data_parallel, job.parallelism
-        sizes, shape = volumes(job), (axes.pp, axes.vp)
-        reduce, gather = np.zeros((2, *shape))
+        sizes = volumes(job)
+        reduce, gather = np.zeros((2, axes.pp, axes.vp))
         # Sizes of groups, how far apart in rank their members are, what they hold.
         for size, stride, held in (
             (axes.dp * axes.cp, axes.tp, sizes.dense_parameters),
             (axes.edp, axes.etp * axes.ep, sizes.expert_parameters),
         ):
-            trained, gathered = held(*shape), held(*shape, frozen=mode.shards_weights)
+            trained, gathered = held(), held(frozen=mode.shards_weights)
             shards = mode.shard_members(size, axes.dp * axes.cp)
             if shards == 1 or not gathered.any():
                 continue
@@ -70,9 +69,7 @@ class LeastSync:
             reduce += gather
         # As if buckets were so small that the first one took no time.
         hidden = windows(job, work(job, sizes), inf)
-        number = job.micro_batches
-        reduce_s = reductions_s(reduce, reduce, hidden, mode, number)
-        return reduce_s + gathers_s(gather, 0.0, hidden, mode, number)
+        return hidden.reductions_s(reduce, reduce) + hidden.gathers_s(gather, 0.0)
 
     def group_of(self, shards: int, stride: int) -> tuple[IdealNetwork, IntArray]:
         """One group of so many ranks so far apart, and the best network for it."""
@@ -118,7 +115,7 @@ def in_parts(
     return network.with_limits(limit)
 
 
-def _seconds(run: Callable[..., CollectiveCost], size_bytes: FloatArray) -> FloatArray:
+def _seconds(run: Callable[..., Cost], size_bytes: FloatArray) -> FloatArray:
     """Least seconds of a collective of each size."""
     sizes, which = np.unique(size_bytes, return_inverse=True)
     found = [

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from placer.cost.footprint.stages import restart_bytes
-from placer.job.recompute import experts_again, flops_again, layers_again
+from placer.job.work import experts_again, flops_again, layers_again
 from placer.tune.choice import Choice
 from placer.tune.evaluate import Answer, Question, is_enough
 from placer.tune.found import Found, Row, State, best_of_kind, by_gpus, by_memory

@@ -7,7 +7,7 @@ import pytest
 
 import placer
 from placer import testing
-from placer.topology.compact import compact_document
+from placer.topology.write import compact_document
 from tests.commands import run
 from tests.texts import file_text
 

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from placer.job.adapters import Adapters
-from placer.job.axes import Parallelism
+from placer.job.axes import Parallelism, pipeline_groups_agree
 from placer.job.memory import KERNELS, METHODS, MODULES, PRECISIONS, RECOMPUTE, Memory
 from placer.job.model import Collectives, Compute, Job
 from placer.job.models import Model, total_parameters
@@ -20,7 +20,6 @@ from placer.job.parallel import (
     Overlap,
     TensorParallel,
 )
-from placer.job.read_axes import pipeline_groups_agree
 from placer.job.traffic import COLLECTIVES, Group
 from placer.topology.build import Nodes, build
 from placer.topology.links import Link

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from placer.base.errors import InputError
 from placer.documents import parse_document
-from placer.documents.scalars import kind_of, raw
-from placer.documents.tree import MAX_TEXT
+from placer.documents.scalars import MAX_TEXT, kind_of, raw
 from tests.problems import marked, problems_of
 from tests.texts import table
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from placer.base.errors import EmitError
 from placer.emit import emit
-from placer.job.axes import Parallelism
-from placer.job.read_axes import pipeline_groups_agree
+from placer.job.axes import Parallelism, pipeline_groups_agree
 from tests.emit.readback import CONTIGUOUS, FREE, array_of, plan_of
 from tests.texts import table
 

@@ -12,10 +12,14 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.documents import parse_document
-from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
+from placer.job.axes import (
+    MEGATRON_DEFAULT_ORDER,
+    REPLICA_MAJOR_ORDER,
+    Parallelism,
+    pipeline_groups_agree,
+)
 from placer.job.orders import as_planned, framework_orders, how_to_number, same_groups
 from placer.job.read import decode_job
-from placer.job.read_axes import pipeline_groups_agree
 from placer.job.resize import reordered
 from placer.job.write import to_document
 from tests.problems import problems_of

@@ -29,11 +29,12 @@ def llama(**compute):
 @pytest.mark.parametrize(*table("job/work.yaml", "small_products_are_less_efficient"))
 def test_small_products_are_less_efficient(tp, size, least, efficiency):
     """On lines through 0.60 at 1, 0.90 at 16 and 0.95 at 128 GFLOP of an H100."""
-    job = replace(read_job("gpt3-175b-mlperf-v3.1"), micro_batch=size)
+    axes = Parallelism(tp=tp)
+    job = replace(read_job("gpt3-175b-mlperf-v3.1"), micro_batch=size, parallelism=axes)
     flops = [2 * 2048 * size * part * 12288**2 / tp for part in (3, 1, 4, 4)]
     assert flops[1] == pytest.approx(least * 1e9, rel=2e-3)
     by_hand = sum(flops) / sum(one / line(one) for one in flops)
-    found = product_efficiency(job, tp=tp, cp=1)
+    found = product_efficiency(job)
     assert found == pytest.approx(by_hand)
     assert found == pytest.approx(efficiency, abs=2e-4)
 
@@ -67,7 +68,7 @@ def test_the_slowest_stage_sets_the_pace(stages, chunks, ends, slowest):
     """By hand: the work of the slowest stage, in that of a layer."""
     job = cut(stages, chunks, *ends)
     assert job.model is not None
-    sample = flops_per_sample(job.model, 8192, causal=False)
+    sample = flops_per_sample(job.model, 8192)
     head = 6 * 8192 * 128_256 * 16_384
     assert head / ((sample - head) / 126) == pytest.approx(0.608, abs=1e-3)
     assert in_layers(job) == pytest.approx(slowest, rel=1e-4)
@@ -102,7 +103,7 @@ def bloom(size=1, tp=8, compute=A100, **other):
 
 
 def share(of):
-    return product_efficiency(of, tp=of.parallelism.tp, cp=1)
+    return product_efficiency(of)
 
 
 def waves_by_hand(tokens, tp):
@@ -121,7 +122,7 @@ def waves_by_hand(tokens, tp):
 def test_products_fill_waves(size, tp):
     """As worked out beside it; attention proper has a rate of its own."""
     found = bloom(size, tp)
-    rest = attention_flops(BLOOM, 2048, causal=False) / 0.83 / sample_work(found)
+    rest = attention_flops(BLOOM, 2048) / 0.83 / sample_work(found)
     longer = (1 - rest) * waves_by_hand(2048 * size, tp) + rest
     assert share(found) == pytest.approx(1 / longer)
 

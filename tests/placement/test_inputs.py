@@ -22,8 +22,8 @@ from placer.placement.build import placement_of_plan
 from placer.placement.inputs import Inputs, inputs_of, planned_job
 from placer.testing.strategies import tiny, tiny_plan
 from placer.topology.build import Nodes, build
-from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
+from placer.topology.write import compact_document
 from placer.topology.write import to_document as topology_document
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,8 +6,8 @@ import pytest
 
 import placer
 from placer.base.errors import InputError
-from placer.topology.compact import compact_document
 from placer.topology.gpu_kinds import kind_of_gpu
+from placer.topology.write import compact_document
 from tests.readers import cases
 from tests.readers.cases import tier_names
 from tests.texts import table

@@ -2,9 +2,8 @@
 
 import json
 
-from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
-from placer.topology.write import to_document
+from placer.topology.write import compact_document, to_document
 from tests.commands import run
 from tests.problems import problems_of
 from tests.readers import cases

@@ -9,7 +9,7 @@ import placer
 from placer.base.errors import InputError
 from placer.documents.recognise import recognise
 from placer.formats.machines.registry import FORMATS
-from placer.topology.compact import compact_document
+from placer.topology.write import compact_document
 from tests.commands import data, run
 from tests.problems import problems_of
 from tests.readers import cases

@@ -90,8 +90,8 @@ def pieces(plan, job, cuts):
     assert axes is not None
     at = {axis: values.tolist() for axis, values in axes.coordinates.items()}
     sizes = volumes(replace(job, parallelism=axes))
-    dense = sizes.dense_parameters(axes.pp, axes.vp).sum(axis=1)
-    expert = sizes.expert_parameters(axes.pp, axes.vp).sum(axis=1)
+    dense = sizes.dense_parameters().sum(axis=1)
+    expert = sizes.expert_parameters().sum(axis=1)
     found = {}
     for part, parameters, same in (
         ("dense", dense, ("tp", "pp")),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from placer.job.axes import Parallelism
+from placer.job.axes import Parallelism, pipeline_groups_agree
 from placer.job.model import Collectives, Compute, ExpertParallel, Job
 from placer.job.models import Model
 from placer.job.parallel import (
@@ -15,7 +15,6 @@ from placer.job.parallel import (
     Overlap,
     TensorParallel,
 )
-from placer.job.read_axes import pipeline_groups_agree
 from placer.job.traffic import COLLECTIVES, Group
 from placer.topology.model import Tier, Topology
 

@@ -5,8 +5,8 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.report.machine_text import draw
-from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology
+from placer.topology.write import compact_document
 from tests.problems import marked, problems_of
 from tests.texts import data, table
 

@@ -9,9 +9,8 @@ import pytest
 from placer.documents.presets import preset_names, preset_path
 from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
-from placer.topology.compact import compact_document
 from placer.topology.read import parse_topology, read_topology
-from placer.topology.write import to_document
+from placer.topology.write import compact_document, to_document
 from tests.texts import data, table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ import pytest
 
 import placer
 from placer.base.errors import InfeasibleError
-from placer.job.recompute import flops_again
+from placer.job.work import flops_again
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.search import solve

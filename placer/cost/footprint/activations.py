@@ -89,10 +89,8 @@ def _messages(job: Job, model: Model) -> list[float]:
     buffer for each micro-batch and keeps the outputs of the last stage to return them.
     """
     axes, width = job.parallelism, job.bytes.activation
-    tokens = job.sequence / axes.cp * job.micro_batch
-    slice_ = tokens / axes.tp if job.tensor_parallel.sequence else tokens
-    message = job.micro_batches * axes.vp * width * model.hidden * slice_
-    logits = tokens * _words(job, model)
+    message = job.micro_batches * axes.vp * width * model.hidden * job.norm_tokens
+    logits = job.tokens * _words(job, model)
     found = [2 * message] * axes.pp
     found[0] = message * (2 - 1 / axes.vp)
     found[-1] = message * (2 - 1 / axes.vp) + job.micro_batches * width * logits
@@ -101,11 +99,9 @@ def _messages(job: Job, model: Model) -> list[float]:
 
 def _loss(job: Job, model: Model) -> float:
     """Final norm and logits, once more for each further token that is predicted."""
-    axes = job.parallelism
-    tokens = job.sequence / axes.cp * job.micro_batch
-    slice_ = tokens / axes.tp if job.tensor_parallel.sequence else tokens
-    logits = tokens * _words(job, model)
-    inputs = slice_ + (tokens if job.memory.keep_gathered else slice_)
+    logits = job.tokens * _words(job, model)
+    gathered = job.tokens if job.memory.keep_gathered else job.norm_tokens
+    inputs = job.norm_tokens + gathered
     size = job.memory.logit_bytes * logits
     size += job.bytes.activation * model.hidden * inputs
     return size * (1 + model.mtp_layers)

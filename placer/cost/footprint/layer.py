@@ -40,11 +40,6 @@ class LayerActivations:
     gemm: str  # precision of this layer's products
 
     @cached_property
-    def tokens(self) -> float:
-        """Tokens of a context rank."""
-        return self.job.sequence / self.job.parallelism.cp * self.job.micro_batch
-
-    @cached_property
     def width(self) -> float:
         """Bytes of an activation."""
         return self.job.bytes.activation
@@ -55,13 +50,6 @@ class LayerActivations:
         return self.width if self.gemm == "bf16" else INPUT_BYTES[self.gemm]
 
     @cached_property
-    def slice(self) -> float:
-        """Tokens that norms work on."""
-        if not self.job.tensor_parallel.sequence:
-            return self.tokens
-        return self.tokens / self.job.parallelism.tp
-
-    @cached_property
     def whole(self) -> float:
         """All that the layer keeps when nothing is computed again."""
         parts = self.parts
@@ -70,13 +58,15 @@ class LayerActivations:
     @cached_property
     def parts(self) -> dict[str, float]:
         """Bytes by module; ``kept`` is in none of those that can be recomputed."""
-        hidden = self.model.hidden * self.slice
+        hidden = self.model.hidden * self.job.norm_tokens
         parts = dict.fromkeys(
             ("core_attn", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"), 0.0
         )
         # Inputs of the two norms, then their outputs, inputs of the products.
         parts["kept"] = 2 * self.width * hidden
-        gathered = self.tokens if self.job.memory.keep_gathered else self.slice
+        gathered = (
+            self.job.tokens if self.job.memory.keep_gathered else self.job.norm_tokens
+        )
         parts["layernorm"] = 2 * self.input_width * self.model.hidden * gathered
         if self.job.memory.norm == "unfused":
             # A copy of the input in FP32 and what the weight is applied to, instead of
@@ -94,7 +84,7 @@ class LayerActivations:
         model, axes = self.model, self.job.parallelism
         head = head_width(model)
         value = model.v_head_dim or head
-        tokens = self.tokens * self.width / axes.tp
+        tokens = self.job.tokens * self.width / axes.tp
         found = {"kept": model.heads * value * tokens}
         if self.gemm != "bf16":
             # Attention keeps its output as it is, the projection keeps it in FP8.
@@ -105,11 +95,11 @@ class LayerActivations:
             ranks = model.q_lora_rank + model.kv_lora_rank
             latents = (self.width + self.input_width) * ranks
             latents += self.width * model.rope_head_dim
-            found["kept"] += latents * self.slice
+            found["kept"] += latents * self.job.norm_tokens
         else:
             keys = max(model.kv_heads, axes.tp)
             found["kept"] += (model.heads + 2 * keys) * head * tokens
-        rows = self.tokens * model.heads / axes.tp
+        rows = self.job.tokens * model.heads / axes.tp
         if self.job.memory.attention == "fused":
             found["core_attn"] = _ROW * rows
         else:
@@ -120,7 +110,7 @@ class LayerActivations:
 
     def _mlp(self) -> dict[str, float]:
         """The first product's output, and the second one's input."""
-        wide = self.model.ffn / self.job.parallelism.tp * self.tokens
+        wide = self.model.ffn / self.job.parallelism.tp * self.job.tokens
         return {"mlp": (self._gates * self.width + self.input_width) * wide}
 
     def _experts(self) -> dict[str, float]:
@@ -135,10 +125,10 @@ class LayerActivations:
         more = self.job.expert_parallel.imbalance
         if self.job.memory.expert_capacity:
             more = min(more, self.job.memory.expert_capacity)
-        tokens = self.tokens / axes.tp
+        tokens = self.job.tokens / axes.tp
         copies = axes.etp * model.top_k * tokens * more
         wide = model.expert_ffn / axes.etp * copies
-        shared = model.shared_experts * model.expert_ffn / axes.tp * self.tokens
+        shared = model.shared_experts * model.expert_ffn / axes.tp * self.job.tokens
         gates = self._gates * self.width
         return {
             "moe": _ROUTER * model.experts * tokens
@@ -157,7 +147,7 @@ class LayerActivations:
         """What is kept when the job's modules are computed again."""
         memory = self.job.memory
         if memory.recompute == "full":
-            return self.width * self.model.hidden * self.slice
+            return self.width * self.model.hidden * self.job.norm_tokens
         if memory.recompute == "op":
             return min(self._kept_by_op(), self.whole)
         if memory.recompute == "none":
@@ -176,13 +166,13 @@ class LayerActivations:
         inputs are kept and their outputs are not.
         """
         model, axes = self.model, self.job.parallelism
-        tokens = self.tokens * self.width / axes.tp
-        slice_ = self.slice * self.width * model.hidden
+        tokens = self.job.tokens * self.width / axes.tp
+        slice_ = self.job.norm_tokens * self.width * model.hidden
         attention = model.heads * (model.v_head_dim or head_width(model))
         kept = slice_ + attention * tokens + self.parts["core_attn"]
         if self.gemm == "nvfp4":
-            inputs = 2 * model.hidden * self.slice
-            inputs += (attention + model.ffn) * self.tokens / axes.tp
+            inputs = 2 * model.hidden * self.job.norm_tokens
+            inputs += (attention + model.ffn) * self.job.tokens / axes.tp
             return kept + self.input_width * inputs
         if axes.tp > 1:
             kept += 2 * slice_
@@ -191,4 +181,6 @@ class LayerActivations:
             return kept + self.parts["moe"] + self.parts["moe_act"]
         kept += model.ffn * tokens
         # The seventh product; its output is not yet summed over tp.
-        return kept + (self.tokens * self.width * model.hidden if model.gated else 0.0)
+        return kept + (
+            self.job.tokens * self.width * model.hidden if model.gated else 0.0
+        )

@@ -6,6 +6,7 @@ is the ``v P + s``-th of the model. Shapes: P pipeline ranks, V chunks a rank.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from placer.cost.footprint.parameters import (
     held_at_ends,
     held_of_layer,
 )
-from placer.cost.footprint.states import states
+from placer.cost.footprint.states import States
 from placer.cost.volumes import Volumes, volumes
 from placer.job.model import Job
 from placer.job.models import Model
@@ -100,15 +101,11 @@ def footprints(job: Job) -> tuple[Footprint, ...]:
     model = job.model
     if model is None:
         return ()
-    sizes = volumes(job)
-    dense, moe = _layers_by_chunk(job, model, sizes)
-    held, ends = _held_by_stage(job, model, dense, moe)
-    beside = _adapters_by_stage(job, model, dense, moe)
-    trained = held if job.adapters is None else beside
+    sizes, how, other = volumes(job), States(job), _outside(job)
+    layers = _layers_by_chunk(job, model, sizes)
+    held, ends, beside, trained = _held_by_stage(job, model, *layers)
     unit, of_unit = _largest_layer(job, model)
-    kept, most = activations(job, model, dense, moe, sizes.cp_block)
-    how = states(job)
-    other = _outside(job)
+    kept, most = activations(job, model, *layers, sizes.cp_block)
     return tuple(
         Footprint(
             parameters=how.parameters(held[stage], unit, ends[stage], beside[stage]),
@@ -133,11 +130,8 @@ def restart_bytes(job: Job) -> float:
     model = job.model
     if model is None:
         return 0.0
-    dense, moe = _layers_by_chunk(job, model, volumes(job))
-    how = states(job)
-    held, _ = _held_by_stage(job, model, dense, moe)
-    beside = _adapters_by_stage(job, model, dense, moe)
-    trained = held if job.adapters is None else beside
+    layers, how = _layers_by_chunk(job, model, volumes(job)), States(job)
+    held, _, beside, trained = _held_by_stage(job, model, *layers)
     return max(
         how.weights(*weights) + how.optimizers(states)
         for *weights, states in zip(held, beside, trained, strict=True)
@@ -156,7 +150,7 @@ def _layers_by_chunk(
     ``core/transformer/multi_token_prediction.py``).
     """
     axes = job.parallelism
-    layers = sizes.layers_per_chunk * sizes.layer_share(axes.pp, axes.vp)
+    layers = sizes.layers_per_chunk * sizes.layer_share
     dense_layers = model.layers - model.moe_layers
     if model.dense_first:
         in_order = layers.T.ravel()
@@ -184,35 +178,34 @@ def _outside(job: Job) -> float:
 
 def _held_by_stage(
     job: Job, model: Model, dense: FloatArray, moe: FloatArray
-) -> tuple[list[Held], list[Held]]:
+) -> tuple[list[Held], list[Held], list[Held], list[Held]]:
     """Parameters of a GPU of each stage, and those of them outside layers.
 
-    ``dense`` and ``moe`` are the layers of each chunk; shape (P, V).
+    Then those of adapters beside them, and those of all that are trained. ``dense`` and
+    ``moe`` are the layers of each chunk; shape (P, V).
     """
-    axes = job.parallelism
-    of_dense = held_of_layer(model, axes, moe=False)
-    of_moe = held_of_layer(model, axes, moe=True) if model.experts else Held()
-    layers = zip(dense.sum(axis=1).tolist(), moe.sum(axis=1).tolist(), strict=True)
-    held = [of_dense * d + of_moe * e for d, e in layers]
+    axes, adapters = job.parallelism, job.adapters
+
+    def of_layers(one: Callable[[bool], Held]) -> list[Held]:
+        counts = zip(dense.sum(axis=1).tolist(), moe.sum(axis=1).tolist(), strict=True)
+        each = one(False), one(True)
+        return [each[0] * d + each[1] * e for d, e in counts]
+
+    held = of_layers(
+        lambda is_moe: (
+            held_of_layer(model, axes, moe=is_moe)
+            if model.experts or not is_moe
+            else Held()
+        )
+    )
     ends = [Held()] * axes.pp
     for stage, end in zip((0, -1), held_at_ends(model, axes), strict=True):
         held[stage] += end
         ends[stage] += end
-    return held, ends
-
-
-def _adapters_by_stage(
-    job: Job, model: Model, dense: FloatArray, moe: FloatArray
-) -> list[Held]:
-    """Parameters of the adapters of a GPU of each stage, arguments as above."""
-    axes, adapters = job.parallelism, job.adapters
     if adapters is None:
-        return [Held()] * axes.pp
-    of_dense, of_moe = (
-        adapters_of(model, axes, adapters, moe=is_moe) for is_moe in (False, True)
-    )
-    layers = zip(dense.sum(axis=1).tolist(), moe.sum(axis=1).tolist(), strict=True)
-    return [of_dense * d + of_moe * e for d, e in layers]
+        return held, ends, [Held()] * axes.pp, held
+    beside = of_layers(lambda is_moe: adapters_of(model, axes, adapters, moe=is_moe))
+    return held, ends, beside, beside
 
 
 def _largest_layer(job: Job, model: Model) -> tuple[Held, Held]:

@@ -21,7 +21,6 @@ each of several instances of a distributed optimizer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from placer.job.memory import gradient_bytes
@@ -36,27 +35,36 @@ _GATHERED = 2.0
 _ADAM, _ADAM_OF_FP32 = 12.0, 8.0
 
 
-@dataclass(frozen=True)
 class States:
     """Bytes of a parameter and over how many GPUs its copies are shared out."""
 
-    # matrix, other, trained, gradient and optimizer: bytes of a weight of a matrix
-    # product, of another weight, of a weight that is trained beside those, of a
-    # gradient and of the optimizer's states.
-    matrix: float
-    other: float
-    trained: float
-    gradient: float
-    optimizer: float
-    # weight_shards, gradient_shards and optimizer_shards: GPUs that share one copy: of
-    # dense parameters, of experts.
-    weight_shards: tuple[float, float]
-    gradient_shards: tuple[float, float]
-    optimizer_shards: tuple[float, float]
-    gathers: bool  # weights are gathered to be used (``zero3``, ``hsdp``)
-    gathered: float  # bytes of a gathered weight
-    # Gathered weights stay for the step, and gradients are reduced at its end.
-    keeps: bool
+    def __init__(self, job: Job) -> None:
+        axes, mode, memory = job.parallelism, job.data_parallel, job.memory
+        # Weights are gathered to be used (``zero3``, ``hsdp``); they stay so for the
+        # step, and gradients are reduced at its end.
+        self.gathers, self.keeps = mode.shards_weights, mode.keep_parameters
+        # Bytes of a weight that is trained beside others, which need no copy in FP32
+        # for an optimizer; of one of a matrix product; of one that is gathered.
+        self.trained = 4.0 if self.gathers else 2.0
+        usual = self.trained if job.adapters is None else 2.0
+        known = memory.parameter_bytes
+        self.matrix, self.gathered = usual if known is None else known, _GATHERED
+        if job.adapters is None:
+            self.trained = self.matrix
+        else:
+            self.gathered = min(_GATHERED, self.matrix)
+        self.gradient = gradient_bytes(job)
+        usual = _ADAM if self.trained < 4.0 else _ADAM_OF_FP32
+        known = memory.optimizer_bytes
+        self.optimizer = usual if known is None else known
+        # GPUs that share one copy: of dense parameters, of experts.
+        members = axes.dp * axes.cp
+        dense, expert = (mode.shard_members(n, members) for n in (members, axes.edp))
+        shared, one = (float(dense), float(expert)), (1.0, 1.0)
+        shares_gradients = self.gathers or mode.sharding == "zero2"
+        self.weight_shards = shared if self.gathers else one
+        self.gradient_shards = shared if shares_gradients else one
+        self.optimizer_shards = one if mode.sharding == "ddp" else shared
 
     def parameters(self, held: Held, unit: Held, whole: Held, adapters: Held) -> float:
         """Bytes of weights.
@@ -75,7 +83,7 @@ class States:
     def weights(self, held: Held, adapters: Held) -> float:
         """Bytes of weights that stay between steps, none gathered."""
         dense, expert = self.weight_shards
-        kept = held.matrices * self.matrix + held.others * self.other
+        kept = held.matrices * self.matrix + held.others * max(self.matrix, _GATHERED)
         kept += adapters.matrices * self.trained
         experts = held.experts * self.matrix + adapters.experts * self.trained
         return kept / dense + experts / expert
@@ -99,37 +107,3 @@ class States:
         dense, expert = self.optimizer_shards
         kept = (held.matrices + held.others) / dense + held.experts / expert
         return kept * self.optimizer
-
-
-def states(job: Job) -> States:
-    """How the job keeps its parameters."""
-    axes, mode, memory = job.parallelism, job.data_parallel, job.memory
-    gathers = mode.shards_weights
-    trained = 4.0 if gathers else 2.0
-    weight, gathered = memory.parameter_bytes, _GATHERED
-    if weight is None:
-        # What is not trained needs no copy in FP32 for an optimizer.
-        weight = trained if job.adapters is None else 2.0
-    if job.adapters is None:
-        trained = weight
-    else:
-        gathered = min(gathered, weight)
-    optimizer = memory.optimizer_bytes
-    if optimizer is None:
-        optimizer = _ADAM if trained < 4.0 else _ADAM_OF_FP32
-    members = axes.dp * axes.cp
-    dense, expert = (mode.shard_members(n, members) for n in (members, axes.edp))
-    shared, one = (float(dense), float(expert)), (1.0, 1.0)
-    return States(
-        matrix=weight,
-        other=max(weight, _GATHERED),
-        trained=trained,
-        gradient=gradient_bytes(job),
-        optimizer=optimizer,
-        weight_shards=shared if gathers else one,
-        gradient_shards=shared if gathers or mode.sharding == "zero2" else one,
-        optimizer_shards=one if mode.sharding == "ddp" else shared,
-        gathers=gathers,
-        gathered=gathered,
-        keeps=mode.keep_parameters,
-    )

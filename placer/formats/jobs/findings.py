@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import named
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.job.started import Started
 from placer.topology.gpu_kinds import HostHint
 

@@ -22,7 +22,7 @@ from placer.base.errors import InputError, Problem, capped, refuse
 from placer.base.naming import entry, named
 from placer.documents import closest
 from placer.documents.recognise import Source, Text, checked_name
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.jobs import report
 from placer.formats.jobs.convert import assumptions, changed_job, to_job, to_text
 from placer.formats.jobs.findings import (

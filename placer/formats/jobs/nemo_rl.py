@@ -7,7 +7,7 @@ Sources: NVIDIA-NeMo/RL 7ea279ab, ``nemo_rl/models/policy/`` and
 from __future__ import annotations
 
 from placer.base.errors import InputError, Problem
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.formats.jobs.fsdp import bucket_of_a_layer, shard

@@ -9,7 +9,7 @@ from typing import Any
 
 from placer.base.errors import InputError, Problem
 from placer.documents import Document, Value, parse_answer, parse_document
-from placer.documents.scalars import as_boolean, raw
+from placer.documents.scalars import BOOLEANS, raw
 from placer.documents.yaml_reader import MERGE
 from placer.formats.jobs.findings import Asked, Findings, Place
 from placer.formats.jobs.settings import Setting, Settings, number_of
@@ -74,7 +74,9 @@ def _of_document(content: Any) -> Any:
     kind = Value(Document("", None), content, ()).kind
     if kind == "number" and isinstance(content, str):
         return number_of(raw(content))
-    return as_boolean(content) if kind == "boolean" else content
+    if kind == "boolean":
+        return BOOLEANS.get(raw(content).lower(), content)
+    return content
 
 
 def toml_values(text: str, source: str) -> dict[str, Setting]:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from placer.base.errors import Problem
 from placer.base.naming import entry, named
-from placer.documents.scalars import as_integer
 from placer.formats.jobs.findings import (
     GPUS,
     Asked,
@@ -391,7 +390,7 @@ def _whole(value: Any) -> int | None:
         return None
     if isinstance(value, float) and not (abs(value) < 1e18 and value == int(value)):
         return None
-    return as_integer(int(value), -(10**18), 10**18) if abs(value) < 10**18 else None
+    return int(value) if abs(value) < 10**18 else None
 
 
 def _shortly(value: Any) -> str:

@@ -24,7 +24,7 @@ from placer.formats.jobs.findings import (
 )
 from placer.job.memory import PEAK_OF
 from placer.topology.model import Topology
-from placer.topology.usual_gpu import usual_gpu_of
+from placer.topology.read import usual_gpu_of
 
 _BLOCK = ("parallelism.tp", "parallelism.cp", "parallelism.pp")
 _DP = "parallelism.dp"

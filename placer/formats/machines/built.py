@@ -14,7 +14,7 @@ from placer.assumed import NVLINK, OVERSUBSCRIPTION, Assumption
 from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import fold
 from placer.documents.recognise import Source, Text
-from placer.documents.tree import MAX_TEXT, visible
+from placer.documents.scalars import MAX_TEXT, visible
 from placer.formats.machines.combine import Tree
 from placer.formats.machines.findings import Findings, some
 from placer.formats.machines.hardware import oversubscribed, tiers

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from placer.base.errors import Problem, refuse
-from placer.documents.tree import CONTROL, visible
+from placer.documents.scalars import CONTROL, visible
 from placer.formats.machines.findings import Findings, NodeFacts, some
 from placer.formats.machines.joined import (
     check_nodes,

@@ -18,7 +18,7 @@ from math import inf
 
 from placer.base.errors import InputError, Problem, refuse
 from placer.documents import closest
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.machines.findings import Findings
 from placer.formats.machines.inside import Inside
 from placer.formats.machines.layers import Layer

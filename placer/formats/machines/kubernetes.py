@@ -21,7 +21,7 @@ from placer.base.errors import Problem, refuse
 from placer.base.naming import named
 from placer.base.units import plural
 from placer.documents import Value, parse_answer
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.machines.findings import Findings, some, usual
 from placer.formats.machines.kubernetes_gpus import count_gpus
 from placer.formats.machines.node_labels import (

@@ -21,7 +21,7 @@ from functools import cached_property
 from itertools import combinations
 
 from placer.base.errors import Problem, refuse
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.machines.findings import Findings, same_everywhere
 from placer.formats.machines.islands import (
     Parts,

@@ -13,16 +13,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from placer.base.errors import Problem, capped, refuse
 from placer.base.hostlist import name_problem
 from placer.base.units import counted
 from placer.documents import Document, Value, records
+from placer.documents.builder import Places
 from placer.documents.facts import TEXT
 from placer.documents.keys import Key, Kind, integer, key, list_of, map_of, special
-from placer.documents.tree import Node
 from placer.formats.machines import kubernetes
 from placer.formats.machines.findings import (
     MAX_NODES,
@@ -195,8 +194,8 @@ def _probes(text: str, source: str, problems: list[Problem]) -> Iterator[Probed]
                 message = "this probe is cut or malformed"
                 problems.append(Problem(message, source, number, column))
                 break
-            here = partial(Node, "mapping", number, column)
-            document = Document(source, data, here)
+            here: Places = {(): (number, column)}
+            document = Document(source, data, here.copy)
             if data.get("version") != 1:
                 message = "expected 1: the probe is of another placer"
                 document.problem(message, ("version",))

@@ -68,7 +68,7 @@ def _busy(step: Step, view: MachineView, level: int) -> list[float]:
     tier = tiers.index(view.levels[level])
     if tier + 1 not in fabric.scale_out_tiers:
         return []
-    sent = np.maximum(load.up[tier + 1], load.down[tier + 1])
+    sent = np.maximum(load["up", tier + 1], load["down", tier + 1])
     busy = sent / fabric.uplink_capacity[tier + 1]
     domain = dict(
         zip(topology.host_names, topology.domain_of_host(tier).tolist(), strict=True)

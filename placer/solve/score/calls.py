@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
-from placer.cost.communicators import CollectiveCost
-from placer.cost.exchange import ExchangeCost
-from placer.cost.network import Network, hop_by_hop
+from placer.cost.links import Cost
+from placer.cost.network import Network
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,44 +42,38 @@ class Call:
 
 
 @dataclass(eq=False)
-class CallNetwork:
+class CallNetwork(Network):
     """A network that notes calls and gives all groups of one the same seconds."""
 
     # Of call number ``i``.
     seconds: Callable[[int], float] = field(default=lambda _: 0.0)
     calls: list[Call] = field(default_factory=list)
 
-    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> Cost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        return self._collective(Call("gather", members, size_bytes))
+        return self._note(Call("gather", members, size_bytes), len(members))
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    ) -> Cost:
         """One all-reduce in every row of ``members``."""
-        return self._collective(Call("all_reduce", members, size_bytes, algorithm))
+        return self._note(
+            Call("all_reduce", members, size_bytes, algorithm), len(members)
+        )
 
-    def all_to_all(
-        self, members: IntArray, size_bytes: float, copies: int = 0
-    ) -> ExchangeCost:
+    def all_to_all(self, members: IntArray, size_bytes: float, copies: int = 0) -> Cost:
         """One all-to-all in every row of ``members``."""
         call = Call("all_to_all", members, size_bytes, copies=copies)
-        return self._exchange(call, (len(members),))
+        return self._note(call, len(members))
 
-    def send(
-        self, senders: IntArray, receivers: IntArray, size_bytes: float
-    ) -> ExchangeCost:
+    def send(self, senders: IntArray, receivers: IntArray, size_bytes: float) -> Cost:
         """A message from each sender to its receiver."""
         call = Call("send", senders, size_bytes, receivers=receivers)
-        return self._exchange(call, senders.shape)
+        return self._note(call, *senders.shape)
 
-    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+    def pass_on(self, members: IntArray, size_bytes: float) -> Cost:
         """A message from each member of a row to the next one, around it."""
-        return self._exchange(Call("pass_on", members, size_bytes), (len(members),))
-
-    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
-        """Messages along each row of ``members``, the cost of each hop in turn."""
-        return hop_by_hop(self, members, size_bytes)
+        return self._note(Call("pass_on", members, size_bytes), len(members))
 
     def flows(
         self,
@@ -88,11 +81,11 @@ class CallNetwork:
         receivers: IntArray,
         size_bytes: FloatArray,
         pair_share: float = 1.0,
-    ) -> ExchangeCost:
+    ) -> Cost:
         """Messages of any sizes between different ranks, all at once."""
         del size_bytes, pair_share
         call = Call("flows", senders, 0.0, receivers=receivers)
-        return self._exchange(call, senders.shape)
+        return self._note(call, *senders.shape)
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Yes, for each row of ``members``."""
@@ -102,14 +95,6 @@ class CallNetwork:
         """The usual speed, for each row of ``members``."""
         return np.ones(len(members))
 
-    def _note(self, call: Call, shape: tuple[int, ...]) -> FloatArray:
+    def _note(self, call: Call, *shape: int) -> Cost:
         self.calls.append(call)
-        return np.full(shape, self.seconds(len(self.calls) - 1))
-
-    def _collective(self, call: Call) -> CollectiveCost:
-        seconds = self._note(call, (len(call.members),))
-        names = np.full(len(seconds), "ring")
-        return CollectiveCost(names, seconds)
-
-    def _exchange(self, call: Call, shape: tuple[int, ...]) -> ExchangeCost:
-        return ExchangeCost(self._note(call, shape))
+        return Cost(np.full(shape, self.seconds(len(self.calls) - 1)))

@@ -46,7 +46,7 @@ def add_stages(model: StepModel, operations: Operations) -> None:
     cells = _cells(model)[operations.atoms.ranks]
     atoms = len(cells)
     atom = np.repeat(np.arange(atoms), cells.shape[1])
-    share = model.volumes.layer_share(axes.pp, axes.vp)
+    share = model.volumes.layer_share
     operations.step.set_stages(
         **_pipeline(model),
         fixed=model.fixed_s,

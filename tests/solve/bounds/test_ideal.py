@@ -6,15 +6,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from placer.cost.communicators import CollectiveCost
 from placer.cost.fabric import Fabric
+from placer.cost.links import Cost
 from placer.cost.network import PlacedNetwork
 from placer.solve.bounds.network.ideal import IdealNetwork
 from tests.marks import slow
 from tests.solve.random_cases import random_machine
 from tests.solve.random_workloads import three_levels
 
-Call = Callable[[IdealNetwork | PlacedNetwork], CollectiveCost]
+Call = Callable[[IdealNetwork | PlacedNetwork], Cost]
 
 
 def call_of(rng, kind, world):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from placer.base.errors import Problem
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.jobs import core_rules
 from placer.formats.jobs.findings import Findings, Place, Remark, Scalar
 from placer.formats.jobs.settings import Setting, Settings

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from placer.base.errors import InputError
 from placer.base.naming import named
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.jobs.deepspeed import BUCKET, read_sharding
 from placer.formats.jobs.findings import GLOBAL_BATCH, Asked, Findings, Place
 from placer.formats.jobs.megatron.arguments import Arguments

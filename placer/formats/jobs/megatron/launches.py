@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.jobs.findings import GPUS, Asked, Findings, Place
 from placer.formats.jobs.megatron.arguments import Argument, arguments_of, name_of
 from placer.formats.jobs.shell import Command, Script, Text

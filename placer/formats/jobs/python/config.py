@@ -10,7 +10,7 @@ from typing import Any
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.documents import closest
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.jobs.findings import Asked, Place
 from placer.formats.jobs.python.expressions import Expressions, Library
 from placer.formats.jobs.python.records import leaves

@@ -5,7 +5,7 @@ from __future__ import annotations
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.base.units import listed
-from placer.documents.tree import visible
+from placer.documents.scalars import visible
 from placer.formats.jobs.findings import Findings, Unknown
 from placer.formats.jobs.settings import Setting, plain_value
 from placer.formats.jobs.shell.script import Script

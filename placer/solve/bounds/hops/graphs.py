@@ -22,8 +22,8 @@ from fractions import Fraction
 from math import gcd, lcm, prod
 
 from placer.base.arrays import IntArray
+from placer.job.axes import pipeline_groups_agree
 from placer.job.model import Job
-from placer.job.read_axes import pipeline_groups_agree
 from placer.solve.bounds.hops.isoperimetric import Product
 from placer.solve.problem.axes import Axis, axis_of, box_of
 from placer.solve.problem.colocation import colocation_of

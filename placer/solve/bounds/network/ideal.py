@@ -22,14 +22,10 @@ from placer.cost.collectives import (
     runs_all_reduce,
     share_sent,
 )
-from placer.cost.communicators import CollectiveCost
-from placer.cost.exchange import (
-    KERNEL_SHARE,
-    ExchangeCost,
-    next_in_row,
-    slowest_of_row,
-)
+from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.fabric import Fabric
+from placer.cost.links import Cost
+from placer.cost.network import Network
 from placer.solve.bounds.network.fewest import fewest_domains
 from placer.solve.bounds.network.limit import Limit
 from placer.solve.bounds.network.messages import (
@@ -47,7 +43,7 @@ Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class IdealNetwork:
+class IdealNetwork(Network):
     """Lower bounds on the cost of every operation."""
 
     fabric: Fabric
@@ -77,13 +73,13 @@ class IdealNetwork:
         limited._known.update(self._known)
         return limited
 
-    def gather(self, members: IntArray, size_bytes: float) -> CollectiveCost:
+    def gather(self, members: IntArray, size_bytes: float) -> Cost:
         """Least cost of a reduce-scatter or all-gather of each row, all rows alike."""
         return self._cost(len(members), self._ring_pass(members, size_bytes))
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
-    ) -> CollectiveCost:
+    ) -> Cost:
         """Least cost of an all-reduce of each row, all rows alike."""
         forms, every, few = all_reduces(algorithm), self._routes(members), 1
         names = set(forms)
@@ -108,10 +104,9 @@ class IdealNetwork:
             found.append((seconds.transfer[best].item(), seconds.latency[best].item()))
         return self._cost(len(members), min(found, key=sum))
 
-    def _cost(self, num_groups: int, least: tuple[float, float]) -> CollectiveCost:
+    def _cost(self, num_groups: int, least: tuple[float, float]) -> Cost:
         """The cost of groups that all take the same transfer time and latency."""
-        names = np.full(num_groups, "any")
-        return CollectiveCost(names, np.full(num_groups, sum(least)))
+        return Cost(np.full(num_groups, sum(least)))
 
     def _routes(self, members: IntArray) -> Route:
         """The best way imaginable over every number of domains, an entry a number."""
@@ -167,9 +162,7 @@ class IdealNetwork:
         pace = max(1 / rate, limit.uplink_pace) if num_members > 1 else 0.0
         return edge_bytes * pace, ring_latency(self.fabric, num_members, spread)
 
-    def all_to_all(
-        self, members: IntArray, size_bytes: float, copies: int = 0
-    ) -> ExchangeCost:
+    def all_to_all(self, members: IntArray, size_bytes: float, copies: int = 0) -> Cost:
         """Least cost of an all-to-all of each row, all rows alike."""
         num_groups, num_members = members.shape
         spread = self._spread(members)
@@ -197,11 +190,9 @@ class IdealNetwork:
             together = exchange_latency(each, within) if len(each) else alone
             is_apart = not len(each) or not self._are_tied(members)
             seconds = min(seconds, together) if is_apart else together
-        return ExchangeCost(np.full(num_groups, seconds))
+        return Cost(np.full(num_groups, seconds))
 
-    def send(
-        self, senders: IntArray, receivers: IntArray, size_bytes: float
-    ) -> ExchangeCost:
+    def send(self, senders: IntArray, receivers: IntArray, size_bytes: float) -> Cost:
         """Least cost of a message along each row, a chain or a closed ring of ranks.
 
         Where no two ranks of a row can share a domain, every message leaves it.
@@ -212,15 +203,15 @@ class IdealNetwork:
         all_apart = self._spread(members) == members.shape[1]
         apart = int(np.flatnonzero(all_apart).max(initial=0))
         seconds = np.full(senders.shape, self.message_from(apart, size_bytes))
-        return ExchangeCost(seconds)
+        return Cost(seconds)
 
-    def relay(self, members: IntArray, size_bytes: float) -> list[ExchangeCost]:
+    def relay(self, members: IntArray, size_bytes: float) -> list[Cost]:
         """Least cost of a message along each row, hop after hop."""
         return least_relay(self, members, size_bytes)
 
-    def pass_on(self, members: IntArray, size_bytes: float) -> ExchangeCost:
+    def pass_on(self, members: IntArray, size_bytes: float) -> Cost:
         """Least cost where a message leaves every domain that cannot hold its row."""
-        cost = slowest_of_row(self.send(members, next_in_row(members), size_bytes))
+        cost = super().pass_on(members, size_bytes)
         used = int(np.flatnonzero(self._spread(members) > 1).max(initial=0))
         least = self.message_from(used, size_bytes)
         return replace(cost, seconds=np.maximum(cost.seconds, least))
@@ -231,11 +222,11 @@ class IdealNetwork:
         receivers: IntArray,
         size_bytes: FloatArray,
         pair_share: float = 1.0,
-    ) -> ExchangeCost:
+    ) -> Cost:
         """Least cost of all messages of each rank, one after the other, either way."""
         seconds = least_flow_seconds(self, senders, receivers, size_bytes, pair_share)
         seconds = np.maximum(seconds, self.transfers_s)
-        return ExchangeCost(seconds)
+        return Cost(seconds)
 
     def speed(self, members: IntArray) -> FloatArray:
         """No row of ranks works faster, each on the fastest GPUs by itself."""

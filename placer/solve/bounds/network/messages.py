@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
-from placer.cost.exchange import ExchangeCost
 from placer.cost.fabric import Fabric
-from placer.cost.links import weighted_counts
-from placer.cost.network import hop_by_hop
+from placer.cost.links import Cost, weighted_counts
+from placer.cost.network import Network
 
 if TYPE_CHECKING:
     from placer.solve.bounds.network.ideal import IdealNetwork
@@ -90,14 +89,14 @@ def least_flow_seconds(
 
 def least_relay(
     network: IdealNetwork, members: IntArray, size_bytes: float
-) -> list[ExchangeCost]:
+) -> list[Cost]:
     """Least cost of a message along each row of ``members``, (g, n), hop after hop.
 
     Hops whose ranks stay together alike cost the same.
     """
     may_differ = network.in_runs or network.limits or network.crowd is not None
     if may_differ or network.replica is not None:  # then ranks are no longer alike
-        return hop_by_hop(network, members, size_bytes)
+        return Network.relay(network, members, size_bytes)
     sets = network.label[:, members]
     together = (sets[..., 1:] == sets[..., :-1]).any(axis=1)
     _, first, sort = np.unique(together, axis=1, return_index=True, return_inverse=True)
