@@ -38,7 +38,8 @@ from placer.base.units import plural
 from placer.documents import Value, parse_answer
 from placer.formats.machines.findings import Findings, Level, some, usual
 from placer.formats.machines.labelled import are_numbers
-from placer.formats.machines.slurm_machine import Block, slurm_findings
+from placer.formats.machines.slurm_machine import slurm_findings
+from placer.formats.machines.switches import Switch
 from placer.topology.gpu_kinds import kind_of_gpu
 
 _MAX_NETWORK_NODES = 8
@@ -176,13 +177,13 @@ def read_azslurm(text: str, source: str) -> Findings:
     return findings
 
 
-def _block(item: Value) -> Block:
+def _block(item: Value) -> Switch:
     name = item.name("blockname", required=True)
     nodes = item.names("nodelist")
     size = item.at("size")
     if size is not None and size.content != len(nodes):
         size.problem(f"{len(nodes)} nodes are listed")
-    return Block(name, item.place, nodes)
+    return Switch(name, item.place, nodes)
 
 
 def read_oci(text: str, source: str) -> Findings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,11 @@ from placer.documents import Value
 from placer.topology.affinity import Affinity
 
 if TYPE_CHECKING:
-    from placer.formats.machines.islands import Parts
-    from placer.formats.machines.pcie import Pcie
+    from placer.formats.machines.islands import Parts, Pcie
     from placer.topology.kubernetes import Resource, Taint
 
 MAX_NODES = 1 << 17
+_ID = 32  # characters of a UUID without its hyphens
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,11 @@ def hosts_of(value: Value | None, lists: HostLists) -> list[str]:
     except ValueError as error:
         value.problem(str(error))
         return []
+
+
+def are_ids(names: Sequence[str]) -> bool:
+    """Whether domains are called by ids, such as UUIDs, that nobody would say."""
+    return max(map(len, names), default=0) >= _ID
 
 
 def usual(names: Iterable[str]) -> str:

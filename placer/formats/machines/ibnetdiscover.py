@@ -16,7 +16,7 @@ from itertools import islice
 
 import networkx as nx
 
-from placer.base.errors import InputError, Problem, refuse
+from placer.base.errors import InputError
 from placer.formats.machines.findings import MAX_NODES, Findings, Known, NodeFacts, some
 from placer.formats.machines.infiniband import (
     Fabric,
@@ -40,7 +40,7 @@ def read(text: str, source: str) -> Findings:
     switches = [name for name in fabric.descriptions if name.startswith("S-")]
     if not switches:
         hint = "it reads what ibnetdiscover prints without --ports and other lists"
-        refuse([Problem("no switch in it", source, hint=hint)])
+        raise InputError("no switch in it", source, hint=hint)
     findings = Findings(source, ignored=fabric.ignored)
 
     return waiting(findings, fabric)
@@ -91,10 +91,9 @@ def _joined(findings: Findings, fabric: Fabric, known: Known) -> Findings:
     leaves = {host: found for host, found in leaves.items() if found}
     if not leaves:
         hint = "give host names of adapters with names:FILE, lines of GUID and host"
-        message = "no listed host is on a switch"
-        refuse([Problem(message, findings.source, hint=hint)])
+        raise InputError("no listed host is on a switch", findings.source, hint=hint)
     if len(leaves) > MAX_NODES:
-        refuse([Problem(f"more than {MAX_NODES} nodes", findings.source)])
+        raise InputError(f"more than {MAX_NODES} nodes", findings.source)
     units = units_of_hosts(leaves)
     _add_levels(findings, fabric, units, leaves)
     _add_notes(findings, fabric, adapters, leaves)
@@ -164,7 +163,7 @@ def _check_one(findings: Findings, column: list[int], names: list[str]) -> None:
         f"{len(firsts)} fabrics that no switch joins: {some(list(firsts.values()))}"
     )
     hint = "give each its own file, or list the nodes of one of them"
-    refuse([Problem(message, findings.source, hint=hint)])
+    raise InputError(message, findings.source, hint=hint)
 
 
 def _add_notes(

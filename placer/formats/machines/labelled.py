@@ -10,7 +10,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 
-from placer.base.errors import Problem, refuse
+from placer.base.errors import InputError, Problem
 from placer.formats.machines.findings import MAX_NODES
 
 LABEL = r"[ ]{0,7}[A-Za-z0-9][\w.-]{0,252}:(?:[ ]|$)"
@@ -91,10 +91,10 @@ def lines_of_hosts(
         elif line.strip():
             ignored.append(Problem("no host in front", source, number, 1))
         if len(found) > MAX_NODES:
-            refuse([Problem(f"more than {MAX_NODES} nodes", source)])
+            raise InputError(f"more than {MAX_NODES} nodes", source)
         if len(ignored) > MAX_NODES:
             message = f"more than {MAX_NODES} lines have no host in front"
-            refuse([Problem(message, source, number, 1)])
+            raise InputError(message, source, number, 1)
     hosts = {
         host: Lines(written[:-1].decode("utf-8", "surrogatepass"), numbers)
         for host, (written, numbers) in found.items()

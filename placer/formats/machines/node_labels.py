@@ -19,8 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from placer.formats.machines.findings import Level
-from placer.formats.machines.layers import are_ids
+from placer.formats.machines.findings import Level, are_ids
 from placer.formats.machines.switches import switch_levels
 
 HOSTNAME = "kubernetes.io/hostname"

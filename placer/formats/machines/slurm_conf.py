@@ -24,7 +24,6 @@ from placer.base.hostlist import HostLists
 from placer.documents import closest, files
 from placer.formats.machines.findings import MAX_NODES, Findings, some
 from placer.formats.machines.slurm_machine import (
-    Block,
     is_padding,
     sizes_problem,
     slurm_findings,
@@ -172,7 +171,7 @@ def read_conf(text: str, source: str) -> Findings:
         reader.add(line)
     refuse(reader.problems)
     if not (reader.switches or reader.blocks):
-        refuse([Problem("no switch and no block in it", source, hint=_WHERE)])
+        raise InputError("no switch and no block in it", source, hint=_WHERE)
     return slurm_findings(
         source, reader.switches, reader.blocks, reader.sizes, found.shown
     )
@@ -185,7 +184,7 @@ class _Reader:
         self.problems = problems
         self.host_lists = HostLists(2 * MAX_NODES)
         self.switches: list[Switch] = []
-        self.blocks: list[Block] = []
+        self.blocks: list[Switch] = []
         self.sizes: list[int] = []
 
     def add(self, line: Line) -> None:
@@ -215,7 +214,7 @@ class _Reader:
 
     def _blockname(self, line: Line) -> None:
         name = self._name(line, "blockname")
-        self.blocks.append(Block(name, line.place, self._nodes(line)))
+        self.blocks.append(Switch(name, line.place, self._nodes(line)))
 
     def _blocksizes(self, line: Line) -> None:
         texts = line.values["blocksizes"].split(",")
@@ -256,7 +255,7 @@ def read_scontrol(text: str, source: str) -> Findings:
     lists = HostLists(2 * MAX_NODES)
     ignored: list[Problem] = []
     switches: list[Switch] = []
-    blocks: list[tuple[int, Block]] = []
+    blocks: list[tuple[int, Switch]] = []
     base: set[int] = set()
     larger: dict[int, list[Line]] = {}
     upper: dict[str, Line] = {}
@@ -268,7 +267,7 @@ def read_scontrol(text: str, source: str) -> Findings:
                 upper[switches[-1].name] = line
         elif "blockname" in values:
             nodes = line.hosts("nodes", lists, problems)
-            block = Block(values["blockname"], line.place, nodes)
+            block = Switch(values["blockname"], line.place, nodes)
             base.add(_number(line, "blocksize", 0))
             blocks.append((_number(line, "blockindex", len(blocks)), block))
         elif "aggregatedblock" in values:
@@ -277,7 +276,7 @@ def read_scontrol(text: str, source: str) -> Findings:
             ignored.append(line.problem("not a line of scontrol show topology"))
     refuse(problems)
     if not (switches or blocks):
-        refuse([Problem("no switch and no block in it", source)])
+        raise InputError("no switch and no block in it", source)
     in_order = [block for _, block in sorted(blocks, key=lambda pair: pair[0])]
     sizes = sorted(base)[:1] + sorted(larger)
     if not sizes or sizes_problem(sizes):
