@@ -120,16 +120,9 @@ def machine_of(
 ) -> Topology:
     """The machine of ``tree`` with nodes and links of ``kind``.
 
-    Parameters
-    ----------
-    findings : sequence of Findings
-        What it was made of; none of a text.
-    texts : sequence of Text
-        What the findings were read from.
-    tell : callable
-        Told what a user should know.
-    names : sequence of str, optional
-        Names of all tiers, the node first, instead of those of ``tree`` and ``kind``.
+    ``findings``: what it was made of; none of a text. ``texts``: what the findings were
+    read from. ``tell``: told what a user should know. ``names``: names of all tiers,
+    the node first, instead of those of ``tree`` and ``kind``.
     """
     node = inside_of(findings, kind)
     usual = node.gpus or int(kind.gpus_of_node.max())
@@ -245,12 +238,8 @@ def pod_facts(
 ) -> Kubernetes:
     """What is known of the nodes that can be used.
 
-    Parameters
-    ----------
-    labels : mapping of str to str
-        Key of the label of each tier; empty where it has none.
-    nodes : sequence of str
-        The nodes that can be used.
+    ``labels``: key of the label of each tier; empty where it has none. ``nodes``: the
+    nodes that can be used.
     """
     host_of = {own: host for found in findings for own, host in found.aliases.items()}
     return Kubernetes(

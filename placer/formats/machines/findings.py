@@ -157,10 +157,10 @@ def usual(names: Iterable[str]) -> str:
     return found[0][0] if found else ""
 
 
-def some(names: list[str], most: int = 3) -> str:
+def some(names: list[str], most: int = 3, between: str = ", ") -> str:
     """The first names, and how many more there are."""
     more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    return between.join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def same_everywhere(findings: Findings, gpus: int) -> Findings:

@@ -21,10 +21,9 @@ from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import compress
 from placer.base.naming import named
 from placer.base.units import format_bandwidth
+from placer.formats.machines.findings import some
 
 Parts = tuple[tuple[int, ...], ...]
-
-_MOST_SHOWN = 8
 
 
 def islands(count: int, links: Iterable[tuple[int, int]]) -> Parts:
@@ -41,12 +40,11 @@ def islands(count: int, links: Iterable[tuple[int, int]]) -> Parts:
 
 def island_words(names: Sequence[str], found: Sequence[Sequence[int]]) -> str:
     """The GPUs of every island: ``GPU[0-3]; GPU[4-7]``."""
-    more = len(found) - _MOST_SHOWN
     shown = [
         compress(sorted((names[gpu] for gpu in gpus), key=lambda n: (len(n), n)))
-        for gpus in found[:_MOST_SHOWN]
+        for gpus in found
     ]
-    return "; ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return some(shown, 8, "; ")
 
 
 def usual_islands(

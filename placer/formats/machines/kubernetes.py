@@ -66,10 +66,7 @@ _SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     """What the labels say, the GPUs of nodes, and nodes that are out of use.
 
-    Parameters
-    ----------
-    rules : LabelRules, optional
-        What labels mean besides the known ones.
+    ``rules``: what labels mean besides the known ones.
     """
     file = parse_answer(text, source)
     items = file.top.listed("items")

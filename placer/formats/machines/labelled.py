@@ -71,10 +71,7 @@ def lines_of_hosts(
 
     Without labels all lines are those of the host ``""``. Escape codes are dropped.
 
-    Parameters
-    ----------
-    marker : pattern
-        Matches a line of the command's output, which may stand behind a label.
+    ``marker``: matches a line of the command's output, which may stand behind a label.
     """
     text = _COLOURS.sub("", text)
     lines = Lines(text, range(1, text.count("\n") + 2))

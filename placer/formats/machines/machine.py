@@ -20,7 +20,7 @@ from placer.documents.recognise import Source, checked_name
 from placer.formats.machines.assumed import RACK_NODES, assumed_hosts
 from placer.formats.machines.built import Given, machine_of, plain_machine
 from placer.formats.machines.combine import Layer, Tree, combine
-from placer.formats.machines.findings import Findings, NodeFacts
+from placer.formats.machines.findings import Findings
 from placer.formats.machines.hardware import ISLAND
 from placer.formats.machines.joined import renamed
 from placer.formats.machines.node_labels import LabelRules
@@ -276,16 +276,13 @@ def summaries(
 ) -> Iterator[str]:
     """A line for each source: nodes, GPUs, domains by tier, assumptions, leftovers.
 
-    Parameters
-    ----------
-    tree : Tree
-        What they are together.
-    gpus_per_node : int or None
-        GPUs of nodes that no source counts, instead of the hardware's.
+    ``tree``: what they are together. ``gpus_per_node``: GPUs of nodes that no source
+    counts, instead of the hardware's.
     """
     gpus = dict(zip(tree.nodes, tree.gpus, strict=True))
     usual = gpus_per_node or int(hardware.gpus_of_node.max())
-    for found, nodes in zip(findings, renamed(findings), strict=True):
+    for found in renamed(findings):
+        nodes = found.nodes
         known = sum(usual if gpus[name] is None else gpus[name] or 0 for name in nodes)
         sound = sum(1 for facts in nodes.values() if not facts.unavailable)
         islands = sound * len(found.islands)
@@ -306,7 +303,7 @@ def summaries(
             alike.insert(0, f"{counted(usual, 'GPU')} {where}")
         parts = (
             size if nodes else _no_nodes(found),
-            _domains(found, nodes),
+            _domains(found),
             f"assumed {', '.join(alike)}, as on {hardware.name}" if alike else "",
             f"assumed that {', '.join(found.assumed)}" if found.assumed else "",
             _left_out(found),
@@ -322,9 +319,9 @@ def _no_nodes(found: Findings) -> str:
     return "no nodes"
 
 
-def _domains(found: Findings, nodes: Mapping[str, NodeFacts]) -> str:
+def _domains(found: Findings) -> str:
     """How many domains each level has: ``4 leaves, 1 spine``."""
-    columns = zip(*(facts.domains for facts in nodes.values()), strict=True)
+    columns = zip(*(facts.domains for facts in found.nodes.values()), strict=True)
     counts = [len(set(column) - {""}) for column in columns]
     named = zip(found.levels, counts, strict=False)
     return ", ".join(counted(count, level.name) for level, count in named if count)

@@ -117,12 +117,8 @@ def label_of_names(
 
     Its values are shorter, and go with the domains one to one.
 
-    Parameters
-    ----------
-    column : sequence of str
-        Domain of each node, empty where it has none.
-    labels : sequence of mapping
-        Of the same nodes.
+    ``column``: domain of each node, empty where it has none. ``labels``: of the same
+    nodes.
     """
     domains = set(filter(None, column))
     if not are_ids(list(domains)):

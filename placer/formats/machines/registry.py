@@ -160,10 +160,7 @@ def read(
 ) -> Findings:
     """Findings of a text in the format called ``name``.
 
-    Parameters
-    ----------
-    rules : LabelRules, optional
-        What node labels mean, for formats that have some.
+    ``rules``: what node labels mean, for formats that have some.
     """
     row = FORMATS[name]
     told = (rules,) if row.takes_labels else ()

@@ -86,12 +86,8 @@ def read_all(
 ) -> list[Findings]:
     """Findings of every text.
 
-    Parameters
-    ----------
-    rules : LabelRules, optional
-        What node labels mean; the orders that texts give are added.
-    tell : callable, optional
-        Called with every remark of the readers, also where an error follows.
+    ``rules``: what node labels mean; the orders that texts give are added. ``tell``:
+    called with every remark of the readers, also where an error follows.
     """
     rules = rules or LabelRules()
     found: dict[int, Findings] = {}
