@@ -20,12 +20,13 @@ from typing import Any
 
 from placer.base.errors import EmitError
 from placer.emit import torchrun
-from placer.emit.container import Containers
 from placer.emit.domains import nvlink_tier, tiers_of
 from placer.emit.manifest import (
+    Containers,
     Object,
     Text,
     documents,
+    kube_object,
     object_name,
     require_node_names,
 )
@@ -39,19 +40,15 @@ def compute_domains(plan: Plan, nodes: Sequence[NodeRanks]) -> list[Object]:
     """The ComputeDomain of a plan whose NVLink joins nodes; none for others."""
     if not _joins_nodes(plan, nodes):
         return []
-    name = object_name(plan)
     # Newer drivers take the number for the status alone, older ones wait for it.
     spec = {
         "numNodes": len(nodes),
         "channel": {"resourceClaimTemplate": {"name": _template(plan)}},
     }
     return [
-        {
-            "apiVersion": "resource.nvidia.com/v1beta1",
-            "kind": "ComputeDomain",
-            "metadata": {"name": name},
-            "spec": spec,
-        }
+        kube_object(
+            "resource.nvidia.com/v1beta1", "ComputeDomain", object_name(plan), spec
+        )
     ]
 
 
@@ -93,14 +90,10 @@ _HOSTNAME = "kubernetes.io/hostname"
 def render_job(plan: Plan) -> str:
     """An indexed Job and its ConfigMap."""
     nodes = nodes_of(plan)
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": object_name(plan)},
-        "spec": _job_spec(plan, nodes, "kubernetes-job"),
-    }
-    objects = [config_map(plan, nodes), *compute_domains(plan, nodes), job]
-    return documents(_about(plan, nodes) + _BY_NAME, objects)
+    spec = _job_spec(plan, nodes, "kubernetes-job")
+    return _manifest(
+        plan, nodes, _BY_NAME, kube_object("batch/v1", "Job", object_name(plan), spec)
+    )
 
 
 def render_jobset(plan: Plan) -> str:
@@ -108,9 +101,7 @@ def render_jobset(plan: Plan) -> str:
     nodes = nodes_of(plan)
     spec = _job_spec(plan, nodes, "kubernetes-jobset")
     jobs = [{"name": "node", "replicas": 1, "template": {"spec": spec}}]
-    jobset = _jobset(plan, {"replicatedJobs": jobs})
-    objects = [config_map(plan, nodes), *compute_domains(plan, nodes), jobset]
-    return documents(_about(plan, nodes) + _BY_NAME, objects)
+    return _manifest(plan, nodes, _BY_NAME, _jobset(plan, {"replicatedJobs": jobs}))
 
 
 def render_pinned(plan: Plan) -> str:
@@ -130,9 +121,19 @@ def render_pinned(plan: Plan) -> str:
             f"{len(nodes)} pinned nodes make an object of {len(text):,} bytes, the "
             f"most is {_MAX_OBJECT:,}; kubernetes-jobset needs no pinning"
         )
+    return f"{_manifest(plan, nodes, _PINNED)}---\n{text}"
+
+
+def _manifest(
+    plan: Plan,
+    nodes: Sequence[NodeRanks],
+    remark: str,
+    *objects: Object,
+    what: str = _WHAT,
+) -> str:
+    """Objects after the ConfigMap and the ComputeDomain that they need."""
     own = [config_map(plan, nodes), *compute_domains(plan, nodes)]
-    script = documents(_about(plan, nodes) + _PINNED, own)
-    return f"{script}---\n{text}"
+    return documents(Containers(plan).about(what, nodes) + remark, [*own, *objects])
 
 
 def config_map(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
@@ -198,12 +199,7 @@ def _pinned_job(
 
 
 def _jobset(plan: Plan, spec: Object) -> Object:
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": object_name(plan)},
-        "spec": spec,
-    }
+    return kube_object("jobset.x-k8s.io/v1alpha2", "JobSet", object_name(plan), spec)
 
 
 def _indexed(pods: int, template: Object) -> Object:
@@ -241,10 +237,6 @@ def _pod(
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
         ],
     }
-
-
-def _about(plan: Plan, nodes: Sequence[NodeRanks]) -> str:
-    return Containers(plan).about(_WHAT, nodes)
 
 
 def _consecutive(nodes: Sequence[NodeRanks]) -> bool:
@@ -292,23 +284,19 @@ def render_kubeflow(plan: Plan) -> str:
         },
     }
     jobs = [{"name": _NODE, "replicas": 1, "template": template}]
-    runtime = _object("TrainingRuntime", name) | {
-        "spec": {
-            "mlPolicy": {"numNodes": len(nodes)},
-            "template": {"spec": {"replicatedJobs": jobs}},
-        }
+    runtime = {
+        "mlPolicy": {"numNodes": len(nodes)},
+        "template": {"spec": {"replicatedJobs": jobs}},
     }
-    job = _object("TrainJob", name) | {
-        "spec": {
-            "runtimeRef": {"kind": "TrainingRuntime", "name": name},
-            "trainer": trainer,
-        }
+    job = {
+        "runtimeRef": {"kind": "TrainingRuntime", "name": name},
+        "trainer": trainer,
     }
-    own = [config_map(plan, nodes), *compute_domains(plan, nodes)]
-    return documents(
-        Containers(plan).about(_FOR_TRAINER, nodes) + _BY_NAME, [*own, runtime, job]
+    return _manifest(
+        plan,
+        nodes,
+        _BY_NAME,
+        kube_object(_API, "TrainingRuntime", name, runtime),
+        kube_object(_API, "TrainJob", name, job),
+        what=_FOR_TRAINER,
     )
-
-
-def _object(kind: str, name: str) -> Object:
-    return {"apiVersion": _API, "kind": kind, "metadata": {"name": name}}

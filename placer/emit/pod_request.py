@@ -23,11 +23,9 @@ Tiers count from 1, the innermost. Sources: Volcano ed72c7c8,
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from placer.base.errors import EmitError
-from placer.emit.container import labels_of
 from placer.emit.domains import (
     TierDomains,
     innermost_shared,
@@ -39,7 +37,10 @@ from placer.emit.least_strict import comments
 from placer.emit.manifest import (
     Object,
     Text,
+    comment,
     documents,
+    kube_object,
+    labels_of,
     object_name,
     require_node_names,
 )
@@ -49,14 +50,12 @@ from placer.placement.plan import Plan
 
 def usage(what: str, scheduler: str, nodes: Sequence[NodeRanks], to_do: str) -> str:
     """Comment that opens a request: what it is, and what its reader has to do."""
-    text = (
+    return comment(
         f"For the next submission: {what} with which {scheduler} gives nodes like the "
         f"plan's to {len(nodes)} pods, one a node of {nodes[0].reach} GPUs. "
         f"{to_do}{' ' * bool(to_do)}The job gets other nodes: place it on those, then "
         "emit its launch files."
     )
-    lines = textwrap.wrap(text, 88, initial_indent="# ", subsequent_indent="# ")
-    return "".join(f"{line}\n" for line in lines)
 
 
 def shared_and_slices(
@@ -140,9 +139,9 @@ def render_kueue(plan: Plan) -> str:
         annotations[key] = f"[\n{lines}\n]\n"
     said = [tier for tier in (shared, *layers) if tier]
     to_do = (_to_do(said, labels) or _LEVELS) if said else ""
-    comment = usage(_WHAT, "Kueue", nodes, to_do) + left_open(tiers, [shared, *layers])
-    comment += comments(plan, nodes)
-    return documents(comment, [{"podTemplate": _metadata(annotations)}])
+    text = usage(_WHAT, "Kueue", nodes, to_do) + left_open(tiers, [shared, *layers])
+    text += comments(plan, nodes)
+    return documents(text, [{"podTemplate": _metadata(annotations)}])
 
 
 def render_kai(plan: Plan) -> str:
@@ -159,17 +158,17 @@ def render_kai(plan: Plan) -> str:
     nvlink = nvlink_tier(plan, tiers)
     segment = nvlink if nvlink in slices else slices[0] if slices else None
     to_do = _to_do([shared, segment], labels) or _NAMED
-    comment = usage(_WHAT, "the KAI scheduler", nodes, to_do)
+    text = usage(_WHAT, "the KAI scheduler", nodes, to_do)
     if segment:
-        comment += _SEGMENTS
+        text += _SEGMENTS
         objects["podTemplate"] = _metadata(
             {
                 f"{_KAI}segment-size": Text(segment.slice),
                 f"{_KAI}segment-topology-required-placement": _label(segment, labels),
             }
         )
-    comment += left_open(tiers, [shared, segment]) + comments(plan, nodes)
-    return documents(comment, [objects])
+    text += left_open(tiers, [shared, segment]) + comments(plan, nodes)
+    return documents(text, [objects])
 
 
 _SEGMENTS = """\
@@ -222,15 +221,11 @@ def render_grove(plan: Plan) -> str:
                 "topologyConstraint": _packed(part),
             }
         ]
-    item = {
-        "apiVersion": "grove.io/v1alpha1",
-        "kind": "PodCliqueSet",
-        "metadata": {"name": object_name(plan)},
-        "spec": {"replicas": 1, "template": template},
-    }
-    comment = usage("a PodCliqueSet", "Grove", nodes, _TO_DO)
-    comment += left_open(tiers, [shared, part])
-    return documents(comment + comments(plan, nodes), [item])
+    spec = {"replicas": 1, "template": template}
+    item = kube_object("grove.io/v1alpha1", "PodCliqueSet", object_name(plan), spec)
+    said = usage("a PodCliqueSet", "Grove", nodes, _TO_DO)
+    said += left_open(tiers, [shared, part])
+    return documents(said + comments(plan, nodes), [item])
 
 
 def _packed(tier: TierDomains) -> Object:
@@ -256,10 +251,10 @@ def render_volcano(plan: Plan) -> str:
     shared, slices = shared_and_slices(tiers)
     nvlink = nvlink_tier(plan, tiers)
     part = nvlink if nvlink in slices else slices[0] if slices else None
-    comment = usage("a Job", "Volcano", nodes, "Put your pod template in.")
+    text = usage("a Job", "Volcano", nodes, "Put your pod template in.")
     if tiers:
         numbered = (f"{k} {quoted(t.tier)}" for k, t in enumerate(tiers, start=1))
-        comment += _TIERS.format(tiers=", ".join(numbered))
+        text += _TIERS.format(tiers=", ".join(numbered))
     task: Object = {"name": "node", "replicas": len(nodes)}
     if part:
         task["partitionPolicy"] = {
@@ -267,19 +262,15 @@ def render_volcano(plan: Plan) -> str:
             "partitionSize": part.slice,
             **_within(tiers, part),
         }
-    job = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {
-            "schedulerName": "volcano",
-            "minAvailable": len(nodes),
-            **(_within(tiers, shared) if shared else {}),
-            "tasks": [task],
-        },
+    spec = {
+        "schedulerName": "volcano",
+        "minAvailable": len(nodes),
+        **(_within(tiers, shared) if shared else {}),
+        "tasks": [task],
     }
-    comment += left_open(tiers, [shared, part]) + comments(plan, nodes)
-    return documents(comment, [*_hyper_nodes(name, tiers, nodes), job])
+    job = kube_object("batch.volcano.sh/v1alpha1", "Job", name, spec)
+    text += left_open(tiers, [shared, part]) + comments(plan, nodes)
+    return documents(text, [*_hyper_nodes(name, tiers, nodes), job])
 
 
 def _within(tiers: Sequence[TierDomains], tier: TierDomains) -> Object:
@@ -303,17 +294,13 @@ def _hyper_nodes(
         for member, domain in zip(inside, tier.domain, strict=True):
             members[domain][member] = None
         for name, own in zip(names, members, strict=True):
-            yield {
-                "apiVersion": "topology.volcano.sh/v1alpha1",
-                "kind": "HyperNode",
-                "metadata": {"name": name},
-                "spec": {
-                    "tier": number,
-                    "tierName": Text(tier.tier),
-                    "members": [
-                        {"type": kind, "selector": {"exactMatch": {"name": member}}}
-                        for kind, member in own
-                    ],
-                },
+            spec = {
+                "tier": number,
+                "tierName": Text(tier.tier),
+                "members": [
+                    {"type": kind, "selector": {"exactMatch": {"name": member}}}
+                    for kind, member in own
+                ],
             }
+            yield kube_object("topology.volcano.sh/v1alpha1", "HyperNode", name, spec)
         inside = [("HyperNode", names[domain]) for domain in tier.domain]
