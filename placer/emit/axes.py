@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
 from placer.base.errors import EmitError
+from placer.emit.nodes import NodeRanks
 from placer.job.axes import AXES, Parallelism
 from placer.placement.plan import Plan
 
@@ -36,10 +38,21 @@ def axes_of(plan: Plan, format: str) -> Parallelism:
     return axes
 
 
-def with_launchers(usage: str, *, consecutive: bool) -> str:
-    """How to use flags that place no rank, with the launchers that do."""
+def array_of_flags(
+    nodes: Sequence[NodeRanks],
+    usage: str,
+    remark: str,
+    name: str,
+    flags: Mapping[str, int | str],
+) -> str:
+    """Shell text that sets an array of flags; a switch has an empty value.
+
+    ``usage``: comment that opens it, in which launchers that place the ranks are put.
+    """
     script, launchers = "torchrun.sh", "torchrun"
-    if not consecutive:
+    if not all(node.consecutive for node in nodes):
         script = "torchrun-wrapper.sh python"
         launchers = "torchrun-wrapper, env or sbatch"
-    return usage.format(script=script, launchers=launchers)
+    lines = [f"  --{flag} {value}".rstrip() for flag, value in flags.items()]
+    head = usage.format(script=script, launchers=launchers) + remark
+    return "\n".join((f"{head}{name}=(", *lines, ")\n"))

@@ -17,8 +17,7 @@ from shlex import quote
 
 from placer.base.errors import EmitError
 from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
-from placer.emit.process import part_exports
-from placer.emit.shell import script
+from placer.emit.shell import part_exports, script
 from placer.emit.torchrun import once_a_node
 from placer.placement.plan import Plan
 

@@ -22,6 +22,7 @@ from placer.base.errors import EmitError
 from placer.emit import torchrun
 from placer.emit.domains import nvlink_tier, tiers_of
 from placer.emit.manifest import (
+    HOSTNAME,
     Containers,
     Object,
     Text,
@@ -83,8 +84,6 @@ _BY_NAME = """\
 _PINNED = """\
 # Every node rank has a node of its own, by its label kubernetes.io/hostname.
 """
-
-_HOSTNAME = "kubernetes.io/hostname"
 
 
 def render_job(plan: Plan) -> str:
@@ -160,7 +159,7 @@ def pod_by_name(plan: Plan, nodes: Sequence[NodeRanks]) -> tuple[Object, Object]
     One pod a node, told the node's name, in the network of the node.
     """
     hosts = [Text(node.host) for node in nodes]
-    is_one = {"key": _HOSTNAME, "operator": "In", "values": hosts}
+    is_one = {"key": HOSTNAME, "operator": "In", "values": hosts}
     name = object_name(plan)
     labels = {"placer.plan": name}
     own_pods = {"matchLabels": labels}
@@ -171,7 +170,7 @@ def pod_by_name(plan: Plan, nodes: Sequence[NodeRanks]) -> tuple[Object, Object]
         "affinity": {
             "nodeAffinity": _required({"nodeSelectorTerms": [_terms(is_one)]}),
             "podAntiAffinity": _required(
-                [{"labelSelector": own_pods, "topologyKey": _HOSTNAME}]
+                [{"labelSelector": own_pods, "topologyKey": HOSTNAME}]
             ),
         },
     }
@@ -193,7 +192,7 @@ def _pinned_job(
     # The first pod of the first Job, by the names that a JobSet gives its pods.
     address = {"name": "PLACER_MASTER_ADDR", "value": f"{name}-node-0-0-0.{name}"}
     pod["containers"][0]["env"].append(address)
-    pod["nodeSelector"] = {_HOSTNAME: Text(node.host)}
+    pod["nodeSelector"] = {HOSTNAME: Text(node.host)}
     spec = _indexed(1, {"spec": pod})
     return {"name": f"node-{node_rank}", "replicas": 1, "template": {"spec": spec}}
 

@@ -23,6 +23,8 @@ from placer.topology.kubernetes import Kubernetes, decode_kubernetes
 
 Object = dict[str, Any]
 
+HOSTNAME = "kubernetes.io/hostname"
+
 # A node's name is an RFC 1123 subdomain, here also a label value of at most 63
 # characters (Kubernetes documentation, "Object Names and IDs", "Labels and Selectors").
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"

@@ -28,13 +28,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from placer.base.errors import EmitError
 from placer.emit.domains import (
     TierDomains,
+    guaranteed,
     innermost_shared,
     nvlink_tier,
     quoted,
     tiers_of,
 )
-from placer.emit.least_strict import comments
 from placer.emit.manifest import (
+    HOSTNAME,
     Object,
     Text,
     comment,
@@ -45,6 +46,7 @@ from placer.emit.manifest import (
     require_node_names,
 )
 from placer.emit.nodes import NodeRanks, nodes_of
+from placer.placement.launcher_orders import natural_key
 from placer.placement.plan import Plan
 
 
@@ -101,6 +103,23 @@ def require_alike(nodes: Sequence[NodeRanks]) -> None:
             f"pods of one request are alike, but nodes need {min(counts)} to "
             f"{max(counts)} GPUs; no annotation says that"
         )
+
+
+def comments(plan: Plan, nodes: Sequence[NodeRanks]) -> str:
+    """What a plan of an allocation says: the least strict request, its very nodes."""
+    lines = [*guaranteed(plan)]
+    if plan.request:
+        names = json.dumps(sorted((node.host for node in nodes), key=natural_key))
+        lines += [
+            "# These very nodes, whatever the topology; in the pod template's spec:",
+            "#   affinity:",
+            "#     nodeAffinity:",
+            "#       requiredDuringSchedulingIgnoredDuringExecution:",
+            "#         nodeSelectorTerms:",
+            "#           - matchExpressions:",
+            f"#               - {{key: {HOSTNAME}, operator: In, values: {names}}}",
+        ]
+    return "".join(f"{line}\n" for line in lines)
 
 
 _WHAT = "annotations"

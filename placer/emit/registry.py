@@ -68,7 +68,7 @@ torchrun-wrapper torchrun.render_wrapper .sh
     script a node: torchrun, then the RANK of its workers
 torchrun-map torchrun.render_map .json consecutive-ranks gpus-in-order
     node map for torchrun --rdzv-backend=placer
-env process.render_env .sh
+env shell.render_env .sh
     script a process: RANK, LOCAL_RANK, ... for env://
 sbatch slurm.render .sbatch
     batch script: the plan's nodes, one task a rank
@@ -80,13 +80,13 @@ openmpi-seq openmpi.render_seq .txt gpus-in-order
     one host a rank, for mpirun --map-by seq
 openmpi-rankfile openmpi.render_rankfile .txt gpus-in-order
     rank K=HOST slot=S lines for mpirun
-hydra process.hydra_files -
+hydra shell.hydra_files -
     machine file and GPU script for mpiexec.hydra
 deepspeed deepspeed.render .txt consecutive-ranks gpus-in-order aligned-nodes
     HOST slots=N lines for deepspeed --hostfile
 deepspeed-node deepspeed.render_node .sh consecutive-ranks
     script a node: DeepSpeed's launcher, GPUs in any order
-jax loaders.jax_files -
+jax rank_map.jax_files -
     process ids and device order, with a loader in Python
 kubernetes-job kubernetes.render_job .yaml equal-nodes
     indexed Job: pods find their node rank by node name
@@ -96,9 +96,9 @@ kubernetes-pinned kubernetes.render_pinned .yaml
     JobSet: every node rank on a node of its own
 kubeflow-trainer kubernetes.render_kubeflow .yaml equal-nodes
     TrainJob and its runtime: pods find their node rank by name
-ray loaders.ray_files -
+ray rank_map.ray_files -
     placement group of labelled nodes, with a loader in Python
-gpu-wrapper process.render_gpu .sh helper
+gpu-wrapper shell.render_gpu .sh helper
     script a process: the GPU of the rank it already has
 megatron megatron.render .sh helper
     bash array of Megatron-LM flags for the plan's rank order

@@ -29,15 +29,14 @@ from placer.base.hostlist import compress
 from placer.documents.files import read_text
 from placer.emit.domains import (
     TierDomains,
+    guaranteed,
     innermost_shared,
     nvlink_tier,
     quoted,
     tiers_of,
 )
-from placer.emit.least_strict import least_segment, not_the_others
 from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
-from placer.emit.process import NEED_COMMAND, SEE_GPU, part_exports
-from placer.emit.shell import HEAD, words
+from placer.emit.shell import HEAD, NEED_COMMAND, SEE_GPU, part_exports, words
 from placer.emit.torchrun import PICK_GPUS
 from placer.placement.launcher_orders import natural_key
 from placer.placement.plan import Plan
@@ -247,12 +246,20 @@ def render_request(plan: Plan) -> str:
         lines.append("# With topology/tree instead: --switches=1")
     # Slurm gives no order to a list of nodes.
     hosts = sorted((node.host for node in nodes), key=natural_key)
+    lines += guaranteed(plan)
+    asked = block.slice if block else 1
+    size = int(plan.request.get("slice", asked))
+    if size != asked and 1 < size <= len(nodes):
+        lines.append(f"##SBATCH --segment={size}")
     lines += [
-        *least_segment(plan, len(nodes), block.slice if block else 1),
         "# These very nodes, whatever the topology:",
         f"##SBATCH --nodelist={compress(hosts)}",
-        *not_the_others(plan),
     ]
+    if others := plan.request.get("others"):
+        lines += [
+            "# Or none of the free nodes that are left to other jobs:",
+            f"##SBATCH --exclude={others}",
+        ]
     return _USAGE_OF_REQUEST + "".join(f"{line}\n" for line in lines)
 
 

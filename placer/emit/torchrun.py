@@ -25,14 +25,15 @@ from collections.abc import Sequence
 from shlex import quote
 
 from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
-from placer.emit.process import (
+from placer.emit.shell import (
     NEED_COMMAND,
     become_worker,
     local_index,
     part_exports,
     ranks_by_gpu,
+    script,
+    words,
 )
-from placer.emit.shell import script, words
 from placer.placement.plan import Plan
 
 _USAGE = """\
