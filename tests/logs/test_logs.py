@@ -10,7 +10,7 @@ from placer.job.logged import step_of
 from placer.job.read import read_job
 from placer.logs import training
 from placer.logs.nccl_tests import read as read_tables
-from placer.logs.training import log_format, read_megatron, read_mlperf, read_steps
+from placer.logs.steps import log_format, read_megatron, read_mlperf, read_steps
 from tests.texts import data
 
 MEGATRON = data("logs/megatron.log")
