@@ -31,7 +31,7 @@ from placer.emit.manifest import (
     object_name,
     require_node_names,
 )
-from placer.emit.nodes import NodeRanks, nodes_of, require_equal_nodes
+from placer.emit.nodes import NodeRanks, nodes_for, nodes_of
 from placer.placement.plan import Plan
 
 _CHANNEL = "nvlink-channel"
@@ -88,8 +88,8 @@ _PINNED = """\
 
 def render_job(plan: Plan) -> str:
     """An indexed Job and its ConfigMap."""
-    nodes = nodes_of(plan)
-    spec = _job_spec(plan, nodes, "kubernetes-job")
+    nodes = nodes_for(plan, "kubernetes-job")
+    spec = _job_spec(plan, nodes)
     return _manifest(
         plan, nodes, _BY_NAME, kube_object("batch/v1", "Job", object_name(plan), spec)
     )
@@ -97,8 +97,8 @@ def render_job(plan: Plan) -> str:
 
 def render_jobset(plan: Plan) -> str:
     """A JobSet of one indexed Job, and its ConfigMap."""
-    nodes = nodes_of(plan)
-    spec = _job_spec(plan, nodes, "kubernetes-jobset")
+    nodes = nodes_for(plan, "kubernetes-jobset")
+    spec = _job_spec(plan, nodes)
     jobs = [{"name": "node", "replicas": 1, "template": {"spec": spec}}]
     return _manifest(plan, nodes, _BY_NAME, _jobset(plan, {"replicatedJobs": jobs}))
 
@@ -178,9 +178,8 @@ def pod_by_name(plan: Plan, nodes: Sequence[NodeRanks]) -> tuple[Object, Object]
     return labels, pod
 
 
-def _job_spec(plan: Plan, nodes: Sequence[NodeRanks], format: str) -> Object:
+def _job_spec(plan: Plan, nodes: Sequence[NodeRanks]) -> Object:
     """One pod a node, on the nodes of the plan, in any order."""
-    require_equal_nodes(nodes, format)
     labels, pod = pod_by_name(plan, nodes)
     return _indexed(len(nodes), {"metadata": {"labels": labels}, "spec": pod})
 
@@ -260,8 +259,7 @@ _NODE = "node"
 
 def render_kubeflow(plan: Plan) -> str:
     """A TrainJob, its TrainingRuntime and the ConfigMap with the launch script."""
-    nodes = nodes_of(plan)
-    require_equal_nodes(nodes, "kubeflow-trainer")
+    nodes = nodes_for(plan, "kubeflow-trainer")
     name = object_name(plan)
     labels, pod = pod_by_name(plan, nodes)
     container = pod["containers"][0]

@@ -16,7 +16,7 @@ from shlex import quote
 from placer.base.errors import EmitError
 from placer.documents.files import read_text
 from placer.emit import deepspeed, openmpi, shell, slurm, torchrun
-from placer.emit.nodes import nodes_of, require_equal_nodes
+from placer.emit.nodes import nodes_of, require
 from placer.emit.script_lines import Script
 from placer.placement.parts import part_environment
 from placer.placement.plan import Plan
@@ -116,7 +116,7 @@ def _swift(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
 def _accelerate(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     """``accelerate launch`` is started by a script that gives it the node's rank."""
     new = torchrun.render(plan)
-    require_equal_nodes(nodes_of(plan), "accelerate")
+    require(nodes_of(plan), "accelerate", {"equal"})
     hosts = script.option("--deepspeed[-_]hostfile")
     if hosts is not None:
         raise EmitError(

@@ -25,7 +25,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from placer.base.errors import EmitError
 from placer.emit.domains import (
     TierDomains,
     guaranteed,
@@ -45,7 +44,7 @@ from placer.emit.manifest import (
     object_name,
     require_node_names,
 )
-from placer.emit.nodes import NodeRanks, nodes_of
+from placer.emit.nodes import NodeRanks, nodes_for, nodes_of, require
 from placer.placement.launcher_orders import natural_key
 from placer.placement.plan import Plan
 
@@ -95,16 +94,6 @@ def left_open(tiers: Sequence[TierDomains], said: Sequence[TierDomains | None]) 
     return text
 
 
-def require_alike(nodes: Sequence[NodeRanks]) -> None:
-    """Nothing, when every node must have as many GPUs as the others."""
-    counts = {node.reach for node in nodes}
-    if len(counts) > 1:
-        raise EmitError(
-            f"pods of one request are alike, but nodes need {min(counts)} to "
-            f"{max(counts)} GPUs; no annotation says that"
-        )
-
-
 def comments(plan: Plan, nodes: Sequence[NodeRanks]) -> str:
     """What a plan of an allocation says: the least strict request, its very nodes."""
     lines = [*guaranteed(plan)]
@@ -134,8 +123,7 @@ _MAX_LAYERS = 3
 
 def render_kueue(plan: Plan) -> str:
     """Annotations of the pod template for Kueue's Topology Aware Scheduling."""
-    nodes = nodes_of(plan)
-    require_alike(nodes)
+    nodes = nodes_for(plan, "kueue-request")
     tiers = tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
     labels = labels_of(plan)
@@ -165,8 +153,7 @@ def render_kueue(plan: Plan) -> str:
 
 def render_kai(plan: Plan) -> str:
     """Annotations of the workload and of its pod template for the KAI scheduler."""
-    nodes = nodes_of(plan)
-    require_alike(nodes)
+    nodes = nodes_for(plan, "kai-request")
     tiers = tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
     labels = labels_of(plan)
@@ -218,8 +205,7 @@ _TO_DO = (
 
 def render_grove(plan: Plan) -> str:
     """A PodCliqueSet without a pod template."""
-    nodes = nodes_of(plan)
-    require_alike(nodes)
+    nodes = nodes_for(plan, "grove-request")
     tiers = tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
     part = slices[-1] if slices else None
@@ -265,7 +251,7 @@ def render_volcano(plan: Plan) -> str:
     """A Volcano Job without a pod template, after the HyperNodes that it speaks of."""
     nodes = nodes_of(plan)
     require_node_names(nodes)
-    require_alike(nodes)
+    require(nodes, "volcano-request", {"equal"})
     name, tiers = object_name(plan), tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
     nvlink = nvlink_tier(plan, tiers)

@@ -35,7 +35,7 @@ from placer.emit.domains import (
     quoted,
     tiers_of,
 )
-from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
+from placer.emit.nodes import NodeRanks, nodes_for, nodes_of, require
 from placer.emit.shell import HEAD, NEED_COMMAND, SEE_GPU, part_exports, words
 from placer.emit.torchrun import PICK_GPUS
 from placer.placement.launcher_orders import natural_key
@@ -95,8 +95,7 @@ exec "$@"
 
 def render_torchrun(plan: Plan) -> str:
     """A batch script with one task a node, each a torchrun agent."""
-    nodes = nodes_of(plan)
-    require(nodes, "sbatch-torchrun", "consecutive")
+    nodes = nodes_for(plan, "sbatch-torchrun")
     pick_gpus = PICK_GPUS if not all(node.gpus_in_order for node in nodes) else ""
     task = f"""\
 export PET_NNODES={len(nodes)} PET_NODE_RANK=$SLURM_PROCID
@@ -219,13 +218,14 @@ def _of_the_plan(option: str) -> bool:
 
 def render_hostfile(plan: Plan) -> str:
     """The host of every rank, one a line, in rank order."""
-    require(nodes_of(plan), "slurm-hostfile", "gpus_in_order")
+    nodes_for(plan, "slurm-hostfile")
     return "".join(f"{host}\n" for host in plan.host_of_rank)
 
 
 def render_nodes(plan: Plan) -> str:
     """The plan's hosts, one a line, for one task a node that starts its ranks."""
-    nodes = nodes_in_order(plan, "one task a node")
+    nodes = nodes_of(plan)
+    require(nodes, "one task a node", ("consecutive", "gpus_in_order"))
     return "".join(f"{node.host}\n" for node in nodes)
 
 
