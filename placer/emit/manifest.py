@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -111,12 +111,9 @@ def require_node_names(nodes: Sequence[NodeRanks]) -> None:
 
 # What starts a process a rank itself, with variables of its own.
 _BY_RANK = ("slurm", "openmpi", "hydra")
-_IMAGE, _PROGRAM = "IMAGE", ("train.py",)
+IMAGE, PROGRAM = "IMAGE", ("train.py",)
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
 _DOLLAR = re.compile(r"\$(?=\()")
-# A device plugin that shares NICs counts the pods that may have them, hundreds; one
-# that hands them out counts NICs (Mellanox/k8s-rdma-shared-dev-plugin, rdmaHcaMax).
-_SHARED, _MOST_NICS = "rdma/", 16
 
 
 class Program(NamedTuple):
@@ -130,72 +127,11 @@ class Program(NamedTuple):
     needs_rank: bool = False
 
 
-class Containers:
-    """The containers of a plan's pods, and what the pods say of their nodes."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._program = _program(plan)
-        self._cluster = _cluster(plan)
-
-    def about(self, what: str, nodes: Sequence[NodeRanks]) -> str:
-        """Comment that opens a manifest: what it is, and what has to be put in."""
-        program = self._program
-        to_do = [f"your image for {_IMAGE}"] * (program.image == _IMAGE)
-        to_do += ["your program for train.py"] * (program.command == _PROGRAM)
-        to_do += [f"a value for <{name}>" for name in program.asked]
-        text = f"{what} Put {' and '.join(to_do)}, then" if to_do else f"{what} Use"
-        text += ": kubectl apply -f FILE"
-        if program.needs_rank:
-            text += ". The program must take its rank from RANK, as torchrun sets it"
-        _, some = self._cluster.resources_of(node.host for node in nodes)
-        if some:
-            text += f". Not asked for, as some nodes lack it: {', '.join(some)}"
-        return comment(text)
-
-    def container(self, gpus: int, consecutive: bool, hosts: Sequence[str]) -> Object:
-        """The one of a pod that has GPUs up to some of any of the hosts."""
-        program = self._program
-        python = [] if consecutive else ["python"]
-        network = self._network(hosts)
-        # What RDMA registers must stay in memory.
-        lock = {"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}}
-        return {
-            "name": "train",
-            "image": program.image,
-            "command": ["bash", "/placer/launch.sh", *python, *program.command],
-            "env": [*program.environment],
-            "resources": {"limits": {self._cluster.gpu: gpus, **network}},
-            **(lock if network else {}),
-        }
-
-    def tolerations(self, hosts: Sequence[str]) -> Object:
-        """The key ``tolerations`` of pods there; empty where no host has a taint."""
-        found = []
-        for taint in self._cluster.taints_of(hosts):
-            value = {"operator": "Equal", "value": Text(taint.value)}
-            said = value if taint.value else {"operator": "Exists"}
-            found.append({"key": Text(taint.key), **said, "effect": taint.effect})
-        return {"tolerations": found} if found else {}
-
-    def _network(self, hosts: Sequence[str]) -> dict[str, int]:
-        """The NICs that each of the hosts offers."""
-        offered, _ = self._cluster.resources_of(hosts)
-        return {
-            name: 1 if name.startswith(_SHARED) and count > _MOST_NICS else count
-            for name, count in offered.items()
-        }
-
-
-def labels_of(plan: Plan) -> Mapping[str, str]:
-    """Key of the node label whose values are the domains of a tier, by tier."""
-    return _cluster(plan).labels
-
-
-def _program(plan: Plan) -> Program:
+def program_of(plan: Plan) -> Program:
     """The program of the script that the job was read from, or marks for one."""
     started = started_of(plan)
     if started is None:
-        return Program(_IMAGE, _PROGRAM, [], [])
+        return Program(IMAGE, PROGRAM, [], [])
     said = started.environment
     asked = dict.fromkeys(
         name
@@ -206,8 +142,8 @@ def _program(plan: Plan) -> Program:
     values = {**said, **{name: f"<{name}>" for name in asked}}
     command = tuple(_VARIABLE.sub(r"$(\1)", _plain(w)) for w in started.command)
     return Program(
-        started.image or _IMAGE,
-        command or _PROGRAM,
+        started.image or IMAGE,
+        command or PROGRAM,
         [{"name": n, "value": Text(_plain(v))} for n, v in values.items()],
         list(asked),
         bool(started.command) and started.name in _BY_RANK,
@@ -219,7 +155,7 @@ def _plain(text: str) -> str:
     return _DOLLAR.sub("$$", text)
 
 
-def _cluster(plan: Plan) -> Kubernetes:
+def cluster_of(plan: Plan) -> Kubernetes:
     """What the plan's topology knows of the cluster."""
     machine = plan.inputs.get("topology")
     kept: Any = machine.get("kubernetes") if isinstance(machine, dict) else None

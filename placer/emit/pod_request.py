@@ -37,10 +37,10 @@ from placer.emit.manifest import (
     HOSTNAME,
     Object,
     Text,
+    cluster_of,
     comment,
     documents,
     kube_object,
-    labels_of,
     object_name,
     require_node_names,
 )
@@ -126,7 +126,7 @@ def render_kueue(plan: Plan) -> str:
     nodes = nodes_for(plan, "kueue-request")
     tiers = tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
-    labels = labels_of(plan)
+    labels = cluster_of(plan).labels
     annotations: Object = {}
     if shared:
         annotations[f"{_KUEUE}required-topology"] = _label(shared, labels)
@@ -156,7 +156,7 @@ def render_kai(plan: Plan) -> str:
     nodes = nodes_for(plan, "kai-request")
     tiers = tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
-    labels = labels_of(plan)
+    labels = cluster_of(plan).labels
     workload: Object = {f"{_KAI}topology": Text("<name of the Topology>")}
     if shared:
         workload[f"{_KAI}topology-required-placement"] = _label(shared, labels)

@@ -28,11 +28,11 @@ class Switch:
         return replace(self.place, message=message, hint=hint)
 
 
-def switch_levels(count: int, scale_up: bool | None = False) -> tuple[Level, ...]:
+def switch_levels(count: int) -> tuple[Level, ...]:
     """Levels of ``count`` layers of switches, closest first: leaf, spine, core, ..."""
     names = (*_NAMES, *(f"layer{i + 1}" for i in range(len(_NAMES), count)))
     above = (*names[1:count], "")
-    return tuple(Level(names[k], scale_up, inside=above[k]) for k in range(count))
+    return tuple(Level(names[k], inside=above[k]) for k in range(count))
 
 
 def switch_domains(
