@@ -100,8 +100,11 @@ def _joined(findings: Findings, fabric: Fabric, known: Known) -> Findings:
     return findings
 
 
-def _shown(fabric: Fabric) -> dict[str, str]:
-    """Name to show of every switch: what stands between ``;`` and ``:``."""
+def _unit_names(fabric: Fabric, units: LeafSets) -> list[str]:
+    """A name of each set of leaves, none twice.
+
+    Of a switch that is what stands between ``;`` and ``:``.
+    """
     switches = [name for name in fabric.descriptions if name.startswith("S-")]
     matches = {s: _CHASSIS.fullmatch(fabric.descriptions[s]) for s in switches}
     counts = Counter(match[1] for match in matches.values() if match)
@@ -111,12 +114,7 @@ def _shown(fabric: Fabric) -> dict[str, str]:
             # The switches of a chassis share its name.
             several = counts[match[1]] > 1 and match[2]
             shown[switch] = f"{match[1]}:{match[2]}" if several else match[1]
-    return display_names(switches, shown)
-
-
-def _unit_names(fabric: Fabric, units: LeafSets) -> list[str]:
-    """A name of each set of leaves, none twice."""
-    shown = _shown(fabric)
+    shown = display_names(switches, shown)
     return joined_names(
         [sorted(shown.get(leaf, leaf) for leaf in unit) for unit in units.leaves]
     )

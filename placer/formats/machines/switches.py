@@ -30,9 +30,19 @@ class Switch:
 
 def switch_levels(count: int) -> tuple[Level, ...]:
     """Levels of ``count`` layers of switches, closest first: leaf, spine, core, ..."""
-    names = (*_NAMES, *(f"layer{i + 1}" for i in range(len(_NAMES), count)))
-    above = (*names[1:count], "")
-    return tuple(Level(names[k], inside=above[k]) for k in range(count))
+    more = (f"layer{i + 1}" for i in range(len(_NAMES), count))
+    names = [*_NAMES, *more][:count]
+    return tuple(map(_inside, names, [*names[1:], ""]))
+
+
+def aws_levels(depth: int) -> tuple[Level, ...]:
+    """Layers of network nodes of AWS, closest first, which count from the top."""
+    names = [f"network-node-{d}" for d in range(depth, 0, -1)]
+    return tuple(map(_inside, names, [*names[1:], ""]))
+
+
+def _inside(name: str, above: str) -> Level:
+    return Level(name, inside=above)
 
 
 def switch_domains(
