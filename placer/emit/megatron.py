@@ -11,8 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from placer.base.errors import EmitError
-from placer.emit.axes import array_of_flags, axes_of
-from placer.emit.nodes import nodes_of
+from placer.emit.nodes import array_of_flags, axes_of, nodes_of
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.read_axes import pipeline_groups_agree
 from placer.placement.plan import Plan

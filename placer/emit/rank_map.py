@@ -25,8 +25,7 @@ from typing import Any
 
 from placer.base.errors import EmitError
 from placer.base.hostlist import compress
-from placer.emit.axes import axes_of
-from placer.emit.nodes import NodeRanks, nodes_of
+from placer.emit.nodes import NodeRanks, axes_of, nodes_of
 from placer.placement.parts import part_environment
 from placer.placement.plan import Plan
 

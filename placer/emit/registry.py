@@ -159,19 +159,6 @@ def requests(plan: Plan, job: str) -> dict[str, str]:
     return found
 
 
-def render_files(plan: Plan, name: str) -> dict[str, str]:
-    """Name and text of every file of the folder format called ``name`` for ``plan``.
-
-    Raises `EmitError` if the launcher cannot express the plan, or a host name is not
-    safe to write.
-    """
-    row = format_called(name)
-    if not row.folder:
-        raise InputError(f'"{name}" is one file')
-    files: dict[str, str] = row.written(plan)
-    return files
-
-
 def format_called(name: str) -> LauncherFormat:
     """The format called ``name``."""
     if name in FORMATS:

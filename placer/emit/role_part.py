@@ -27,7 +27,9 @@ def role_part(plan: Plan, asked: str) -> Plan:
     ranks = np.flatnonzero(np.array(own) & (numbers == instance))
     used, node_of_rank = np.unique(plan.node_of_rank[ranks], return_inverse=True)
     roles = plan.inputs.get("job", {}).get("roles", ()) if plan.inputs else ()
-    job = next((one["job"] for one in roles if one["name"] == role), {})
+    job: Mapping[str, Any] = next(
+        (one["job"] for one in roles if one["name"] == role), {}
+    )
     sizes = dict(job.get("parallelism", {}))
     order = str(sizes.pop("order", "-".join(MEGATRON_DEFAULT_ORDER)))
     name = f"{plan.job.get('name', 'workload')}-{role}-{instance}"

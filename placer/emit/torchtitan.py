@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from placer.base.errors import EmitError
-from placer.emit.axes import array_of_flags, axes_of
-from placer.emit.nodes import nodes_of
+from placer.emit.nodes import array_of_flags, axes_of, nodes_of
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
 from placer.placement.plan import Plan
 

@@ -52,14 +52,6 @@ class NodeFacts:
     unavailable: str = ""  # why it must not be used; empty when it may
 
 
-@dataclass(frozen=True)
-class Known:
-    """What the sources together know of the nodes."""
-
-    aliases: Mapping[str, str]  # host names of ids
-    hosts: tuple[str, ...]  # nodes that sources list; none when no source does
-
-
 @dataclass
 class Findings:
     """Everything one source says."""
@@ -103,9 +95,9 @@ class Findings:
     partial: bool = False
     # Whether its nodes may be the numbers of tasks, which only names translate.
     numbers: bool = False
-    # The findings once the nodes of the other sources are known, for a source that
-    # depends on them; the nodes here do not count then.
-    join: Callable[[Known], Findings] | None = None
+    # The findings once the host names of ids and the nodes that other sources list are
+    # known, for a source that depends on them; the nodes here do not count then.
+    join: Callable[[Mapping[str, str], Sequence[str]], Findings] | None = None
 
     def add_node(self, value: Value, name: str, domains: tuple[str, ...]) -> NodeFacts:
         """Facts of the node called ``name`` that ``value`` describes, added here.
@@ -166,8 +158,8 @@ def some(names: list[str], most: int = 3, between: str = ", ") -> str:
 def same_everywhere(findings: Findings, gpus: int) -> Findings:
     """The findings, which give every listed node ``gpus`` GPUs."""
 
-    def join(known: Known) -> Findings:
-        nodes = {host: NodeFacts((), gpus) for host in known.hosts}
+    def join(_: Mapping[str, str], hosts: Sequence[str]) -> Findings:
+        nodes = {host: NodeFacts((), gpus) for host in hosts}
         return replace(findings, nodes=nodes)
 
     return replace(findings, join=join)

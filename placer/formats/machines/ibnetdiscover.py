@@ -17,7 +17,7 @@ from itertools import islice
 import networkx as nx
 
 from placer.base.errors import InputError
-from placer.formats.machines.findings import MAX_NODES, Findings, Known, NodeFacts, some
+from placer.formats.machines.findings import MAX_NODES, Findings, NodeFacts, some
 from placer.formats.machines.infiniband import (
     Fabric,
     hosts_of_adapters,
@@ -49,10 +49,10 @@ def read(text: str, source: str) -> Findings:
 def waiting(findings: Findings, fabric: Fabric) -> Findings:
     """The findings of a fabric, complete once the nodes of the others are known."""
 
-    def join(known: Known) -> Findings:
+    def join(aliases: Mapping[str, str], hosts: Sequence[str]) -> Findings:
         own = replace(findings, notes=[], unused={})
         try:
-            return _joined(own, fabric, known)
+            return _joined(own, fabric, aliases, hosts)
         except InputError:
             # They are of use where the parts of a fabric are not joined, too.
             findings.notes[:] = own.notes
@@ -61,23 +61,28 @@ def waiting(findings: Findings, fabric: Fabric) -> Findings:
     return replace(findings, join=join)
 
 
-def _joined(findings: Findings, fabric: Fabric, known: Known) -> Findings:
+def _joined(
+    findings: Findings,
+    fabric: Fabric,
+    aliases: Mapping[str, str],
+    listed: Sequence[str],
+) -> Findings:
     """The findings for the known hosts, or for all where none are known."""
-    found = hosts_of_adapters(fabric, known.aliases)
+    found = hosts_of_adapters(fabric, aliases)
     findings.notes += found.notes()
     if found.unnamed:
         findings.unused["adapter"] = len(found.unnamed)
     adapters = found.hosts
     hosts = dict.fromkeys(adapters.values())
-    if known.hosts:
-        others = [host for host in hosts if host not in set(known.hosts)]
+    if listed:
+        others = [host for host in hosts if host not in set(listed)]
         if others:
             findings.unused["host"] = len(others)
             findings.notes.append(
                 f"hosts of the fabric that no other source lists, left out: "
                 f"{len(others)}: {some(others)}"
             )
-        hosts = {host: None for host in known.hosts if host in hosts}
+        hosts = {host: None for host in listed if host in hosts}
     else:
         findings.notes.append(
             "no other source lists the nodes: every host of the fabric is taken for "
@@ -251,16 +256,6 @@ def units_of_hosts(leaves_of_host: Mapping[str, set[str]]) -> LeafSets:
             found[around.pop()][1].extend(hosts_of[leaves])
         else:
             unclear += hosts_of[leaves]
-    return _in_order(found, unclear, leaves_of_host, by_leaf)
-
-
-def _in_order(
-    found: list[tuple[frozenset[str], list[str]]],
-    unclear: list[str],
-    leaves_of_host: Mapping[str, set[str]],
-    by_leaf: Mapping[str, set[int]],
-) -> LeafSets:
-    """The sets in the order of their first hosts."""
     position = {host: at for at, host in enumerate(leaves_of_host)}
     found = sorted(found, key=lambda pair: min(position[host] for host in pair[1]))
     units = LeafSets([leaves for leaves, _ in found])

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from placer.base.errors import Problem, refuse
 from placer.base.hostlist import name_problem
-from placer.formats.machines.findings import Findings, Known, Level, NodeFacts, some
+from placer.formats.machines.findings import Findings, Level, NodeFacts, some
 
 
 def settled(findings: Sequence[Findings]) -> list[Findings]:
@@ -25,7 +25,7 @@ def settled(findings: Sequence[Findings]) -> list[Findings]:
         aliases |= found.aliases
     for _ in range(2):
         for position, found in enumerate(settled):
-            if found.join and (joined := found.join(Known(aliases, hosts))).nodes:
+            if found.join and (joined := found.join(aliases, hosts)).nodes:
                 settled[position] = joined
                 joined.format = found.format
                 hosts = hosts or tuple(joined.nodes)

@@ -186,7 +186,8 @@ def _listed(states: Any) -> list[str]:
 
 def _of_table(text: str, source: str) -> list[_InState]:
     """Rows under a header, or of a state and a host list each in either order."""
-    rows, problems = [], []
+    rows: list[_InState] = []
+    problems = []
     columns: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         fields = line.split()
