@@ -7,6 +7,7 @@ command. Ranks are numbered from 0 in each, as its job has them.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -27,9 +28,7 @@ def role_part(plan: Plan, asked: str) -> Plan:
     ranks = np.flatnonzero(np.array(own) & (numbers == instance))
     used, node_of_rank = np.unique(plan.node_of_rank[ranks], return_inverse=True)
     roles = plan.inputs.get("job", {}).get("roles", ()) if plan.inputs else ()
-    job: Mapping[str, Any] = next(
-        (one["job"] for one in roles if one["name"] == role), {}
-    )
+    job: dict[str, Any] = next((r["job"] for r in roles if r["name"] == role), {})
     sizes = dict(job.get("parallelism", {}))
     order = str(sizes.pop("order", "-".join(MEGATRON_DEFAULT_ORDER)))
     name = f"{plan.job.get('name', 'workload')}-{role}-{instance}"
