@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 
 from placer.base.errors import InputError, Problem
 from placer.formats.machines.findings import MAX_NODES
@@ -17,12 +18,10 @@ LABEL = r"[ ]{0,7}[A-Za-z0-9][\w.-]{0,252}:(?:[ ]|$)"
 
 _LABELLED = re.compile(r"[ ]{0,7}([A-Za-z0-9][\w.-]{0,252}):(?:[ ](.*))?")
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")
-# Characters of a block of lines.
-_BLOCK = 1 << 16
 
 
 class Lines:
-    """Numbered lines of a text, cut out of it a block at a time.
+    """Numbered lines of a text, cut out of it one at a time.
 
     Ten million short lines at once would take fifty times their text.
     """
@@ -32,16 +31,9 @@ class Lines:
         self._numbers = numbers
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
-        numbers = iter(self._numbers)
-        start = 0
-        while start <= len(self._text):
-            end = self._text.find("\n", start + _BLOCK)
-            end = end if end >= 0 else len(self._text)
-            # The lines go first: zip takes no number when there is none left.
-            lines = self._text[start:end].split("\n")
-            for line, number in zip(lines, numbers, strict=False):
-                yield number, line
-            start = end + 1
+        lines = StringIO(f"{self._text}\n", newline="\n")
+        for number, line in zip(self._numbers, lines, strict=False):
+            yield number, line[:-1]
 
     def __getitem__(self, part: slice) -> Lines:
         count = len(self._numbers)

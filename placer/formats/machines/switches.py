@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 
 from placer.base.errors import Problem
 from placer.formats.machines.findings import Level, some
@@ -124,19 +126,14 @@ def _heights(switches: Sequence[Switch], problems: list[Problem]) -> dict[str, i
 
 def _counted(below: Mapping[str, Mapping[str, None]]) -> dict[str, int]:
     """The most switches from each one down; none for one on a loop or above it."""
-    above: dict[str, list[str]] = {name: [] for name in below}
-    for name, children in below.items():
-        for child in children:
-            above[child].append(name)
     height: dict[str, int] = {}
-    left = {name: len(children) for name, children in below.items()}
-    ready = [name for name, count in left.items() if not count]
-    for name in ready:
-        height[name] = 1 + max((height[child] for child in below[name]), default=-1)
-        for upper in above[name]:
-            left[upper] -= 1
-            if not left[upper]:
-                ready.append(upper)
+    sorter = TopologicalSorter(below)
+    with suppress(CycleError):  # what is not above a loop is sorted all the same
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        for name in ready:
+            height[name] = 1 + max((height[child] for child in below[name]), default=-1)
+        sorter.done(*ready)
     return height
 
 
