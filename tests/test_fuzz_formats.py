@@ -15,7 +15,7 @@ from placer.formats.machines.machine import read_topology
 from placer.formats.machines.registry import FORMATS, read
 from placer.formats.machines.sources import read_all
 from placer.logs.nccl_tests import read as read_tables
-from placer.logs.training import LOGS
+from placer.logs.steps import LOGS
 from tests.commands import python
 from tests.marks import slow
 from tests.mutants import TOKENS, mutated, mutated_values

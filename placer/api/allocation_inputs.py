@@ -116,7 +116,7 @@ def _idle(whole: Topology, path: str) -> list[str]:
     Raises `InputError` if the file cannot be read or is no such answer, or none of them
     is idle.
     """
-    from placer.formats.machines.sinfo import idle_nodes
+    from placer.formats.machines.slurm_nodes import idle_nodes
 
     source = files.shown_name(path)
     idle = idle_nodes(files.read_text(path), source)

@@ -33,15 +33,13 @@ from placer.placement.plan import Plan
 from placer.report.tune_words import degrees, sharding
 from placer.topology.allocation import allocate
 from placer.topology.read import usual_gpu_of
-from placer.tune.asked import problems
 from placer.tune.choice import JOINED, SIZES
 from placer.tune.evaluate import Evaluation, gpus_left
-from placer.tune.found import Found, State
+from placer.tune.found import Found, State, own, own_choice
 from placer.tune.frameworks import FRAMEWORKS, FrameworkName, in_framework
 from placer.tune.least import Least
-from placer.tune.own import own, own_choice
 from placer.tune.search import Search
-from placer.tune.space import Legal, Space
+from placer.tune.space import Legal, Space, problems
 from placer.tune.tuning import Tuning
 from placer.workers.engine import Engine, Sequential
 

@@ -20,7 +20,7 @@ from placer.job.models import flops_per_sample
 from placer.job.read import read_job
 from placer.job.resize import resized
 from placer.job.work import micro_batch_work
-from placer.logs.training import read_steps
+from placer.logs.steps import read_steps
 from placer.topology.allocation import allocate
 from placer.topology.model import Topology
 from placer.topology.read import read_topology

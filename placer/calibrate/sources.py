@@ -20,8 +20,7 @@ from placer.documents import files, parse_document
 from placer.job.logged import step_of
 from placer.job.model import Job
 from placer.logs import nccl_tests
-from placer.logs.steps import ENOUGH, Steps
-from placer.logs.training import LOGS, log_format
+from placer.logs.steps import ENOUGH, LOGS, Steps, log_format
 from placer.topology.model import Topology
 
 NCCL_TESTS, POINTS = "nccl-tests", "points"
@@ -32,7 +31,7 @@ _PREFIXED = re.compile(r"([a-z-]+):(.+)", re.DOTALL)
 class Given:
     """One source: its text, and what is in it."""
 
-    # `NCCL_TESTS`, a key of `placer.logs.training.LOGS`, or `POINTS` for anything else.
+    # `NCCL_TESTS`, a key of `placer.logs.steps.LOGS`, or `POINTS` for anything else.
     kind: str
     path: str
     text: str

@@ -111,7 +111,7 @@ def emit(
     ['n1', 'n2']
     """
     from placer.documents.files import make_folder, write_text
-    from placer.emit.registry import format_called, render, render_files
+    from placer.emit.registry import format_called, render
     from placer.placement.plan_file import plan_of
 
     plan = plan_of(plan)
@@ -120,8 +120,9 @@ def emit(
 
         plan = role_part(plan, role)
 
-    if path not in (None, "-") and format_called(format).folder:
-        files = render_files(plan, format)
+    row = format_called(format)
+    if path not in (None, "-") and row.folder:
+        files = row.written(plan)
         make_folder(os.fspath(path))
         for name, content in files.items():
             write_text(str(Path(path) / name), content)

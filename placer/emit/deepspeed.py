@@ -16,9 +16,8 @@ from base64 import urlsafe_b64encode
 from shlex import quote
 
 from placer.base.errors import EmitError
-from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
-from placer.emit.process import part_exports
-from placer.emit.shell import script
+from placer.emit.nodes import NodeRanks, nodes_for
+from placer.emit.shell import part_exports, script
 from placer.emit.torchrun import once_a_node
 from placer.placement.plan import Plan
 
@@ -36,15 +35,13 @@ _USAGE = """\
 
 def render(plan: Plan) -> str:
     """One line a host, in the plan's node order."""
-    nodes = nodes_in_order(plan, "deepspeed")
-    require(nodes, "deepspeed", "aligned")
+    nodes = nodes_for(plan, "deepspeed")
     return "".join(f"{node.host} slots={len(node.ranks)}\n" for node in nodes)
 
 
 def render_node(plan: Plan) -> str:
     """A bash script that becomes DeepSpeed's launcher with this host's node rank."""
-    nodes = nodes_of(plan)
-    require(nodes, "deepspeed-node", "consecutive")
+    nodes = nodes_for(plan, "deepspeed-node")
     info = {node.host: _devices(node) for node in nodes}
     text = json.dumps(info, separators=(",", ":")).encode()
     encoded = urlsafe_b64encode(text).decode()

@@ -9,12 +9,16 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import gcd
 from typing import TYPE_CHECKING
+
+from placer.base.hostlist import compress
+from placer.base.units import format_seconds
+from placer.placement.launcher_orders import natural_key
 
 if TYPE_CHECKING:
     from placer.emit.nodes import NodeRanks
@@ -101,3 +105,31 @@ def nvlink_tier(plan: Plan, tiers: Sequence[TierDomains]) -> TierDomains | None:
 def quoted(name: str) -> str:
     """The name of a tier or domain; in quotes and escaped unless it is a plain word."""
     return name if _PLAIN.fullmatch(name) else json.dumps(name)
+
+
+def guaranteed(plan: Plan) -> Iterator[str]:
+    """The least strict request that guarantees the plan's value, in words.
+
+    Before it the spare nodes, which no scheduler is asked for.
+    Nothing for a plan that no allocation made; that there is none, where there is none.
+    """
+    request = plan.request
+    if not request:
+        return
+    if spares := plan.rules.get("spare_nodes"):
+        shown = compress(sorted(spares, key=natural_key))
+        yield f"# Not asked for: the spare nodes of the plan, {shown}."
+    if "slice" not in request:
+        yield "# No request by shape guarantees the plan's value: ask for its nodes."
+        return
+    size, tier, within = (request[key] for key in ("slice", "tier", "within"))
+    asks = "any nodes" if size == 1 else f"slices of {size} nodes in one {quoted(tier)}"
+    if within:
+        asks += f", all in one {quoted(within)}"
+    value = request["value"]
+    step = (
+        f"{format_seconds(value)} a step"
+        if plan.bound.get("objective") == "time"
+        else "the plan's hop cost"
+    )
+    yield f"# The least strict request that still guarantees {step}: {asks}."

@@ -1,21 +1,29 @@
-"""Kubernetes objects as YAML text."""
+"""Kubernetes objects as YAML text, and what pods of a plan say besides its ranks.
+
+Their program is that of the script that the job was read from. Their tolerations and
+resources are those of the nodes that the machine was read from.
+"""
 
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from placer.base.errors import EmitError
-
-if TYPE_CHECKING:
-    from placer.emit.nodes import NodeRanks
-    from placer.placement.plan import Plan
+from placer.documents import document_of
+from placer.emit.nodes import NodeRanks
+from placer.placement.baselines import started_of
+from placer.placement.plan import Plan
+from placer.topology.kubernetes import Kubernetes, decode_kubernetes
 
 Object = dict[str, Any]
+
+HOSTNAME = "kubernetes.io/hostname"
 
 # A node's name is an RFC 1123 subdomain, here also a label value of at most 63
 # characters (Kubernetes documentation, "Object Names and IDs", "Labels and Selectors").
@@ -60,6 +68,18 @@ def documents(comment: str, objects: Iterable[Object]) -> str:
     return comment + "---\n".join(texts)
 
 
+def comment(text: str) -> str:
+    """A text as the lines of a comment."""
+    lines = textwrap.wrap(text, 88, initial_indent="# ", subsequent_indent="# ")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def kube_object(api: str, kind: str, name: str, spec: Object) -> Object:
+    """An object of a version of an API."""
+    head = {"apiVersion": api, "kind": kind, "metadata": {"name": name}}
+    return {**head, "spec": spec}
+
+
 def object_name(plan: Plan) -> str:
     """What the objects of a plan are called: as its job, in what a label may hold.
 
@@ -87,3 +107,63 @@ def require_node_names(nodes: Sequence[NodeRanks]) -> None:
                 f"{node.host!r} is no name of a Kubernetes node that a label can hold: "
                 "lower case letters, digits, '-' and '.', at most 63 characters"
             )
+
+
+# What starts a process a rank itself, with variables of its own.
+_BY_RANK = ("slurm", "openmpi", "hydra")
+IMAGE, PROGRAM = "IMAGE", ("train.py",)
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)\}")
+_DOLLAR = re.compile(r"\$(?=\()")
+
+
+class Program(NamedTuple):
+    """What a container runs."""
+
+    image: str
+    command: tuple[str, ...]  # words behind ``torchrun``
+    environment: list[Object]  # entries of ``env``
+    asked: list[str]  # variables whose values nobody said
+    # Whether what starts it so far gives ranks by other variables than torchrun.
+    needs_rank: bool = False
+
+
+def program_of(plan: Plan) -> Program:
+    """The program of the script that the job was read from, or marks for one."""
+    started = started_of(plan)
+    if started is None:
+        return Program(IMAGE, PROGRAM, [], [])
+    said = started.environment
+    asked = dict.fromkeys(
+        name
+        for word in started.command
+        for name in _VARIABLE.findall(word)
+        if name not in said
+    )
+    values = {**said, **{name: f"<{name}>" for name in asked}}
+    command = tuple(_VARIABLE.sub(r"$(\1)", _plain(w)) for w in started.command)
+    return Program(
+        started.image or IMAGE,
+        command or PROGRAM,
+        [{"name": n, "value": Text(_plain(v))} for n, v in values.items()],
+        list(asked),
+        bool(started.command) and started.name in _BY_RANK,
+    )
+
+
+def _plain(text: str) -> str:
+    """The text so that Kubernetes finds no variable in it."""
+    return _DOLLAR.sub("$$", text)
+
+
+def cluster_of(plan: Plan) -> Kubernetes:
+    """What the plan's topology knows of the cluster."""
+    machine = plan.inputs.get("topology")
+    kept: Any = machine.get("kubernetes") if isinstance(machine, dict) else None
+    if not isinstance(machine, dict) or not isinstance(kept, dict):
+        return Kubernetes()
+    document = document_of(kept, "inputs.topology.kubernetes")
+    tiers = [tier for tier in machine.get("tiers", ()) if isinstance(tier, dict)]
+    names = [str(tier.get("name")) for tier in tiers]
+    found = decode_kubernetes(document.root, names)
+    document.finish()
+    return found

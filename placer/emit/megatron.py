@@ -11,8 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from placer.base.errors import EmitError
-from placer.emit.axes import axes_of, with_launchers
-from placer.emit.nodes import nodes_of
+from placer.emit.nodes import array_of_flags, axes_of, nodes_of
 from placer.job.axes import (
     MEGATRON_DEFAULT_ORDER,
     REPLICA_MAJOR_ORDER,
@@ -43,18 +42,15 @@ _NO_EXPERTS = """\
 
 def render(plan: Plan) -> str:
     """Shell text that sets the array ``MEGATRON_ARGS``."""
-    consecutive = all(node.consecutive for node in nodes_of(plan))
-    axes = axes_of(plan, "megatron")
+    nodes, axes = nodes_of(plan), axes_of(plan, "megatron")
     flags = flags_of_axes(axes)
-    text = with_launchers(_USAGE, consecutive=consecutive)
-    text += f"# Data parallel size: {axes.dp}.\n"
+    remark = f"# Data parallel size: {axes.dp}.\n"
     if flags["expert-tensor-parallel-size"] != axes.etp:
-        text += _NO_EXPERTS
+        remark += _NO_EXPERTS
     # The switch of the order, which has no value, stands last.
     switch = {name: flags.pop(name) for name in (_REPLICA_MAJOR,) if name in flags}
     flags |= _of_job(plan) | switch
-    lines = [f"  --{name} {value}".rstrip() for name, value in flags.items()]
-    return "\n".join((f"{text}MEGATRON_ARGS=(", *lines, ")\n"))
+    return array_of_flags(nodes, _USAGE, remark, "MEGATRON_ARGS", flags)
 
 
 def flags_of_axes(axes: Parallelism) -> dict[str, int | str]:

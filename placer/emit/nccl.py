@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from placer.emit.axes import axes_of
 from placer.emit.domains import TierDomains, nvlink_tier, quoted, tiers_of
-from placer.emit.nodes import nodes_of
+from placer.emit.nodes import axes_of, nodes_of
 from placer.placement.plan import Plan
 
 _SHOWN = 8

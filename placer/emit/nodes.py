@@ -1,18 +1,18 @@
-"""A plan node by node, as launchers see it, and what a launcher may refuse in it."""
+"""A plan as launchers see it: its nodes and axes, and what they may refuse in it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from math import prod
+from typing import Any
 
 from placer.base.errors import EmitError
 from placer.base.hostlist import name_problem
-from placer.emit.registry import formats_for
-
-if TYPE_CHECKING:
-    from placer.placement.plan import Plan
+from placer.emit.registry import FORMATS, formats_for
+from placer.job.axes import AXES, Parallelism
+from placer.placement.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,7 @@ def nodes_of(plan: Plan) -> list[NodeRanks]:
     return nodes
 
 
-# What launchers make of the ranks of a node, by the property of `NodeRanks` that this
-# needs.
+# What launchers make of the ranks of a node that lacks a property of `NodeRanks`.
 _TOLD = {
     "consecutive": "{format} gives every node consecutive ranks, but {host} holds "
     "{ranks}",
@@ -82,33 +81,29 @@ _TOLD = {
 }
 
 
-def nodes_in_order(plan: Plan, format: str) -> list[NodeRanks]:
-    """The nodes for a launcher that is told only their order and their sizes."""
+def nodes_for(plan: Plan, format: str) -> list[NodeRanks]:
+    """The nodes, where they are as the format needs them."""
     nodes = nodes_of(plan)
-    require(nodes, format, "consecutive")
-    require(nodes, format, "gpus_in_order")
+    require(nodes, format, FORMATS[format].needs)
     return nodes
 
 
-def require(nodes: Sequence[NodeRanks], format: str, what: str) -> None:
-    """Nothing, when every node is ``consecutive``, ``gpus_in_order`` or ``aligned``."""
-    for node in nodes:
-        if not getattr(node, what):
+def require(nodes: Sequence[NodeRanks], format: str, needs: Collection[str]) -> None:
+    """Nothing, when the nodes are what is needed (see `placer.emit.registry`)."""
+    for what, told in _TOLD.items():
+        if what not in needs:
+            continue
+        if node := next((node for node in nodes if not getattr(node, what)), None):
             ranks, gpus = _shown(node.ranks), _shown(node.gpus)
-            told = _TOLD[what].format(
-                format=format, host=node.host, ranks=ranks, gpus=gpus
-            )
+            told = told.format(format=format, host=node.host, ranks=ranks, gpus=gpus)
             raise EmitError(f"{told}; {_alternatives(nodes)}")
-
-
-def require_equal_nodes(nodes: Sequence[NodeRanks], format: str) -> None:
-    """Nothing, when every node must have as many GPUs as the others."""
     counts = {node.reach for node in nodes}
-    if len(counts) > 1:
-        raise EmitError(
-            f"the pods of {format} are alike, but nodes need {min(counts)} to "
-            f"{max(counts)} GPUs; {_alternatives(nodes)}"
-        )
+    if "equal" in needs and len(counts) > 1:
+        pods, end = f"the pods of {format}", _alternatives(nodes)
+        if format.endswith("-request"):
+            pods, end = "pods of one request", "no annotation says that"
+        differ = f"nodes need {min(counts)} to {max(counts)} GPUs"
+        raise EmitError(f"{pods} are alike, but {differ}; {end}")
 
 
 def _refuse_bad_hosts(hosts: Sequence[str]) -> None:
@@ -125,14 +120,56 @@ def _refuse_bad_hosts(hosts: Sequence[str]) -> None:
 
 
 def _alternatives(nodes: Sequence[NodeRanks]) -> str:
-    names = formats_for(
-        free_ranks=not all(node.consecutive for node in nodes),
-        free_gpus=not all(node.gpus_in_order for node in nodes),
-        unequal_nodes=len({node.reach for node in nodes}) > 1,
-        unaligned_nodes=not all(node.aligned for node in nodes),
-    )
-    return f"formats that can: {', '.join(names)}"
+    lacks = [what for what in _TOLD if not all(getattr(node, what) for node in nodes)]
+    lacks += ["equal"] if len({node.reach for node in nodes}) > 1 else []
+    return f"formats that can: {', '.join(formats_for(lacks))}"
 
 
 def _shown(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+
+
+def axes_of(plan: Plan, format: str) -> Parallelism:
+    """Axis sizes and rank order of the plan's job."""
+    sizes = plan.job.get("parallelism")
+    order = tuple(str(plan.job.get("order", "")).split("-"))
+    if not sizes or sorted(order) != sorted(AXES):
+        raise EmitError(
+            f"{format} needs the sizes of the axes, which this plan does not give "
+            "(job.parallelism); plans of `placer place` do"
+        )
+    known = (*AXES, "vp", "etp")
+    given: dict[str, Any] = {axis: int(sizes.get(axis, 1)) for axis in known}
+    given["etp"] = int(sizes.get("etp", given["tp"]))
+    axes = Parallelism(order=order, **given)
+    if axes.world_size != plan.world_size or min(map(axes.size, known)) < 1:
+        product = prod((axes.tp, axes.cp, axes.pp, axes.dp))
+        raise EmitError(
+            f"tp x cp x pp x dp is {product}, the plan has {plan.world_size} ranks"
+        )
+    if axes.tp * axes.cp * axes.dp % (axes.ep * axes.etp):
+        raise EmitError(
+            f"ep x etp, {axes.ep} x {axes.etp}, does not divide tp x cp x dp, "
+            f"{axes.tp} x {axes.cp} x {axes.dp}"
+        )
+    return axes
+
+
+def array_of_flags(
+    nodes: Sequence[NodeRanks],
+    usage: str,
+    remark: str,
+    name: str,
+    flags: Mapping[str, int | str],
+) -> str:
+    """Shell text that sets an array of flags; a switch has an empty value.
+
+    ``usage``: comment that opens it, in which launchers that place the ranks are put.
+    """
+    script, launchers = "torchrun.sh", "torchrun"
+    if not all(node.consecutive for node in nodes):
+        script = "torchrun-wrapper.sh python"
+        launchers = "torchrun-wrapper, env or sbatch"
+    lines = [f"  --{flag} {value}".rstrip() for flag, value in flags.items()]
+    head = usage.format(script=script, launchers=launchers) + remark
+    return "\n".join((f"{head}{name}=(", *lines, ")\n"))

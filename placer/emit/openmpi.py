@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from placer.base.errors import EmitError
-from placer.emit.nodes import NodeRanks, nodes_of, require
+from placer.emit.nodes import NodeRanks, nodes_for
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
@@ -35,17 +35,13 @@ _HOST = re.compile(
 
 def render_seq(plan: Plan) -> str:
     """The host of every rank, one a line, in rank order."""
-    nodes = nodes_of(plan)
-    require(nodes, "openmpi-seq", "gpus_in_order")
-    _require_names(nodes, "host file")
+    _require_names(nodes_for(plan, "openmpi-seq"), "host file")
     return "".join(f"{host}\n" for host in plan.host_of_rank)
 
 
 def render_rankfile(plan: Plan) -> str:
     """One line a rank: its host and its slot there."""
-    nodes = nodes_of(plan)
-    require(nodes, "openmpi-rankfile", "gpus_in_order")
-    _require_names(nodes, "rankfile")
+    _require_names(nodes_for(plan, "openmpi-rankfile"), "rankfile")
     hosts_and_slots = zip(plan.host_of_rank, plan.local_rank.tolist(), strict=True)
     return "".join(
         f"rank {rank}={host} slot={slot}\n"

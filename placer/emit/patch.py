@@ -15,8 +15,8 @@ from shlex import quote
 
 from placer.base.errors import EmitError
 from placer.documents.files import read_text
-from placer.emit import deepspeed, openmpi, process, slurm, torchrun
-from placer.emit.nodes import nodes_of, require_equal_nodes
+from placer.emit import deepspeed, openmpi, shell, slurm, torchrun
+from placer.emit.nodes import nodes_of, require
 from placer.emit.script_lines import Script
 from placer.placement.baselines import started_of
 from placer.placement.parts import part_environment
@@ -94,20 +94,16 @@ def _diff(before: str, after: str, old: str, new: str) -> Iterator[str]:
 def _torchrun(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     """The agent is started by a script that knows the node rank of its host."""
     new = torchrun.render(plan)
-    backend = script.option("--rdzv[-_]backend")
-    if backend is not None:
-        script.set_value(backend, "static")
     first = f"${{PLACER_MASTER_ADDR:-{quote(nodes_of(plan)[0].host)}}}"
-    endpoint = script.option("--rdzv[-_]endpoint")
-    if endpoint is not None:
-        port = _PORT.search(script.value(endpoint))
-        script.set_value(endpoint, f"{first}:{port[1] if port else 29500}")
-    address = script.option("--master[-_]addr")
-    if address is not None:
-        script.set_value(address, first)
-    rank = script.option("--node[-_]rank")
-    if rank is not None:
-        script.remove(rank)
+
+    def endpoint(value: str) -> str:
+        port = _PORT.search(value)
+        return f"{first}:{port[1] if port else 29500}"
+
+    script.set_option("--rdzv[-_]backend", lambda _: "static")
+    script.set_option("--rdzv[-_]endpoint", endpoint)
+    script.set_option("--master[-_]addr", lambda _: first)
+    script.remove_option("--node[-_]rank")
     return _agent(script, new, folder, _AGENT, "exec AGENT ")
 
 
@@ -120,7 +116,7 @@ def _swift(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
 def _accelerate(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     """``accelerate launch`` is started by a script that gives it the node's rank."""
     new = torchrun.render(plan)
-    require_equal_nodes(nodes_of(plan), "accelerate")
+    require(nodes_of(plan), "accelerate", {"equal"})
     hosts = script.option("--deepspeed[-_]hostfile")
     if hosts is not None:
         raise EmitError(
@@ -128,9 +124,7 @@ def _accelerate(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
             "--deepspeed_hostfile the file of placer emit PLAN deepspeed"
         )
     for names in ("machine[-_]rank", "main[-_]process[-_]ip", "rdzv[-_]backend"):
-        found = script.option(f"--{names}")
-        if found is not None:
-            script.remove(found)
+        script.remove_option(f"--{names}")
     return _agent(script, new, folder, _LAUNCH, _ACCELERATE)
 
 
@@ -145,8 +139,8 @@ def _agent(
 def _srun(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     """The step reads its tasks' hosts from a file."""
     new = slurm.render_hostfile(plan)
-    _remove(
-        script, "-m|--distribution", "-N|--nodes", "-n|--ntasks", "--ntasks-per-node"
+    script.remove_own(
+        "-m|--distribution", "-N|--nodes", "-n|--ntasks", "--ntasks-per-node"
     )
     file = quote(str(folder / _HOSTS))
     kept = f"env -u SLURM_NTASKS_PER_NODE SLURM_HOSTFILE={file}"
@@ -161,8 +155,7 @@ def _srun(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
 def _mpirun(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     """Ranks take the lines of a host file one by one."""
     new = openmpi.render_seq(plan)
-    _remove(
-        script,
+    script.remove_own(
         "--?(?:default-)?hostfile|--?machinefile|--?host|-H",
         "--?map-by|--?rank-by|--?bind-to",
         "--?npernode|-N",
@@ -178,9 +171,11 @@ def _hydra(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
     Where every node holds consecutive ranks on its GPUs in order, the local ranks of
     Hydra say the GPUs.
     """
-    files = process.hydra_files(plan)
+    files = shell.hydra_files(plan)
     found = {_HOSTS: files["machines.txt"]}
-    _remove(script, "--?f|--?machinefile|--?hostfile", "--?hosts?", "--?ppn|--?perhost")
+    script.remove_own(
+        "--?f|--?machinefile|--?hostfile", "--?hosts?", "--?ppn|--?perhost"
+    )
     if not all(n.consecutive and n.gpus_in_order for n in nodes_of(plan)):
         found[_WRAPPER] = files["gpu-wrapper.sh"]
         script.run_by(f"bash {quote(str(folder / _WRAPPER))}")
@@ -198,17 +193,10 @@ def _deepspeed(script: Script, plan: Plan, folder: Path) -> dict[str, str]:
             f"{script.name}:{chosen.line + 1} chooses hosts besides the host file: "
             "take --include or --exclude out"
         )
-    _remove(script, "-H|--hostfile")
+    script.remove_own("-H|--hostfile")
     options = f"--hostfile {quote(str(folder / _HOSTS))}"
     script.replace_word("deepspeed", f"{{}} {options}")
     return {_HOSTS: new}
-
-
-def _remove(script: Script, *options: str) -> None:
-    """Take options of the launcher out, wherever they stand in its command."""
-    for names in options:
-        while (found := script.own_option(names)) is not None:
-            script.remove(found)
 
 
 _CHANGES: dict[str, _Change] = {

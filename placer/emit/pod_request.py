@@ -23,40 +23,40 @@ Tiers count from 1, the innermost. Sources: Volcano ed72c7c8,
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from placer.base.errors import EmitError
-from placer.emit.container import labels_of
 from placer.emit.domains import (
     TierDomains,
+    guaranteed,
     innermost_shared,
     nvlink_tier,
     quoted,
     tiers_of,
 )
-from placer.emit.least_strict import comments
 from placer.emit.manifest import (
+    HOSTNAME,
     Object,
     Text,
+    cluster_of,
+    comment,
     documents,
+    kube_object,
     object_name,
     require_node_names,
 )
-from placer.emit.nodes import NodeRanks, nodes_of
+from placer.emit.nodes import NodeRanks, nodes_for, nodes_of, require
+from placer.placement.launcher_orders import natural_key
 from placer.placement.plan import Plan
 
 
 def usage(what: str, scheduler: str, nodes: Sequence[NodeRanks], to_do: str) -> str:
     """Comment that opens a request: what it is, and what its reader has to do."""
-    text = (
+    return comment(
         f"For the next submission: {what} with which {scheduler} gives nodes like the "
         f"plan's to {len(nodes)} pods, one a node of {nodes[0].reach} GPUs. "
         f"{to_do}{' ' * bool(to_do)}The job gets other nodes: place it on those, then "
         "emit its launch files."
     )
-    lines = textwrap.wrap(text, 88, initial_indent="# ", subsequent_indent="# ")
-    return "".join(f"{line}\n" for line in lines)
 
 
 def shared_and_slices(
@@ -94,14 +94,21 @@ def left_open(tiers: Sequence[TierDomains], said: Sequence[TierDomains | None]) 
     return text
 
 
-def require_alike(nodes: Sequence[NodeRanks]) -> None:
-    """Nothing, when every node must have as many GPUs as the others."""
-    counts = {node.reach for node in nodes}
-    if len(counts) > 1:
-        raise EmitError(
-            f"pods of one request are alike, but nodes need {min(counts)} to "
-            f"{max(counts)} GPUs; no annotation says that"
-        )
+def comments(plan: Plan, nodes: Sequence[NodeRanks]) -> str:
+    """What a plan of an allocation says: the least strict request, its very nodes."""
+    lines = [*guaranteed(plan)]
+    if plan.request:
+        names = json.dumps(sorted((node.host for node in nodes), key=natural_key))
+        lines += [
+            "# These very nodes, whatever the topology; in the pod template's spec:",
+            "#   affinity:",
+            "#     nodeAffinity:",
+            "#       requiredDuringSchedulingIgnoredDuringExecution:",
+            "#         nodeSelectorTerms:",
+            "#           - matchExpressions:",
+            f"#               - {{key: {HOSTNAME}, operator: In, values: {names}}}",
+        ]
+    return "".join(f"{line}\n" for line in lines)
 
 
 _WHAT = "annotations"
@@ -116,11 +123,10 @@ _MAX_LAYERS = 3
 
 def render_kueue(plan: Plan) -> str:
     """Annotations of the pod template for Kueue's Topology Aware Scheduling."""
-    nodes = nodes_of(plan)
-    require_alike(nodes)
+    nodes = nodes_for(plan, "kueue-request")
     tiers = tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
-    labels = labels_of(plan)
+    labels = cluster_of(plan).labels
     annotations: Object = {}
     if shared:
         annotations[f"{_KUEUE}required-topology"] = _label(shared, labels)
@@ -140,18 +146,17 @@ def render_kueue(plan: Plan) -> str:
         annotations[key] = f"[\n{lines}\n]\n"
     said = [tier for tier in (shared, *layers) if tier]
     to_do = (_to_do(said, labels) or _LEVELS) if said else ""
-    comment = usage(_WHAT, "Kueue", nodes, to_do) + left_open(tiers, [shared, *layers])
-    comment += comments(plan, nodes)
-    return documents(comment, [{"podTemplate": _metadata(annotations)}])
+    text = usage(_WHAT, "Kueue", nodes, to_do) + left_open(tiers, [shared, *layers])
+    text += comments(plan, nodes)
+    return documents(text, [{"podTemplate": _metadata(annotations)}])
 
 
 def render_kai(plan: Plan) -> str:
     """Annotations of the workload and of its pod template for the KAI scheduler."""
-    nodes = nodes_of(plan)
-    require_alike(nodes)
+    nodes = nodes_for(plan, "kai-request")
     tiers = tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
-    labels = labels_of(plan)
+    labels = cluster_of(plan).labels
     workload: Object = {f"{_KAI}topology": Text("<name of the Topology>")}
     if shared:
         workload[f"{_KAI}topology-required-placement"] = _label(shared, labels)
@@ -159,17 +164,17 @@ def render_kai(plan: Plan) -> str:
     nvlink = nvlink_tier(plan, tiers)
     segment = nvlink if nvlink in slices else slices[0] if slices else None
     to_do = _to_do([shared, segment], labels) or _NAMED
-    comment = usage(_WHAT, "the KAI scheduler", nodes, to_do)
+    text = usage(_WHAT, "the KAI scheduler", nodes, to_do)
     if segment:
-        comment += _SEGMENTS
+        text += _SEGMENTS
         objects["podTemplate"] = _metadata(
             {
                 f"{_KAI}segment-size": Text(segment.slice),
                 f"{_KAI}segment-topology-required-placement": _label(segment, labels),
             }
         )
-    comment += left_open(tiers, [shared, segment]) + comments(plan, nodes)
-    return documents(comment, [objects])
+    text += left_open(tiers, [shared, segment]) + comments(plan, nodes)
+    return documents(text, [objects])
 
 
 _SEGMENTS = """\
@@ -200,8 +205,7 @@ _TO_DO = (
 
 def render_grove(plan: Plan) -> str:
     """A PodCliqueSet without a pod template."""
-    nodes = nodes_of(plan)
-    require_alike(nodes)
+    nodes = nodes_for(plan, "grove-request")
     tiers = tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
     part = slices[-1] if slices else None
@@ -222,15 +226,11 @@ def render_grove(plan: Plan) -> str:
                 "topologyConstraint": _packed(part),
             }
         ]
-    item = {
-        "apiVersion": "grove.io/v1alpha1",
-        "kind": "PodCliqueSet",
-        "metadata": {"name": object_name(plan)},
-        "spec": {"replicas": 1, "template": template},
-    }
-    comment = usage("a PodCliqueSet", "Grove", nodes, _TO_DO)
-    comment += left_open(tiers, [shared, part])
-    return documents(comment + comments(plan, nodes), [item])
+    spec = {"replicas": 1, "template": template}
+    item = kube_object("grove.io/v1alpha1", "PodCliqueSet", object_name(plan), spec)
+    said = usage("a PodCliqueSet", "Grove", nodes, _TO_DO)
+    said += left_open(tiers, [shared, part])
+    return documents(said + comments(plan, nodes), [item])
 
 
 def _packed(tier: TierDomains) -> Object:
@@ -251,15 +251,15 @@ def render_volcano(plan: Plan) -> str:
     """A Volcano Job without a pod template, after the HyperNodes that it speaks of."""
     nodes = nodes_of(plan)
     require_node_names(nodes)
-    require_alike(nodes)
+    require(nodes, "volcano-request", {"equal"})
     name, tiers = object_name(plan), tiers_of(plan, nodes)
     shared, slices = shared_and_slices(tiers)
     nvlink = nvlink_tier(plan, tiers)
     part = nvlink if nvlink in slices else slices[0] if slices else None
-    comment = usage("a Job", "Volcano", nodes, "Put your pod template in.")
+    text = usage("a Job", "Volcano", nodes, "Put your pod template in.")
     if tiers:
         numbered = (f"{k} {quoted(t.tier)}" for k, t in enumerate(tiers, start=1))
-        comment += _TIERS.format(tiers=", ".join(numbered))
+        text += _TIERS.format(tiers=", ".join(numbered))
     task: Object = {"name": "node", "replicas": len(nodes)}
     if part:
         task["partitionPolicy"] = {
@@ -267,19 +267,15 @@ def render_volcano(plan: Plan) -> str:
             "partitionSize": part.slice,
             **_within(tiers, part),
         }
-    job = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {
-            "schedulerName": "volcano",
-            "minAvailable": len(nodes),
-            **(_within(tiers, shared) if shared else {}),
-            "tasks": [task],
-        },
+    spec = {
+        "schedulerName": "volcano",
+        "minAvailable": len(nodes),
+        **(_within(tiers, shared) if shared else {}),
+        "tasks": [task],
     }
-    comment += left_open(tiers, [shared, part]) + comments(plan, nodes)
-    return documents(comment, [*_hyper_nodes(name, tiers, nodes), job])
+    job = kube_object("batch.volcano.sh/v1alpha1", "Job", name, spec)
+    text += left_open(tiers, [shared, part]) + comments(plan, nodes)
+    return documents(text, [*_hyper_nodes(name, tiers, nodes), job])
 
 
 def _within(tiers: Sequence[TierDomains], tier: TierDomains) -> Object:
@@ -303,17 +299,13 @@ def _hyper_nodes(
         for member, domain in zip(inside, tier.domain, strict=True):
             members[domain][member] = None
         for name, own in zip(names, members, strict=True):
-            yield {
-                "apiVersion": "topology.volcano.sh/v1alpha1",
-                "kind": "HyperNode",
-                "metadata": {"name": name},
-                "spec": {
-                    "tier": number,
-                    "tierName": Text(tier.tier),
-                    "members": [
-                        {"type": kind, "selector": {"exactMatch": {"name": member}}}
-                        for kind, member in own
-                    ],
-                },
+            spec = {
+                "tier": number,
+                "tierName": Text(tier.tier),
+                "members": [
+                    {"type": kind, "selector": {"exactMatch": {"name": member}}}
+                    for kind, member in own
+                ],
             }
+            yield kube_object("topology.volcano.sh/v1alpha1", "HyperNode", name, spec)
         inside = [("HyperNode", names[domain]) for domain in tier.domain]

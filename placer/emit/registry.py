@@ -6,7 +6,7 @@ format is first written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -30,15 +30,11 @@ class LauncherFormat:
     # Module and function of a plan. That gives the file's text, or, if it is called
     # ``..._files``, name and text of each of several files.
     writer: str
-    free_ranks: bool = True  # whether a node may hold ranks that are not consecutive
-    # Whether a node's k-th rank may run on another GPU than its k-th.
-    free_gpus: bool = True
-    # Whether nodes may need unequal numbers of GPUs, counted from GPU 0.
-    unequal_nodes: bool = True
-    # Whether a node's first rank may be no multiple of its number of ranks.
-    unaligned_nodes: bool = True
+    # What every node must be: properties of `placer.emit.nodes.NodeRanks`, or ``equal``
+    # to the others in the number of its GPUs, counted from GPU 0.
+    needs: frozenset[str]
     # Whether it launches the whole map by itself; others help a launcher.
-    alone: bool = True
+    alone: bool
 
     @property
     def folder(self) -> bool:
@@ -51,72 +47,64 @@ class LauncherFormat:
         return getattr(import_module(f"placer.emit.{module}"), function)(plan)
 
 
-# What a row may say of its format, and the attribute that is false then.
-_LIMITS = {
-    "consecutive-ranks": "free_ranks",
-    "gpus-in-order": "free_gpus",
-    "equal-nodes": "unequal_nodes",
-    "aligned-nodes": "unaligned_nodes",
-    "helper": "alone",
-}
-# A name, its writer, the end of its file's name (- for a folder) and its limits; below
-# them what it is.
+# A name, its writer, the end of its file's name (- for a folder), what it needs, and
+# ``helper`` where it does not launch; below them what it is.
 _TABLE = """\
-torchrun torchrun.render .sh consecutive-ranks
+torchrun torchrun.render .sh consecutive
     script a node: static rendezvous in the plan's node order
 torchrun-wrapper torchrun.render_wrapper .sh
     script a node: torchrun, then the RANK of its workers
-torchrun-map torchrun.render_map .json consecutive-ranks gpus-in-order
+torchrun-map torchrun.render_map .json consecutive gpus_in_order
     node map for torchrun --rdzv-backend=placer
-env process.render_env .sh
+env shell.render_env .sh
     script a process: RANK, LOCAL_RANK, ... for env://
 sbatch slurm.render .sbatch
     batch script: the plan's nodes, one task a rank
-sbatch-torchrun slurm.render_torchrun .sbatch consecutive-ranks
+sbatch-torchrun slurm.render_torchrun .sbatch consecutive
     batch script: the plan's nodes, one torchrun a node
-slurm-hostfile slurm.render_hostfile .txt gpus-in-order
+slurm-hostfile slurm.render_hostfile .txt gpus_in_order
     one host a task in rank order, for srun -m arbitrary
-openmpi-seq openmpi.render_seq .txt gpus-in-order
+openmpi-seq openmpi.render_seq .txt gpus_in_order
     one host a rank, for mpirun --map-by seq
-openmpi-rankfile openmpi.render_rankfile .txt gpus-in-order
+openmpi-rankfile openmpi.render_rankfile .txt gpus_in_order
     rank K=HOST slot=S lines for mpirun
-hydra process.hydra_files -
+hydra shell.hydra_files -
     machine file and GPU script for mpiexec.hydra
-deepspeed deepspeed.render .txt consecutive-ranks gpus-in-order aligned-nodes
+deepspeed deepspeed.render .txt consecutive gpus_in_order aligned
     HOST slots=N lines for deepspeed --hostfile
-deepspeed-node deepspeed.render_node .sh consecutive-ranks
+deepspeed-node deepspeed.render_node .sh consecutive
     script a node: DeepSpeed's launcher, GPUs in any order
-jax loaders.jax_files -
+jax rank_map.jax_files -
     process ids and device order, with a loader in Python
-kubernetes-job kubernetes.render_job .yaml equal-nodes
+kubernetes-job kubernetes.render_job .yaml equal
     indexed Job: pods find their node rank by node name
-kubernetes-jobset kubernetes.render_jobset .yaml equal-nodes
+kubernetes-jobset kubernetes.render_jobset .yaml equal
     JobSet: pods find their node rank by node name
 kubernetes-pinned kubernetes.render_pinned .yaml
     JobSet: every node rank on a node of its own
-kubeflow-trainer kubernetes.render_kubeflow .yaml equal-nodes
+kubeflow-trainer kubernetes.render_kubeflow .yaml equal
     TrainJob and its runtime: pods find their node rank by name
-ray loaders.ray_files -
+ray rank_map.ray_files -
     placement group of labelled nodes, with a loader in Python
-gpu-wrapper process.render_gpu .sh helper
+gpu-wrapper shell.render_gpu .sh helper
     script a process: the GPU of the rank it already has
 megatron megatron.render .sh helper
     bash array of Megatron-LM flags for the plan's rank order
 torchtitan torchtitan.render .sh helper
     bash array of torchtitan's flags for the plan's rank order
-dlrover torchrun.render_dlrover .json consecutive-ranks gpus-in-order helper
+dlrover torchrun.render_dlrover .json consecutive gpus_in_order helper
     groups of nodes for DLRover's --enable-topology-rerank
 nccl nccl.render .txt helper
     report: communicators and the rings NCCL will build
 slurm-request slurm.render_request .sbatch helper
     #SBATCH lines for a next job with such nodes (--segment)
-kueue-request pod_request.render_kueue .yaml equal-nodes helper
+kueue-request pod_request.render_kueue .yaml equal helper
     annotations for next pods on such nodes, for Kueue
-kai-request pod_request.render_kai .yaml equal-nodes helper
+kai-request pod_request.render_kai .yaml equal helper
     annotations for next pods on such nodes, for KAI scheduler
-volcano-request pod_request.render_volcano .yaml equal-nodes helper
+volcano-request pod_request.render_volcano .yaml equal helper
     HyperNodes, and a next job on such nodes, for Volcano
-grove-request pod_request.render_grove .yaml equal-nodes helper
+grove-request pod_request.render_grove .yaml equal helper
     a PodCliqueSet that asks for such nodes, for Grove
 role-map rank_map.render_roles .json helper
     hosts and ranks of every instance of each role, as JSON
@@ -132,14 +120,10 @@ csv rank_map.render_csv .csv
 def _rows() -> Iterator[LauncherFormat]:
     lines = _TABLE.splitlines()
     for row, description in zip(lines[::2], lines[1::2], strict=True):
-        name, writer, suffix, *limits = row.split()
-        yield LauncherFormat(
-            name,
-            description.strip(),
-            suffix.removeprefix("-"),
-            writer,
-            **{_LIMITS[limit]: False for limit in limits},
-        )
+        name, writer, suffix, *words = row.split()
+        needs = frozenset(words) - {"helper"}
+        end, alone = suffix.removeprefix("-"), "helper" not in words
+        yield LauncherFormat(name, description.strip(), end, writer, needs, alone)
 
 
 FORMATS: dict[str, LauncherFormat] = {row.name: row for row in _rows()}
@@ -175,19 +159,6 @@ def requests(plan: Plan, job: str) -> dict[str, str]:
     return found
 
 
-def render_files(plan: Plan, name: str) -> dict[str, str]:
-    """Name and text of every file of the folder format called ``name`` for ``plan``.
-
-    Raises `EmitError` if the launcher cannot express the plan, or a host name is not
-    safe to write.
-    """
-    row = format_called(name)
-    if not row.folder:
-        raise InputError(f'"{name}" is one file')
-    files: dict[str, str] = row.written(plan)
-    return files
-
-
 def format_called(name: str) -> LauncherFormat:
     """The format called ``name``."""
     if name in FORMATS:
@@ -199,16 +170,7 @@ def format_called(name: str) -> LauncherFormat:
     )
 
 
-def formats_for(
-    *, free_ranks: bool, free_gpus: bool, unequal_nodes: bool, unaligned_nodes: bool
-) -> Iterable[str]:
-    """Names of the formats that can launch a plan with these needs."""
-    return (
-        row.name
-        for row in FORMATS.values()
-        if row.alone
-        and row.free_ranks >= free_ranks
-        and row.free_gpus >= free_gpus
-        and row.unequal_nodes >= unequal_nodes
-        and row.unaligned_nodes >= unaligned_nodes
-    )
+def formats_for(lacks: Collection[str]) -> Iterable[str]:
+    """Names of the formats that can launch a plan whose nodes lack some properties."""
+    rows = (row for row in FORMATS.values() if row.alone)
+    return (row.name for row in rows if row.needs.isdisjoint(lacks))

@@ -6,7 +6,6 @@ command. Ranks are numbered from 0 in each, as its job has them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +27,8 @@ def role_part(plan: Plan, asked: str) -> Plan:
     own = [name == role for name in plan.role_of_rank]
     ranks = np.flatnonzero(np.array(own) & (numbers == instance))
     used, node_of_rank = np.unique(plan.node_of_rank[ranks], return_inverse=True)
-    job = _job(plan, role)
+    roles = plan.inputs.get("job", {}).get("roles", ()) if plan.inputs else ()
+    job: dict[str, Any] = next((r["job"] for r in roles if r["name"] == role), {})
     sizes = dict(job.get("parallelism", {}))
     order = str(sizes.pop("order", "-".join(MEGATRON_DEFAULT_ORDER)))
     name = f"{plan.job.get('name', 'workload')}-{role}-{instance}"
@@ -69,13 +69,3 @@ def _named(plan: Plan, asked: str) -> tuple[str, int]:
         message = f'{name} has no instance "{text}"'
         raise InputError(message, key="role", hint=hint)
     return name, int(text or 0)
-
-
-def _job(plan: Plan, role: str) -> Mapping[str, Any]:
-    """The job of one instance as the plan keeps it; empty where it keeps none."""
-    return next((job for name, job in _jobs(plan) if name == role), {})
-
-
-def _jobs(plan: Plan) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for entry in plan.inputs.get("job", {}).get("roles", ()) if plan.inputs else ():
-        yield entry["name"], entry["job"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from placer.base.errors import EmitError
@@ -108,16 +108,25 @@ class Script:
             )
         return next(iter(own or found), None)
 
-    def value(self, option: Option) -> str:
-        """The value of an option, as it is written."""
-        return self.lines[option.line][option.value : option.end]
+    def set_option(self, names: str, value: Callable[[str], str]) -> None:
+        """Give the command's option, if it has it, what is made of its value."""
+        if (found := self.option(names)) is not None:
+            line = self.lines[found.line]
+            new = value(line[found.value : found.end])
+            self.lines[found.line] = line[: found.value] + new + line[found.end :]
 
-    def set_value(self, option: Option, value: str) -> None:
-        """Give an option another value."""
-        line = self.lines[option.line]
-        self.lines[option.line] = line[: option.value] + value + line[option.end :]
+    def remove_option(self, names: str) -> None:
+        """Take the command's option out, if it has it."""
+        if (found := self.option(names)) is not None:
+            self._remove(found)
 
-    def remove(self, option: Option) -> None:
+    def remove_own(self, *options: str) -> None:
+        """Take options out wherever they stand in the command itself."""
+        for names in options:
+            while (found := self.own_option(names)) is not None:
+                self._remove(found)
+
+    def _remove(self, option: Option) -> None:
         """Take an option out; a line that held nothing else stays empty."""
         line = self.lines[option.line]
         before, after = line[: option.start], line[option.end :].lstrip(" \t")

@@ -29,15 +29,14 @@ from placer.base.hostlist import compress
 from placer.documents.files import read_text
 from placer.emit.domains import (
     TierDomains,
+    guaranteed,
     innermost_shared,
     nvlink_tier,
     quoted,
     tiers_of,
 )
-from placer.emit.least_strict import least_segment, not_the_others
-from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
-from placer.emit.process import NEED_COMMAND, SEE_GPU, part_exports
-from placer.emit.shell import HEAD, words
+from placer.emit.nodes import NodeRanks, nodes_for, nodes_of, require
+from placer.emit.shell import HEAD, NEED_COMMAND, SEE_GPU, part_exports, words
 from placer.emit.torchrun import PICK_GPUS
 from placer.placement.baselines import started_of
 from placer.placement.launcher_orders import natural_key
@@ -96,8 +95,7 @@ exec "$@"
 
 def render_torchrun(plan: Plan) -> str:
     """A batch script with one task a node, each a torchrun agent."""
-    nodes = nodes_of(plan)
-    require(nodes, "sbatch-torchrun", "consecutive")
+    nodes = nodes_for(plan, "sbatch-torchrun")
     pick_gpus = PICK_GPUS if not all(node.gpus_in_order for node in nodes) else ""
     task = f"""\
 export PET_NNODES={len(nodes)} PET_NODE_RANK=$SLURM_PROCID
@@ -220,13 +218,14 @@ def _of_the_plan(option: str) -> bool:
 
 def render_hostfile(plan: Plan) -> str:
     """The host of every rank, one a line, in rank order."""
-    require(nodes_of(plan), "slurm-hostfile", "gpus_in_order")
+    nodes_for(plan, "slurm-hostfile")
     return "".join(f"{host}\n" for host in plan.host_of_rank)
 
 
 def render_nodes(plan: Plan) -> str:
     """The plan's hosts, one a line, for one task a node that starts its ranks."""
-    nodes = nodes_in_order(plan, "one task a node")
+    nodes = nodes_of(plan)
+    require(nodes, "one task a node", ("consecutive", "gpus_in_order"))
     return "".join(f"{node.host}\n" for node in nodes)
 
 
@@ -247,12 +246,20 @@ def render_request(plan: Plan) -> str:
         lines.append("# With topology/tree instead: --switches=1")
     # Slurm gives no order to a list of nodes.
     hosts = sorted((node.host for node in nodes), key=natural_key)
+    lines += guaranteed(plan)
+    asked = block.slice if block else 1
+    size = int(plan.request.get("slice", asked))
+    if size != asked and 1 < size <= len(nodes):
+        lines.append(f"##SBATCH --segment={size}")
     lines += [
-        *least_segment(plan, len(nodes), block.slice if block else 1),
         "# These very nodes, whatever the topology:",
         f"##SBATCH --nodelist={compress(hosts)}",
-        *not_the_others(plan),
     ]
+    if others := plan.request.get("others"):
+        lines += [
+            "# Or none of the free nodes that are left to other jobs:",
+            f"##SBATCH --exclude={others}",
+        ]
     return _USAGE_OF_REQUEST + "".join(f"{line}\n" for line in lines)
 
 

@@ -24,15 +24,16 @@ import json
 from collections.abc import Sequence
 from shlex import quote
 
-from placer.emit.nodes import NodeRanks, nodes_in_order, nodes_of, require
-from placer.emit.process import (
+from placer.emit.nodes import NodeRanks, nodes_for, nodes_of
+from placer.emit.shell import (
     NEED_COMMAND,
     become_worker,
     local_index,
     part_exports,
     ranks_by_gpu,
+    script,
+    words,
 )
-from placer.emit.shell import script, words
 from placer.placement.plan import Plan
 
 _USAGE = """\
@@ -64,8 +65,7 @@ export CUDA_VISIBLE_DEVICES=$devices
 
 def render(plan: Plan) -> str:
     """A bash script that starts torchrun with this host's node rank."""
-    nodes = nodes_of(plan)
-    require(nodes, "torchrun", "consecutive")
+    nodes = nodes_for(plan, "torchrun")
     pick_gpus = not all(node.gpus_in_order for node in nodes)
 
     def assignments(node_rank: int, node: NodeRanks) -> str:
@@ -82,7 +82,7 @@ def render(plan: Plan) -> str:
 
 def render_map(plan: Plan) -> str:
     """A ``placer/node-map`` for torchrun's backend ``placer``, by node rank."""
-    nodes = nodes_in_order(plan, "torchrun-map")
+    nodes = nodes_for(plan, "torchrun-map")
     lines = ",\n".join(
         "  " + json.dumps({"host": node.host, "processes": len(node.ranks)})
         for node in nodes
@@ -147,7 +147,7 @@ index=${{LOCAL_RANK-}}
 
 def render_dlrover(plan: Plan) -> str:
     """Host -> its node rank, with as many digits for each."""
-    nodes = nodes_in_order(plan, "dlrover")
+    nodes = nodes_for(plan, "dlrover")
     width = len(str(len(nodes) - 1))
     groups = {node.host: f"{rank:0{width}}" for rank, node in enumerate(nodes)}
     return json.dumps(groups, indent=1) + "\n"

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from placer.base.errors import EmitError
-from placer.emit.axes import axes_of, with_launchers
-from placer.emit.nodes import nodes_of
+from placer.emit.nodes import array_of_flags, axes_of, nodes_of
 from placer.job.axes import MEGATRON_DEFAULT_ORDER, Parallelism
 from placer.placement.plan import Plan
 
@@ -29,8 +28,7 @@ _USAGE = """\
 
 def render(plan: Plan) -> str:
     """Shell text that sets the array ``TORCHTITAN_ARGS``."""
-    consecutive = all(node.consecutive for node in nodes_of(plan))
-    axes = axes_of(plan, "torchtitan")
+    nodes, axes = nodes_of(plan), axes_of(plan, "torchtitan")
     kept = plan.inputs.get("job", {}) if plan.inputs else {}
     mode: Mapping[str, Any] = kept.get("data_parallel", {})
     flags = flags_of_axes(axes, mode)
@@ -40,9 +38,7 @@ def render(plan: Plan) -> str:
             f"# The plan has {axes.vp} stages a rank: set "
             "--parallelism.pipeline_parallel_layers_per_stage for that.\n"
         )
-    lines = "".join(f"  --{name} {value}\n" for name, value in flags.items())
-    usage = with_launchers(_USAGE, consecutive=consecutive)
-    return f"{usage}{remark}TORCHTITAN_ARGS=(\n{lines})\n"
+    return array_of_flags(nodes, _USAGE, remark, "TORCHTITAN_ARGS", flags)
 
 
 def flags_of_axes(axes: Parallelism, mode: Mapping[str, Any]) -> dict[str, int | str]:

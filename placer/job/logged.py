@@ -10,8 +10,7 @@ from placer.documents import Section
 from placer.documents.files import beside
 from placer.job.model import Job
 from placer.job.paces import rounds
-from placer.logs.steps import Steps
-from placer.logs.training import read_steps
+from placer.logs.steps import Steps, read_steps
 
 
 def step_of(steps: Steps, job: Job) -> float:

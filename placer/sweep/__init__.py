@@ -98,8 +98,8 @@ def sweep(
     from placer.sweep.point import sweep as run
     from placer.sweep.result import Sweep
     from placer.topology.allocation import allocate, host_names
-    from placer.tune.asked import unknown_framework
     from placer.tune.frameworks import in_framework
+    from placer.tune.space import unknown_framework
 
     sizes = {key: given[key] for key in SIZES}
     axes = listed_axes(sizes, nic_rate or (), oversubscription or ())

@@ -23,11 +23,10 @@ from math import inf
 from placer.cost.footprint.stages import restart_bytes
 from placer.job.work import experts_again, flops_again, layers_again
 from placer.tune.choice import Choice
-from placer.tune.evaluate import Answer, Question, is_enough
+from placer.tune.evaluate import Answer, Question, Room, is_enough, needed
 from placer.tune.found import Found, Row, State, best_of_kind, by_gpus, by_memory
 from placer.tune.kinds import classes, told_apart
 from placer.tune.least import Least
-from placer.tune.room import Room, needed
 from placer.tune.space import Legal
 from placer.tune.waiting import NEXT, Entry, Known, Waiting, every
 from placer.workers.engine import Run

@@ -20,9 +20,8 @@ from placer.report.words import gap_text
 from placer.solve.run.solution import is_reached
 from placer.topology.model import Topology
 from placer.tune.choice import Choice
-from placer.tune.found import Found, Row
+from placer.tune.found import Found, Own, Row
 from placer.tune.kinds import differing, gain, methods, rated
-from placer.tune.own import Own
 from placer.tune.space import Space
 
 

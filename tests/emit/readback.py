@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 from hypothesis import strategies as st
 
-from placer.emit.registry import FORMATS, render, render_files
+from placer.emit.registry import FORMATS, render
 from placer.placement.plan import Plan
 
 # Formats that write any plan; a patch needs the script of its job.
@@ -54,7 +54,7 @@ def started(seats, name, source, line):
 def texts(plan, format):
     """Name and text of every file of a format; the only file has no name."""
     if FORMATS[format].folder:
-        return render_files(plan, format)
+        return FORMATS[format].written(plan)
     return {"": render(plan, format)}
 
 

@@ -79,11 +79,11 @@ def rows():
 
 def words(row):
     """What the overview has to say of a format that launches a map by itself."""
-    nodes = "any" if row.unequal_nodes else "equal"
+    nodes = "equal" if "equal" in row.needs else "any"
     return [
-        "any" if row.free_ranks else "consecutive",
-        "any" if row.free_gpus else "in order",
-        nodes if row.unaligned_nodes else "aligned",
+        "consecutive" if "consecutive" in row.needs else "any",
+        "in order" if "gpus_in_order" in row.needs else "any",
+        "aligned" if "aligned" in row.needs else nodes,
     ]
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placer.emit import emit
-from placer.emit.axes import axes_of
+from placer.emit.nodes import axes_of
 from tests.emit.readback import FREE, TIERS, plan_of, tiered, tiered_plans
 
 

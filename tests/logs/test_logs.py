@@ -8,9 +8,14 @@ import pytest
 from placer.base.errors import InputError
 from placer.job.logged import step_of
 from placer.job.read import read_job
-from placer.logs import training
 from placer.logs.nccl_tests import read as read_tables
-from placer.logs.training import log_format, read_megatron, read_mlperf, read_steps
+from placer.logs.steps import (
+    log_format,
+    read_megatron,
+    read_mlperf,
+    read_steps,
+    read_torchtitan,
+)
 from tests.texts import data
 
 MEGATRON = data("logs/megatron.log")
@@ -38,7 +43,7 @@ def test_mlperf():
 
 def test_torchtitan():
     """Tokens a second of a GPU, over the GPUs of a replica."""
-    steps = training.read_torchtitan(TORCHTITAN, "log.txt")
+    steps = read_torchtitan(TORCHTITAN, "log.txt")
     assert steps.tokens_per_gpu == (2048.0, 2000.0, 2100.0)
     job = read_job("quickstart")
     axes = job.parallelism

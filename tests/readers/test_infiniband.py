@@ -5,7 +5,6 @@ import re
 import pytest
 
 from placer.base.errors import InputError
-from placer.formats.machines.findings import Known
 from placer.formats.machines.ibnetdiscover import units_of_hosts
 from placer.formats.machines.machine import read_topology
 from placer.formats.machines.registry import read
@@ -93,7 +92,7 @@ def test_cut_files(change, message):
     """A file that is cut, doubled or without hosts is refused, not filled in."""
     text = change(rail_fabric().text())
     with pytest.raises(InputError, match=re.escape(message)):
-        read("ibnetdiscover", text, "source").join(Known({}, ()))
+        read("ibnetdiscover", text, "source").join({}, ())
 
 
 def test_units_of_hosts():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from placer.formats.machines.pcie import between_islands
+from placer.formats.machines.islands import between_islands
 from placer.report.machine_text import draw
 from placer.topology.affinity import Affinity
 from tests.readers.cases import H100, HOSTS, machine_of, node_xml, ring

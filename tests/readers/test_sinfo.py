@@ -6,7 +6,7 @@ import pytest
 
 from placer.base.errors import InputError
 from placer.base.hostlist import expand
-from placer.formats.machines.sinfo import idle_nodes
+from placer.formats.machines.slurm_nodes import idle_nodes
 from tests.commands import data, run
 from tests.texts import file_text, table
 

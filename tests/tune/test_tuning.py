@@ -21,7 +21,7 @@ from placer.job.write import to_document
 from placer.report.tune_table import tune_text
 from placer.report.tune_words import ties, why_not
 from placer.tune.choice import Choice
-from placer.tune.own import own_choice
+from placer.tune.found import own_choice
 from placer.tune.plot import tune_plot
 from placer.tune.space import Space
 from tests.api.test_islands import machine as islands

@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from itertools import combinations
 
-from placer.base.errors import Problem, refuse
+from placer.base.errors import InputError, Problem, refuse
 from placer.documents import parse_answer
 from placer.formats.machines.findings import Findings
 from placer.formats.machines.gpu_matrix import (
@@ -139,8 +139,7 @@ def _of_json(text: str, source: str) -> tuple[Matrix, dict[str, int]]:
     file.fail_if_problems()
     gpus = sorted(found)
     if len(gpus) > MAX_DEVICES:
-        message = f"{len(gpus)} devices, the most is {MAX_DEVICES}"
-        refuse([Problem(message, source)])
+        raise InputError(f"{len(gpus)} devices, the most is {MAX_DEVICES}", source)
     absent = [(a, b) for a, b in combinations(gpus, 2) if (a, b) not in types]
     refuse(
         [Problem(f"no link type of GPU{a} and GPU{b}: cut?", source) for a, b in absent]

@@ -44,12 +44,8 @@ def assumed_hosts(
 ) -> Hosts:
     """The hosts of a machine that ``findings`` describe.
 
-    Parameters
-    ----------
-    gpus_per_node : int or None
-        What an option says of hosts that no source counts.
-    hint : HostHint
-        What the job says of them.
+    ``gpus_per_node``: what an option says of hosts that no source counts. ``hint``:
+    what the job says of them.
     """
     counted = Counter(n.gpus for f in findings for n in f.nodes.values() if n.gpus)
     uncounted = any(n.gpus is None for f in findings for n in f.nodes.values())

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.base.errors import Problem, refuse
+from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import named
 from placer.base.units import parse_bandwidth
 from placer.formats.machines.clusters import (
@@ -44,7 +44,7 @@ def read(text: str, source: str) -> Findings:
     most = int(np.bincount(of_name).max())
     if len(hosts) * most > 2 * MAX_NAMES:
         message = f"a host has {most} GPUs, most of the {len(hosts)} have far fewer"
-        refuse([Problem(message, source)])
+        raise InputError(message, source)
     apart = _hosts_of_groups(speeds, of_name)
     if 2 * len(apart) > len(hosts):
         host, sizes = next(iter(apart.items()))
@@ -54,7 +54,7 @@ def read(text: str, source: str) -> Findings:
         )
         slowest = named("hardware", "FILE")
         hint = f"give rows of hosts, and the slowest of a node by {slowest}"
-        refuse([Problem(message, source, hint=hint)])
+        raise InputError(message, source, hint=hint)
     between, within = _by_host(speeds, of_name, len(hosts))
     found = clusters_of(between)
     if found.chained >= 0:
@@ -62,7 +62,7 @@ def read(text: str, source: str) -> Findings:
             f'most pairs of the group of "{hosts[found.chained]}" are slower than its '
             "links: a chain, no tier"
         )
-        refuse([Problem(message, source)])
+        raise InputError(message, source)
     findings = Findings(source)
     if inside:
         gpus = np.bincount(of_name).tolist()
@@ -108,8 +108,7 @@ def _parse(text: str, source: str) -> _Matrix:
             if problem:
                 problems.append(Problem(f'row "{name[:80]}": {problem}', source))
     except csv.Error as error:
-        refuse([Problem(f"not CSV: {error}", source)])
-        raise
+        raise InputError(f"not CSV: {error}", source) from None
     absent = [name for name in names if name not in seen]
     if absent and not problems:
         problems.append(Problem(f"no row for {some(absent)}: cut?", source))

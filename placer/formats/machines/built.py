@@ -15,11 +15,9 @@ from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import fold
 from placer.documents.recognise import Source, Text
 from placer.documents.scalars import MAX_TEXT, visible
-from placer.formats.machines.combine import Tree
+from placer.formats.machines.combine import Layer, Tree
 from placer.formats.machines.findings import Findings, some
-from placer.formats.machines.hardware import oversubscribed, tiers
-from placer.formats.machines.inside import inside_of
-from placer.formats.machines.layers import Layer
+from placer.formats.machines.hardware import inside_of, oversubscribed, tiers
 from placer.formats.machines.registry import FORMATS
 from placer.topology import read as topology_files
 from placer.topology.build import Nodes, build, digest
@@ -122,23 +120,16 @@ def machine_of(
 ) -> Topology:
     """The machine of ``tree`` with nodes and links of ``kind``.
 
-    Parameters
-    ----------
-    findings : sequence of Findings
-        What it was made of; none of a text.
-    texts : sequence of Text
-        What the findings were read from.
-    tell : callable
-        Told what a user should know.
-    names : sequence of str, optional
-        Names of all tiers, the node first, instead of those of ``tree`` and ``kind``.
+    ``findings``: what it was made of; none of a text. ``texts``: what the findings were
+    read from. ``tell``: told what a user should know. ``names``: names of all tiers,
+    the node first, instead of those of ``tree`` and ``kind``.
     """
     node = inside_of(findings, kind)
     usual = node.gpus or int(kind.gpus_of_node.max())
     usual = usual if given.gpus_per_node is None else given.gpus_per_node
     if not 1 <= usual <= MAX_GPUS_OF_NODE:
         message = f"expected 1 to {MAX_GPUS_OF_NODE}, got {usual}"
-        raise InputError([Problem(message, key="gpus_per_node")])
+        raise InputError(message, key="gpus_per_node")
     levels = [*tree.levels]
     if not levels or len(levels[-1].names) > 1:
         levels.append(_whole(len(tree.nodes), [level.name for level in levels]))
@@ -169,7 +160,7 @@ def machine_of(
             tell(remark)
         hint = next(iter(unlike.values()), "")
         shown = texts[0].shown if texts else ""
-        raise InputError([Problem(nodes.problem, shown, hint=hint)])
+        raise InputError(nodes.problem, shown, hint=hint)
     sources = [
         f"nodes: {text.format} {visible(Path(text.shown).name)}" for text in texts
     ]
@@ -197,7 +188,9 @@ def _whole(num_nodes: int, taken: Sequence[str]) -> Layer:
     """The level of the whole machine."""
     name = "machine" if "cluster" in taken else "cluster"
     everything = np.zeros(num_nodes, dtype=np.int64)
-    return Layer(name, "the whole machine", False, False, everything, (name,))
+    return Layer(
+        name=name, source="the whole machine", domain_of_node=everything, names=(name,)
+    )
 
 
 def _left_out(unavailable: Mapping[str, str]) -> list[str]:
@@ -245,12 +238,8 @@ def pod_facts(
 ) -> Kubernetes:
     """What is known of the nodes that can be used.
 
-    Parameters
-    ----------
-    labels : mapping of str to str
-        Key of the label of each tier; empty where it has none.
-    nodes : sequence of str
-        The nodes that can be used.
+    ``labels``: key of the label of each tier; empty where it has none. ``nodes``: the
+    nodes that can be used.
     """
     host_of = {own: host for found in findings for own, host in found.aliases.items()}
     return Kubernetes(

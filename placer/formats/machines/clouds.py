@@ -32,13 +32,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 
 from placer.base.errors import Problem
 from placer.base.units import plural
-from placer.documents import Value, parse_answer
+from placer.documents import Document, Value, parse_answer
 from placer.formats.machines.findings import Findings, Level, some, usual
 from placer.formats.machines.labelled import are_numbers
-from placer.formats.machines.slurm_machine import Block, slurm_findings
+from placer.formats.machines.slurm_machine import slurm_findings
+from placer.formats.machines.switches import Switch, aws_levels
 from placer.topology.gpu_kinds import kind_of_gpu
 
 _MAX_NETWORK_NODES = 8
@@ -86,12 +88,8 @@ def read_aws(text: str, source: str) -> Findings:
     file.fail_if_problems()
     nodes = [_network_nodes(item) for item in instances]
     depth = max(map(len, nodes), default=0)
-    # Numbered from the top, as in AWS's node labels for Kubernetes.
-    levels = [
-        Level(f"network-node-{d}", inside=f"network-node-{d - 1}")
-        for d in range(depth, 0, -1)
-    ]
-    findings = Findings(source, (Level("ultraserver", True), *levels))
+    levels = Level("ultraserver", True), *aws_levels(depth)
+    findings = Findings(source, levels)
     for item, names in zip(instances, nodes, strict=True):
         closest_first = tuple([*names, *[""] * (depth - len(names))][::-1])
         name = item.name("InstanceId", required=True)
@@ -176,37 +174,35 @@ def read_azslurm(text: str, source: str) -> Findings:
     return findings
 
 
-def _block(item: Value) -> Block:
+def _block(item: Value) -> Switch:
     name = item.name("blockname", required=True)
     nodes = item.names("nodelist")
     size = item.at("size")
     if size is not None and size.content != len(nodes):
         size.problem(f"{len(nodes)} nodes are listed")
-    return Block(name, item.place, nodes)
+    return Switch(name, item.place, nodes)
 
 
 def read_oci(text: str, source: str) -> Findings:
     """What the hosts say: memory fabric, rack, local and network block, and island."""
+    findings = Findings(source, _OCI_LEVELS)
     lines = text.split("\n")
     matches = [_OCI_LINE.fullmatch(line) for line in lines]
-    if any(matches) and not text.lstrip().startswith(("{", "[")):
-        return _read_lines(lines, matches, source)
-    file = parse_answer(text, source)
-    findings = Findings(source, _OCI_LEVELS)
-    token = file.top.at("opc-next-page")
-    if token is not None:
-        token.problem("an opc-next-page is left: the list is not complete", "use --all")
-    listed = file.top.at("data", "items") or file.top.at("data")
-    listed = listed or file.top.at("items") or file.top
-    if isinstance(listed.content, dict):
-        listed.problem("which host is this?", "collect lines such as gpu-3: {...}")
-        file.fail_if_problems()
+    in_lines = any(matches) and not text.lstrip().startswith(("{", "["))
+    names: Iterable[str] = [match[2] for match in matches if match]
+    if in_lines:
+        file = parse_answer(_as_list(lines, matches, findings), source)
+        items = file.top.items()
+        findings.numbers = are_numbers(names)
+    else:
+        file = parse_answer(text, source)
+        items = _oci_hosts(file)
+        names = (_value(item, ("instanceid",)) for item in items)
     empty = 0
-    for item in listed.items():
-        name = _value(item, ("instanceid",))
+    for item, name in zip(items, names, strict=True):
         findings.add_node(item, name, _oci_domains(item))
         empty += not name
-    if not (findings.nodes or file.problems):
+    if not (in_lines or findings.nodes or file.problems):
         file.top.problem("no host with an instance in it")
     file.fail_if_problems()
     _drop_racks_across_blocks(findings)
@@ -216,31 +212,33 @@ def read_oci(text: str, source: str) -> Findings:
     return findings
 
 
-def _read_lines(
-    lines: list[str], matches: list[re.Match[str] | None], source: str
-) -> Findings:
-    """Findings of ``host: {json}`` lines."""
-    findings = Findings(source, _OCI_LEVELS)
-    names, bodies = [], []
+def _oci_hosts(file: Document) -> list[Value]:
+    """The hosts in an answer of the API or the command."""
+    token = file.top.at("opc-next-page")
+    if token is not None:
+        token.problem("an opc-next-page is left: the list is not complete", "use --all")
+    listed = file.top.at("data", "items") or file.top.at("data")
+    listed = listed or file.top.at("items") or file.top
+    if isinstance(listed.content, dict):
+        listed.problem("which host is this?", "collect lines such as gpu-3: {...}")
+        file.fail_if_problems()
+    return listed.items()
+
+
+def _as_list(
+    lines: list[str], matches: list[re.Match[str] | None], findings: Findings
+) -> str:
+    """The JSON of ``host: {json}`` lines as one list, every value where it stood."""
+    bodies = []
     for number, (line, match) in enumerate(zip(lines, matches, strict=True), start=1):
-        body = ""
-        if match:
-            names.append(match[2])
-            body = " " * match.end(1) + line[match.end(1) :] + ","
-        elif line.strip():
-            problem = Problem("no line such as gpu-3: {...}", source, number, 1)
-            findings.ignored.append(problem)
-        bodies.append(body)
-    # One list with every value where it stood, so that places stay right.
+        start = match.end(1) if match else len(line)
+        bodies.append(" " * start + line[start:] + "," if match else "")
+        if not match and line.strip():
+            message = "no line such as gpu-3: {...}"
+            findings.ignored.append(Problem(message, findings.source, number, 1))
     text = "\n".join(bodies).rstrip()
     start = text.index("{")
-    file = parse_answer(text[: start - 1] + "[" + text[start:-1] + "]", source)
-    for item, name in zip(file.top.items(), names, strict=True):
-        findings.add_node(item, name, _oci_domains(item))
-    file.fail_if_problems()
-    _drop_racks_across_blocks(findings)
-    findings.numbers = are_numbers(names)
-    return findings
+    return text[: start - 1] + "[" + text[start:-1] + "]"
 
 
 def _oci_domains(host: Value) -> tuple[str, ...]:

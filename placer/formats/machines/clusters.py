@@ -42,10 +42,7 @@ class Clusters:
 def clusters_of(speeds: FloatArray) -> Clusters:
     """The divisions that gaps show.
 
-    Parameters
-    ----------
-    speeds : ndarray, shape (N, N)
-        Symmetric; NaN for pairs that were not measured and on the diagonal.
+    ``speeds``: (N, N), symmetric; NaN on the diagonal and for pairs not measured.
     """
     count = len(speeds)
     found = Clusters([], [], [], -1)

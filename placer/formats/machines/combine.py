@@ -4,35 +4,110 @@ Sources may describe different parts of a machine, such as the switches and the 
 domains. Every level is a division of the nodes; levels are put in an order in which
 each divides the domains of the next. Where two cut across each other the sources
 disagree, and that is an error: no vote is taken.
+
+Shapes: N nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from placer.base.arrays import IntArray
 from placer.base.errors import Problem, refuse
+from placer.base.units import counted
 from placer.documents.scalars import CONTROL, visible
-from placer.formats.machines.findings import Findings, NodeFacts, some
+from placer.formats.machines.findings import Findings, Level, NodeFacts, are_ids, some
 from placer.formats.machines.joined import (
     check_nodes,
     counts,
-    differing_counts,
-    missing,
-    numbers,
+    node_names,
+    remarks,
     renamed,
-)
-from placer.formats.machines.layers import (
-    Filled,
-    Layer,
-    are_ids,
-    filled,
-    numbered,
-    split_words,
-    splits,
 )
 
 _LONGEST_NAME = 1000
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Layer(Level):
+    """A level of a source over all nodes, as arrays."""
+
+    source: str
+    # (N,): domain of each node, `UNKNOWN` where the source gives none.
+    domain_of_node: IntArray
+    names: tuple[str, ...]  # names of the domains, by first appearance
+
+    @property
+    def label(self) -> str:
+        """How messages call it."""
+        return f"{self.name} of {self.source}"
+
+
+def numbered(domains: Sequence[str]) -> tuple[IntArray, tuple[str, ...]]:
+    """Domain numbers by first appearance, shape (N,), and the domains' names."""
+    index: dict[str, int] = {}
+    numbers = [index.setdefault(d, len(index)) if d else UNKNOWN for d in domains]
+    return np.array(numbers, dtype=np.int64), tuple(index)
+
+
+def splits(inner: Layer, outer: Layer) -> IntArray:
+    """Domains of ``inner`` with nodes in several domains of ``outer``; shape (any,).
+
+    Nodes that either does not know do not count.
+    """
+    known = (inner.domain_of_node >= 0) & (outer.domain_of_node >= 0)
+    width = max(1, len(outer.names))
+    pairs = np.unique(inner.domain_of_node[known] * width + outer.domain_of_node[known])
+    of_inner, counts = np.unique(pairs // width, return_counts=True)
+    return of_inner[counts > 1]
+
+
+def split_words(inner: Layer, outer: Layer, domain: int) -> str:
+    """Where the nodes of one domain of ``inner`` lie, in words."""
+    where = outer.domain_of_node[inner.domain_of_node == domain]
+    found, counts = np.unique(where[where >= 0], return_counts=True)
+    parts = [
+        f'{counted(n, "node")} in "{outer.names[d]}"'
+        for d, n in zip(found.tolist(), counts.tolist(), strict=True)
+    ]
+    return f'{inner.name} "{inner.names[domain]}" has {some(parts)}'
+
+
+def filled(
+    layer: Layer, inner: IntArray, inner_names: Sequence[str]
+) -> tuple[Layer, IntArray, IntArray, IntArray]:
+    """The layer with a domain for every node, over complete inner domains.
+
+    Beside it the nodes that took the domain of those they share an inner domain with,
+    those whose whole inner domain had none, so that it stands for itself, and the inner
+    domains with several domains; each (any,). ``inner``: domain of each node at the
+    next level inwards, (N,).
+    """
+    own = layer.domain_of_node
+    known = own >= 0
+    of_inner = np.full(len(inner_names), UNKNOWN, dtype=np.int64)
+    of_inner[inner[known]] = own[known]
+    torn = np.unique(inner[known & (of_inner[inner] != own)])
+    inferred = np.flatnonzero(~known & (of_inner[inner] >= 0))
+    alone = np.flatnonzero(of_inner == UNKNOWN)
+    of_inner[alone] = len(layer.names) + np.arange(len(alone))
+    taken = set(layer.names)
+    names = [*layer.names, *(_free(inner_names[d], taken) for d in alone.tolist())]
+    complete = of_inner[inner]
+    apart = np.flatnonzero(complete >= len(layer.names))
+    whole = replace(layer, domain_of_node=complete, names=tuple(names))
+    return whole, inferred, apart, torn
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "-own"
+    taken.add(name)
+    return name
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,27 +131,17 @@ def combine(
 ) -> Tree:
     """One tree out of all sources.
 
-    Parameters
-    ----------
-    multi_node_nvlink : bool
-        Whether GPUs of different nodes can talk over NVLink on this kind of machine;
-        decides for levels whose source cannot tell.
-    notes : list of str, optional
-        Where to put the tree's notes: there they are also where an error follows.
+    ``multi_node_nvlink``: whether GPUs of different nodes can talk over NVLink on this
+    kind of machine; decides for levels whose source cannot tell. ``notes``: where to
+    put the tree's notes: there they are also where an error follows.
     """
-    facts = renamed(findings)
-    names = tuple(dict.fromkeys(name for nodes in facts for name in nodes))
+    findings = renamed(findings)
+    names = node_names(findings)
     notes = [] if notes is None else notes
-    tree = Tree(names, [], *counts(names, facts), notes)
-    check_nodes(findings, facts, names)
-    tree.notes.extend(numbers(findings, facts))
-    tree.notes.extend(missing(findings, facts, names))
-    tree.notes.extend(differing_counts(findings, facts))
-    layers = [
-        layer
-        for found, nodes in zip(findings, facts, strict=True)
-        for layer in _layers(found, nodes, names)
-    ]
+    tree = Tree(names, [], *counts(names, findings), notes)
+    check_nodes(findings)
+    tree.notes.extend(remarks(names, findings))
+    layers = [layer for found in findings for layer in _layers(found, names)]
     _check_domains(layers)
     _check_nesting(layers)
     layers = _decided(layers, multi_node_nvlink)
@@ -85,12 +150,10 @@ def combine(
     return tree
 
 
-def _layers(
-    found: Findings, nodes: dict[str, NodeFacts], names: Sequence[str]
-) -> Iterable[Layer]:
+def _layers(found: Findings, names: Sequence[str]) -> Iterator[Layer]:
     """The levels of a source that it gives for some node."""
-    nothing = ("",) * len(found.levels)
-    rows = [nodes[name].domains if name in nodes else nothing for name in names]
+    nothing = NodeFacts(("",) * len(found.levels))
+    rows = [found.nodes.get(name, nothing).domains for name in names]
     for level, column in zip(found.levels, zip(*rows, strict=True), strict=True):
         domain_of_node, domains = numbered(column)
         if domains:
@@ -205,41 +268,31 @@ def _complete(order: Sequence[Layer], tree: Tree) -> None:
         if gpus != 0 and name not in tree.unavailable
     }
     for layer in order:
-        found = filled(layer, inner, inner_names)
-        if len(found.torn):
+        whole, inferred, apart, torn = filled(layer, inner, inner_names)
+        if len(torn):
             refuse([_disagreement(layer, tree.levels[-1])])
-        tree.notes.extend(_unknown(layer, found, tree.nodes, in_use))
-        repeats = len(set(found.domain_of_node.tolist())) == len(inner_names)
+        for nodes, what in (
+            (inferred, "taken from the nodes they share the level below with"),
+            (apart, "kept apart"),
+        ):
+            if unknown := [tree.nodes[n] for n in nodes.tolist() if n in in_use]:
+                count = f"{len(unknown)} of {len(in_use)} nodes"
+                listed = f"{what}: {some(unknown)}"
+                tree.notes.append(f"{layer.label} unknown for {count}, {listed}")
+        repeats = len(set(whole.domain_of_node.tolist())) == len(inner_names)
         # Nodes that nothing joins keep the level that says so.
         if repeats and (tree.levels or not layer.apart):
-            below = tree.levels[-1].name if tree.levels else "node"
-            tree.notes.append(f"{layer.label} is the same as {below}: left out")
-            if layer.apart:
-                tree.levels[-1] = replace(tree.levels[-1], apart=True)
-            if tree.levels and not tree.levels[-1].key:
-                tree.levels[-1] = replace(tree.levels[-1], key=layer.key)
-            if tree.levels and are_ids(inner_names) and not are_ids(found.names):
-                inner, inner_names = found.domain_of_node, found.names
-                named = replace(
-                    tree.levels[-1], domain_of_node=inner, names=inner_names
+            below = tree.levels.pop() if tree.levels else None
+            shown = below.name if below else "node"
+            tree.notes.append(f"{layer.label} is the same as {shown}: left out")
+            if below is None:
+                continue
+            key, is_apart = below.key or layer.key, below.apart or layer.apart
+            if are_ids(inner_names) and not are_ids(whole.names):
+                tree.notes.append(f"{shown} has the names of {layer.label}")
+                below = replace(
+                    below, domain_of_node=whole.domain_of_node, names=whole.names
                 )
-                tree.levels[-1] = named
-                tree.notes.append(f"{below} has the names of {layer.label}")
-            continue
-        inner, inner_names = found.domain_of_node, found.names
-        tree.levels.append(replace(layer, domain_of_node=inner, names=inner_names))
-
-
-def _unknown(
-    layer: Layer, found: Filled, names: Sequence[str], in_use: set[int]
-) -> Iterable[str]:
-    """Notes on the nodes in use whose domain the sources do not give."""
-    for nodes, what in (
-        (found.inferred, "taken from the nodes they share the level below with"),
-        (found.apart, "kept apart"),
-    ):
-        unknown = [node for node in nodes.tolist() if node in in_use]
-        if unknown:
-            listed = some([names[node] for node in unknown])
-            count = f"{len(unknown)} of {len(in_use)} nodes"
-            yield f"{layer.label} unknown for {count}, {what}: {listed}"
+            whole = replace(below, key=key, apart=is_apart)
+        inner, inner_names = whole.domain_of_node, whole.names
+        tree.levels.append(whole)

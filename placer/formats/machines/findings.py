@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,11 +14,11 @@ from placer.documents import Value
 from placer.topology.affinity import Affinity
 
 if TYPE_CHECKING:
-    from placer.formats.machines.islands import Parts
-    from placer.formats.machines.pcie import Pcie
+    from placer.formats.machines.islands import Parts, Pcie
     from placer.topology.kubernetes import Resource, Taint
 
 MAX_NODES = 1 << 17
+_ID = 32  # characters of a UUID without its hyphens
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,6 @@ class NodeFacts:
     domains: tuple[str, ...]
     gpus: int | None = None  # its GPUs, None where the source does not count them
     unavailable: str = ""  # why it must not be used; empty when it may
-
-
-@dataclass(frozen=True)
-class Known:
-    """What the sources together know of the nodes."""
-
-    aliases: Mapping[str, str]  # host names of ids
-    hosts: tuple[str, ...]  # nodes that sources list; none when no source does
 
 
 @dataclass
@@ -103,9 +95,9 @@ class Findings:
     partial: bool = False
     # Whether its nodes may be the numbers of tasks, which only names translate.
     numbers: bool = False
-    # The findings once the nodes of the other sources are known, for a source that
-    # depends on them; the nodes here do not count then.
-    join: Callable[[Known], Findings] | None = None
+    # The findings once the host names of ids and the nodes that other sources list are
+    # known, for a source that depends on them; the nodes here do not count then.
+    join: Callable[[Mapping[str, str], Sequence[str]], Findings] | None = None
 
     def add_node(self, value: Value, name: str, domains: tuple[str, ...]) -> NodeFacts:
         """Facts of the node called ``name`` that ``value`` describes, added here.
@@ -146,23 +138,28 @@ def hosts_of(value: Value | None, lists: HostLists) -> list[str]:
         return []
 
 
+def are_ids(names: Sequence[str]) -> bool:
+    """Whether domains are called by ids, such as UUIDs, that nobody would say."""
+    return max(map(len, names), default=0) >= _ID
+
+
 def usual(names: Iterable[str]) -> str:
     """What most are called; empty where none is called anything."""
     found = Counter(filter(None, names)).most_common(1)
     return found[0][0] if found else ""
 
 
-def some(names: list[str], most: int = 3) -> str:
+def some(names: list[str], most: int = 3, between: str = ", ") -> str:
     """The first names, and how many more there are."""
     more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    return between.join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def same_everywhere(findings: Findings, gpus: int) -> Findings:
     """The findings, which give every listed node ``gpus`` GPUs."""
 
-    def join(known: Known) -> Findings:
-        nodes = {host: NodeFacts((), gpus) for host in known.hosts}
+    def join(_: Mapping[str, str], hosts: Sequence[str]) -> Findings:
+        nodes = {host: NodeFacts((), gpus) for host in hosts}
         return replace(findings, nodes=nodes)
 
     return replace(findings, join=join)

@@ -16,8 +16,8 @@ from itertools import islice
 
 import networkx as nx
 
-from placer.base.errors import InputError, Problem, refuse
-from placer.formats.machines.findings import MAX_NODES, Findings, Known, NodeFacts, some
+from placer.base.errors import InputError
+from placer.formats.machines.findings import MAX_NODES, Findings, NodeFacts, some
 from placer.formats.machines.infiniband import (
     Fabric,
     hosts_of_adapters,
@@ -40,7 +40,7 @@ def read(text: str, source: str) -> Findings:
     switches = [name for name in fabric.descriptions if name.startswith("S-")]
     if not switches:
         hint = "it reads what ibnetdiscover prints without --ports and other lists"
-        refuse([Problem("no switch in it", source, hint=hint)])
+        raise InputError("no switch in it", source, hint=hint)
     findings = Findings(source, ignored=fabric.ignored)
 
     return waiting(findings, fabric)
@@ -49,10 +49,10 @@ def read(text: str, source: str) -> Findings:
 def waiting(findings: Findings, fabric: Fabric) -> Findings:
     """The findings of a fabric, complete once the nodes of the others are known."""
 
-    def join(known: Known) -> Findings:
+    def join(aliases: Mapping[str, str], hosts: Sequence[str]) -> Findings:
         own = replace(findings, notes=[], unused={})
         try:
-            return _joined(own, fabric, known)
+            return _joined(own, fabric, aliases, hosts)
         except InputError:
             # They are of use where the parts of a fabric are not joined, too.
             findings.notes[:] = own.notes
@@ -61,23 +61,28 @@ def waiting(findings: Findings, fabric: Fabric) -> Findings:
     return replace(findings, join=join)
 
 
-def _joined(findings: Findings, fabric: Fabric, known: Known) -> Findings:
+def _joined(
+    findings: Findings,
+    fabric: Fabric,
+    aliases: Mapping[str, str],
+    listed: Sequence[str],
+) -> Findings:
     """The findings for the known hosts, or for all where none are known."""
-    found = hosts_of_adapters(fabric, known.aliases)
+    found = hosts_of_adapters(fabric, aliases)
     findings.notes += found.notes()
     if found.unnamed:
         findings.unused["adapter"] = len(found.unnamed)
     adapters = found.hosts
     hosts = dict.fromkeys(adapters.values())
-    if known.hosts:
-        others = [host for host in hosts if host not in set(known.hosts)]
+    if listed:
+        others = [host for host in hosts if host not in set(listed)]
         if others:
             findings.unused["host"] = len(others)
             findings.notes.append(
                 f"hosts of the fabric that no other source lists, left out: "
                 f"{len(others)}: {some(others)}"
             )
-        hosts = {host: None for host in known.hosts if host in hosts}
+        hosts = {host: None for host in listed if host in hosts}
     else:
         findings.notes.append(
             "no other source lists the nodes: every host of the fabric is taken for "
@@ -91,18 +96,20 @@ def _joined(findings: Findings, fabric: Fabric, known: Known) -> Findings:
     leaves = {host: found for host, found in leaves.items() if found}
     if not leaves:
         hint = "give host names of adapters with names:FILE, lines of GUID and host"
-        message = "no listed host is on a switch"
-        refuse([Problem(message, findings.source, hint=hint)])
+        raise InputError("no listed host is on a switch", findings.source, hint=hint)
     if len(leaves) > MAX_NODES:
-        refuse([Problem(f"more than {MAX_NODES} nodes", findings.source)])
+        raise InputError(f"more than {MAX_NODES} nodes", findings.source)
     units = units_of_hosts(leaves)
     _add_levels(findings, fabric, units, leaves)
     _add_notes(findings, fabric, adapters, leaves)
     return findings
 
 
-def _shown(fabric: Fabric) -> dict[str, str]:
-    """Name to show of every switch: what stands between ``;`` and ``:``."""
+def _unit_names(fabric: Fabric, units: LeafSets) -> list[str]:
+    """A name of each set of leaves, none twice.
+
+    Of a switch that is what stands between ``;`` and ``:``.
+    """
     switches = [name for name in fabric.descriptions if name.startswith("S-")]
     matches = {s: _CHASSIS.fullmatch(fabric.descriptions[s]) for s in switches}
     counts = Counter(match[1] for match in matches.values() if match)
@@ -112,12 +119,7 @@ def _shown(fabric: Fabric) -> dict[str, str]:
             # The switches of a chassis share its name.
             several = counts[match[1]] > 1 and match[2]
             shown[switch] = f"{match[1]}:{match[2]}" if several else match[1]
-    return display_names(switches, shown)
-
-
-def _unit_names(fabric: Fabric, units: LeafSets) -> list[str]:
-    """A name of each set of leaves, none twice."""
-    shown = _shown(fabric)
+    shown = display_names(switches, shown)
     return joined_names(
         [sorted(shown.get(leaf, leaf) for leaf in unit) for unit in units.leaves]
     )
@@ -164,7 +166,7 @@ def _check_one(findings: Findings, column: list[int], names: list[str]) -> None:
         f"{len(firsts)} fabrics that no switch joins: {some(list(firsts.values()))}"
     )
     hint = "give each its own file, or list the nodes of one of them"
-    refuse([Problem(message, findings.source, hint=hint)])
+    raise InputError(message, findings.source, hint=hint)
 
 
 def _add_notes(
@@ -254,16 +256,6 @@ def units_of_hosts(leaves_of_host: Mapping[str, set[str]]) -> LeafSets:
             found[around.pop()][1].extend(hosts_of[leaves])
         else:
             unclear += hosts_of[leaves]
-    return _in_order(found, unclear, leaves_of_host, by_leaf)
-
-
-def _in_order(
-    found: list[tuple[frozenset[str], list[str]]],
-    unclear: list[str],
-    leaves_of_host: Mapping[str, set[str]],
-    by_leaf: Mapping[str, set[int]],
-) -> LeafSets:
-    """The sets in the order of their first hosts."""
     position = {host: at for at, host in enumerate(leaves_of_host)}
     found = sorted(found, key=lambda pair: min(position[host] for host in pair[1]))
     units = LeafSets([leaves for leaves, _ in found])

@@ -201,12 +201,7 @@ def link_notes(
 ) -> list[str]:
     """Rates of the hosts' links, and the sums of the leaves' links down and up.
 
-    Parameters
-    ----------
-    adapters : mapping of str to str
-        Host of each adapter.
-    leaves : mapping of str to set of str
-        Leaves of each host that counts.
+    ``adapters``: host of each adapter. ``leaves``: leaves of each host that counts.
     """
     low = set().union(*leaves.values())
     rates: Counter[float] = Counter()

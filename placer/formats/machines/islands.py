@@ -3,19 +3,27 @@
 Two GPUs are of one island when links lead from one to the other, over other GPUs or a
 switch where need be. So a ring or a mesh is one island although some of its pairs have
 no link of their own.
+
+PCIe leads from island to island: every PCI device has a link to the one above it, of so
+many lanes. PCIe codes 8 bits as 10 up to 5 GT/s, 128 as 130 up to 32 GT/s; at 64 GT/s
+14 of 256 bytes are check bytes (PCI-SIG, PCI Express Base Specification). NCCL counts
+with less, 24 GB/s of 16 lanes at 16 GT/s (NVIDIA/nccl, ``src/graph/topo.cc``,
+``kvDictPciGen``).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from placer.base.errors import Problem, refuse
+from placer.base.errors import InputError, Problem, refuse
 from placer.base.hostlist import compress
 from placer.base.naming import named
+from placer.base.units import format_bandwidth
+from placer.formats.machines.findings import some
 
 Parts = tuple[tuple[int, ...], ...]
-
-_MOST_SHOWN = 8
 
 
 def islands(count: int, links: Iterable[tuple[int, int]]) -> Parts:
@@ -32,12 +40,11 @@ def islands(count: int, links: Iterable[tuple[int, int]]) -> Parts:
 
 def island_words(names: Sequence[str], found: Sequence[Sequence[int]]) -> str:
     """The GPUs of every island: ``GPU[0-3]; GPU[4-7]``."""
-    more = len(found) - _MOST_SHOWN
     shown = [
         compress(sorted((names[gpu] for gpu in gpus), key=lambda n: (len(n), n)))
-        for gpus in found[:_MOST_SHOWN]
+        for gpus in found
     ]
-    return "; ".join(shown) + (f" and {more} more" if more > 0 else "")
+    return some(shown, 8, "; ")
 
 
 def usual_islands(
@@ -47,13 +54,8 @@ def usual_islands(
 
     Those of other hosts lie inside them: they have lost links, or miss GPUs.
 
-    Parameters
-    ----------
-    hosts : mapping of str to tuple
-        By the name of each host, ``""`` for every node: its GPUs, and its islands by
-        position among them.
-    link : str
-        ``NVLink`` or ``XGMI``.
+    ``hosts``: by the name of each host, ``""`` for every node: its GPUs, and its
+    islands by position among them. ``link``: ``NVLink`` or ``XGMI``.
     """
     first = max(hosts, key=lambda host: (len(hosts[host][0]), -len(hosts[host][1])))
     names, usual = hosts[first]
@@ -71,7 +73,7 @@ def usual_islands(
             f"the {len(names)} GPUs{of_host(first)} are {link} islands {sort}: "
             f"{island_words(names, usual)}"
         )
-        refuse([Problem(message, source, hint=hint)])
+        raise InputError(message, source, hint=hint)
     island_of = {gpu: island for island in usual for gpu in island}
     problems = []
     for host, (gpus, found) in hosts.items():
@@ -89,3 +91,79 @@ def usual_islands(
 def of_host(host: str) -> str:
     """``of "n1"``; empty for what holds of every host."""
     return f' of "{host}"' if host else ""
+
+
+# GT/s of a lane: what coding leaves of it, how that is called, and the B/s with which
+# NCCL counts.
+_SPEEDS = {
+    2.5: (8 / 10, "8b/10b", 15e8 / 8),
+    5.0: (8 / 10, "8b/10b", 30e8 / 8),
+    8.0: (128 / 130, "128b/130b", 60e8 / 8),
+    16.0: (128 / 130, "128b/130b", 120e8 / 8),
+    32.0: (128 / 130, "128b/130b", 240e8 / 8),
+    64.0: (242 / 256, "flits", 480e8 / 8),
+}
+_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+
+
+@dataclass(frozen=True)
+class Pcie:
+    """What leads from an island to the others of its node."""
+
+    bandwidth: float  # B/s: what one GPU can send, one way
+    efficiency: float  # share of it that NCCL counts with
+    # What its GPUs could send, over what the links that they share carry.
+    oversubscription: float
+    words: str  # the links, and where the figures are from
+
+
+def between_islands(
+    paths: Sequence[tuple[int, ...]],
+    nics: Iterable[tuple[int, ...]],
+    lanes: Mapping[int, tuple[float, int]],
+    islands: Sequence[Sequence[int]],
+) -> Pcie | None:
+    """Figures of the links between islands; None without islands or told lanes.
+
+    A link counts below the place where all GPUs meet, and is shared by those below it.
+    What an island's way out carries limits its traffic with other nodes too; where a
+    link has a NIC below it, that goes another way, so its GPUs are not taken to share.
+
+    ``paths``: the elements above each GPU of a node, outermost first, and its own.
+    ``nics``: the same for each NIC. ``lanes``: GT/s and lanes of the link above an
+    element. ``islands``: GPUs of each.
+    """
+    if not islands:
+        return None
+    below = Counter(element for path in paths for element in path)
+    above_nics = {element for path in nics for element in path}
+    told = {e: at for e, at in lanes.items() if at[0] in _SPEEDS and at[1] in _WIDTHS}
+    alone, shared = [], []
+    for path in paths:
+        links = [e for e in path if e in told and below[e] < len(paths)]
+        if not links or path[-1] not in told:
+            return None
+        alone.append(min(links, key=lambda e: _bandwidth(*told[e])))
+        shared.append(
+            min(
+                _bandwidth(*told[e]) / (1 if e in above_nics else below[e])
+                for e in links
+            )
+        )
+    slowest = min(alone, key=lambda e: _bandwidth(*told[e]))
+    speed, width = told[slowest]
+    bandwidth = _bandwidth(speed, width)
+    together = min(sum(shared[gpu] for gpu in island) for island in islands)
+    _, coding, lane = _SPEEDS[speed]
+    counted = width * lane
+    words = (
+        f"PCIe {speed:g} GT/s x{width} with {coding}, {format_bandwidth(bandwidth)} "
+        f"(PCI-SIG), of which NCCL counts with {format_bandwidth(counted)} (topo.cc)"
+    )
+    oversubscription = max(1.0, len(islands[0]) * bandwidth / together)
+    return Pcie(bandwidth, counted / bandwidth, oversubscription, words)
+
+
+def _bandwidth(speed: float, width: int) -> float:
+    """B/s one way."""
+    return speed * 1e9 / 8 * width * _SPEEDS[speed][0]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from placer.base.errors import Problem, refuse
 from placer.base.hostlist import name_problem
-from placer.formats.machines.findings import Findings, Known, Level, NodeFacts, some
+from placer.formats.machines.findings import Findings, Level, NodeFacts, some
 
 
 def settled(findings: Sequence[Findings]) -> list[Findings]:
@@ -18,14 +19,13 @@ def settled(findings: Sequence[Findings]) -> list[Findings]:
     settled = _files_joined(findings)
     if not any(found.join for found in settled):
         return settled
-    listed = renamed([found for found in settled if not found.join])
-    hosts = tuple(dict.fromkeys(name for nodes in listed for name in nodes))
+    hosts = node_names(renamed([found for found in settled if not found.join]))
     aliases: dict[str, str] = {}
     for found in settled:
         aliases |= found.aliases
     for _ in range(2):
         for position, found in enumerate(settled):
-            if found.join and (joined := found.join(Known(aliases, hosts))).nodes:
+            if found.join and (joined := found.join(aliases, hosts)).nodes:
                 settled[position] = joined
                 joined.format = found.format
                 hosts = hosts or tuple(joined.nodes)
@@ -57,8 +57,13 @@ def _files_joined(findings: Sequence[Findings]) -> list[Findings]:
     return joined
 
 
-def renamed(findings: Sequence[Findings]) -> list[dict[str, NodeFacts]]:
-    """The nodes of every source, by host name."""
+def node_names(findings: Sequence[Findings]) -> tuple[str, ...]:
+    """Names of the nodes of all sources, each once."""
+    return tuple(dict.fromkeys(name for found in findings for name in found.nodes))
+
+
+def renamed(findings: Sequence[Findings]) -> list[Findings]:
+    """The findings of every source, its nodes by host name."""
     aliases: dict[str, str] = {}
     problems = []
     for found in findings:
@@ -78,29 +83,26 @@ def renamed(findings: Sequence[Findings]) -> list[dict[str, NodeFacts]]:
                 message = f'"{own}" and another of its nodes are both host "{name}"'
                 problems.append(Problem(message, found.source))
             nodes[name] = facts
-        renamed.append(nodes)
+        renamed.append(replace(found, nodes=nodes))
     refuse(problems)
     return renamed
 
 
-def check_nodes(
-    findings: Sequence[Findings],
-    facts: Sequence[dict[str, NodeFacts]],
-    names: Sequence[str],
-) -> None:
-    """Refuse nodes that cannot be joined."""
+def check_nodes(findings: Sequence[Findings]) -> None:
+    """Refuse nodes that cannot be joined; ``findings`` are by host name, as below."""
     problems = []
-    seen: set[str] = set()
-    for found, nodes in zip(findings, facts, strict=True):
-        hint = "give the host names of instance ids with names:FILE"
-        bad = [name_problem(name) for name in nodes if name not in seen]
+    seen: dict[str, None] = {}
+    hint = "give the host names of instance ids with names:FILE"
+    for found in findings:
+        own = found.nodes
+        bad = [name_problem(name) for name in own if name not in seen]
         problems += [Problem(why, found.source, hint=hint) for why in bad if why]
-        if seen and nodes and not seen & nodes.keys():
+        if seen and own and not seen.keys() & own.keys():
             message = "it has no node in common with the sources before it"
-            first = f"{next(iter(nodes))!r} here, {names[0]!r} there; {hint}"
+            first = f"{next(iter(own))!r} here, {next(iter(seen))!r} there; {hint}"
             problems.append(Problem(message, found.source, hint=first))
-        seen |= nodes.keys()
-    if not names:
+        seen |= dict.fromkeys(own)
+    if not seen:
         hint = "give one that lists the nodes too, such as hosts:FILE"
         problems.append(
             Problem("no source names a node", findings[0].source, hint=hint)
@@ -109,7 +111,7 @@ def check_nodes(
 
 
 def counts(
-    names: Sequence[str], facts: Sequence[dict[str, NodeFacts]]
+    names: Sequence[str], findings: Sequence[Findings]
 ) -> tuple[list[int | None], dict[str, str]]:
     """GPUs of every node, and the unavailable nodes; the first source to tell counts.
 
@@ -117,25 +119,32 @@ def counts(
     """
     gpus: dict[str, int] = {}
     unavailable: dict[str, str] = {}
-    for nodes in facts:
-        for name, node in nodes.items():
-            if node.gpus is not None:
-                gpus[name] = min(node.gpus, gpus.get(name, node.gpus))
-            if node.unavailable:
-                unavailable.setdefault(name, node.unavailable)
+    for name, node in (item for found in findings for item in found.nodes.items()):
+        if node.gpus is not None:
+            gpus[name] = min(node.gpus, gpus.get(name, node.gpus))
+        if node.unavailable:
+            unavailable.setdefault(name, node.unavailable)
     return [gpus.get(name) for name in names], unavailable
 
 
-def differing_counts(
-    findings: Sequence[Findings], facts: Sequence[dict[str, NodeFacts]]
-) -> Iterable[str]:
-    """A note for every source that counts other GPUs than those before it.
-
-    Nodes without GPUs do not count: they need not be of the kind another describes.
-    """
+def remarks(names: Sequence[str], findings: Sequence[Findings]) -> Iterator[str]:
+    """Notes on what sources do not say alike of the nodes, or not of all of them."""
+    for found in findings:
+        if found.numbers and all(name.isdecimal() for name in found.nodes):
+            yield (
+                f"{found.source}: its hosts are numbers: if they are tasks of srun -l, "
+                "give their host names with names:FILE"
+            )
+    for found in filter(lambda found: found.nodes, findings):
+        if missing := [name for name in names if name not in found.nodes]:
+            yield (
+                f"{len(missing)} of {len(names)} nodes are not in {found.source}: "
+                f"{some(missing)}"
+            )
     known: dict[str, int] = {}
-    for found, nodes in zip(findings, facts, strict=True):
-        counted = {name: f.gpus for name, f in nodes.items() if f.gpus}
+    for found in findings:
+        # Nodes without GPUs need not be of the kind that another source describes.
+        counted = {name: f.gpus for name, f in found.nodes.items() if f.gpus}
         differ = [
             f"{name} ({gpus} here, {known[name]} there)"
             for name, gpus in counted.items()
@@ -147,30 +156,3 @@ def differing_counts(
                 f"nodes: {len(differ)}; the fewer are used: {some(differ)}"
             )
         known |= {n: min(g, known.get(n, g)) for n, g in counted.items()}
-
-
-def missing(
-    findings: Sequence[Findings],
-    facts: Sequence[dict[str, NodeFacts]],
-    names: Sequence[str],
-) -> Iterable[str]:
-    """A note for every source that lacks nodes of others."""
-    for found, nodes in zip(findings, facts, strict=True):
-        missing = [name for name in names if name not in nodes] if nodes else []
-        if missing:
-            yield (
-                f"{len(missing)} of {len(names)} nodes are not in {found.source}: "
-                f"{some(missing)}"
-            )
-
-
-def numbers(
-    findings: Sequence[Findings], facts: Sequence[dict[str, NodeFacts]]
-) -> Iterable[str]:
-    """A note for every source whose nodes are still the numbers of tasks."""
-    for found, nodes in zip(findings, facts, strict=True):
-        if found.numbers and all(name.isdecimal() for name in nodes):
-            yield (
-                f"{found.source}: its hosts are numbers: if they are tasks of srun -l, "
-                "give their host names with names:FILE"
-            )

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 
-from placer.base.errors import Problem, refuse
+from placer.base.errors import InputError
 from placer.base.naming import named
 from placer.base.units import plural
 from placer.documents import Value, parse_answer
@@ -66,10 +66,7 @@ _SEPARATOR = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 def read(text: str, source: str, rules: LabelRules | None = None) -> Findings:
     """What the labels say, the GPUs of nodes, and nodes that are out of use.
 
-    Parameters
-    ----------
-    rules : LabelRules, optional
-        What labels mean besides the known ones.
+    ``rules``: what labels mean besides the known ones.
     """
     file = parse_answer(text, source)
     items = file.top.listed("items")
@@ -311,7 +308,7 @@ def read_orders(text: str, source: str) -> Findings:
         file.fail_if_problems()
     if not findings.label_orders:
         hint = "it reads what kubectl get topologies -o yaml prints"
-        refuse([Problem("no Topology in it", source, hint=hint)])
+        raise InputError("no Topology in it", source, hint=hint)
     findings.notes += [
         f"labels, outermost first: {' > '.join(reversed(order))}"
         for order in findings.label_orders

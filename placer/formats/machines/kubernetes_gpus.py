@@ -45,14 +45,8 @@ def count_gpus(
 
     A node has None where nothing counts the GPUs of any.
 
-    Parameters
-    ----------
-    nodes : mapping of str to Value
-        By name.
-    labels : mapping of str to mapping
-        Of each of the nodes.
-    slices : sequence of Value
-        The ``ResourceSlice`` objects.
+    ``nodes``: by name. ``labels``: of each of the nodes. ``slices``: the
+    ``ResourceSlice`` objects.
     """
     notes: list[str] = []
     offered = {name: _allocatable(node) for name, node in nodes.items()}

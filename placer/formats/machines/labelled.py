@@ -9,20 +9,19 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 
-from placer.base.errors import Problem, refuse
+from placer.base.errors import InputError, Problem
 from placer.formats.machines.findings import MAX_NODES
 
 LABEL = r"[ ]{0,7}[A-Za-z0-9][\w.-]{0,252}:(?:[ ]|$)"
 
 _LABELLED = re.compile(r"[ ]{0,7}([A-Za-z0-9][\w.-]{0,252}):(?:[ ](.*))?")
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")
-# Characters of a block of lines.
-_BLOCK = 1 << 16
 
 
 class Lines:
-    """Numbered lines of a text, cut out of it a block at a time.
+    """Numbered lines of a text, cut out of it one at a time.
 
     Ten million short lines at once would take fifty times their text.
     """
@@ -32,16 +31,9 @@ class Lines:
         self._numbers = numbers
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
-        numbers = iter(self._numbers)
-        start = 0
-        while start <= len(self._text):
-            end = self._text.find("\n", start + _BLOCK)
-            end = end if end >= 0 else len(self._text)
-            # The lines go first: zip takes no number when there is none left.
-            lines = self._text[start:end].split("\n")
-            for line, number in zip(lines, numbers, strict=False):
-                yield number, line
-            start = end + 1
+        lines = StringIO(f"{self._text}\n", newline="\n")
+        for number, line in zip(self._numbers, lines, strict=False):
+            yield number, line[:-1]
 
     def __getitem__(self, part: slice) -> Lines:
         count = len(self._numbers)
@@ -71,10 +63,7 @@ def lines_of_hosts(
 
     Without labels all lines are those of the host ``""``. Escape codes are dropped.
 
-    Parameters
-    ----------
-    marker : pattern
-        Matches a line of the command's output, which may stand behind a label.
+    ``marker``: matches a line of the command's output, which may stand behind a label.
     """
     text = _COLOURS.sub("", text)
     lines = Lines(text, range(1, text.count("\n") + 2))
@@ -91,10 +80,10 @@ def lines_of_hosts(
         elif line.strip():
             ignored.append(Problem("no host in front", source, number, 1))
         if len(found) > MAX_NODES:
-            refuse([Problem(f"more than {MAX_NODES} nodes", source)])
+            raise InputError(f"more than {MAX_NODES} nodes", source)
         if len(ignored) > MAX_NODES:
             message = f"more than {MAX_NODES} lines have no host in front"
-            refuse([Problem(message, source, number, 1)])
+            raise InputError(message, source, number, 1)
     hosts = {
         host: Lines(written[:-1].decode("utf-8", "surrogatepass"), numbers)
         for host, (written, numbers) in found.items()

@@ -19,11 +19,10 @@ from placer.base.units import counted, format_bandwidth, format_seconds
 from placer.documents.recognise import Source, checked_name
 from placer.formats.machines.assumed import RACK_NODES, assumed_hosts
 from placer.formats.machines.built import Given, machine_of, plain_machine
-from placer.formats.machines.combine import Tree, combine
-from placer.formats.machines.findings import Findings, NodeFacts
-from placer.formats.machines.inside import ISLAND
+from placer.formats.machines.combine import Layer, Tree, combine
+from placer.formats.machines.findings import Findings
+from placer.formats.machines.hardware import ISLAND
 from placer.formats.machines.joined import renamed
-from placer.formats.machines.layers import Layer
 from placer.formats.machines.node_labels import LabelRules
 from placer.formats.machines.registry import FORMATS
 from placer.formats.machines.sources import open_source, read_all
@@ -108,10 +107,10 @@ def read_topology(
     """
     sources = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not sources:
-        raise InputError([Problem("no topology is given")])
+        raise InputError("no topology is given")
     if gpu is not None and hardware is not None:
         message = "the hardware says which GPUs it has"
-        raise InputError([Problem(message, key="gpu", hint="give one of the two")])
+        raise InputError(message, key="gpu", hint="give one of the two")
     given = Given(hardware, gpu, gpus_per_node, oversubscription or {}, labels or {})
     tell = note or _warn
     if len(sources) == 1 and is_synthetic(text := os.fspath(sources[0])):
@@ -239,7 +238,13 @@ def text_tree(laid: Laid, multi_node_nvlink: bool) -> Tree:
     nvlink = multi_node_nvlink and not is_flat
     rows = zip(laid.tiers, laid.domains, laid.names, strict=True)
     layers = [
-        Layer(name, "the text", level == 1 and nvlink, False, of_node, names)
+        Layer(
+            name=name,
+            scale_up=level == 1 and nvlink,
+            source="the text",
+            domain_of_node=of_node,
+            names=names,
+        )
         for level, (name, of_node, names) in enumerate(rows)
         if level
     ]
@@ -271,16 +276,13 @@ def summaries(
 ) -> Iterator[str]:
     """A line for each source: nodes, GPUs, domains by tier, assumptions, leftovers.
 
-    Parameters
-    ----------
-    tree : Tree
-        What they are together.
-    gpus_per_node : int or None
-        GPUs of nodes that no source counts, instead of the hardware's.
+    ``tree``: what they are together. ``gpus_per_node``: GPUs of nodes that no source
+    counts, instead of the hardware's.
     """
     gpus = dict(zip(tree.nodes, tree.gpus, strict=True))
     usual = gpus_per_node or int(hardware.gpus_of_node.max())
-    for found, nodes in zip(findings, renamed(findings), strict=True):
+    for found in renamed(findings):
+        nodes = found.nodes
         known = sum(usual if gpus[name] is None else gpus[name] or 0 for name in nodes)
         sound = sum(1 for facts in nodes.values() if not facts.unavailable)
         islands = sound * len(found.islands)
@@ -301,7 +303,7 @@ def summaries(
             alike.insert(0, f"{counted(usual, 'GPU')} {where}")
         parts = (
             size if nodes else _no_nodes(found),
-            _domains(found, nodes),
+            _domains(found),
             f"assumed {', '.join(alike)}, as on {hardware.name}" if alike else "",
             f"assumed that {', '.join(found.assumed)}" if found.assumed else "",
             _left_out(found),
@@ -317,9 +319,9 @@ def _no_nodes(found: Findings) -> str:
     return "no nodes"
 
 
-def _domains(found: Findings, nodes: Mapping[str, NodeFacts]) -> str:
+def _domains(found: Findings) -> str:
     """How many domains each level has: ``4 leaves, 1 spine``."""
-    columns = zip(*(facts.domains for facts in nodes.values()), strict=True)
+    columns = zip(*(facts.domains for facts in found.nodes.values()), strict=True)
     counts = [len(set(column) - {""}) for column in columns]
     named = zip(found.levels, counts, strict=False)
     return ", ".join(counted(count, level.name) for level, count in named if count)

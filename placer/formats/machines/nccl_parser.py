@@ -87,7 +87,7 @@ def parse(text: str, source: str) -> Parsed:
     """The devices and links of the file."""
     if len(text) > _MAX_LENGTH:
         message = f"{len(text)} characters, a node has at most {_MAX_LENGTH}"
-        raise InputError([Problem(message, source)])
+        raise InputError(message, source)
     return _Parser(source).parse(text)
 
 

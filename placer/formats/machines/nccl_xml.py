@@ -16,15 +16,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
-from placer.base.errors import Problem, refuse
+from placer.base.errors import InputError
 from placer.documents.scalars import visible
 from placer.formats.machines.findings import Findings, same_everywhere
 from placer.formats.machines.islands import (
     Parts,
+    between_islands,
     island_words,
     islands,
     of_host,
@@ -38,29 +38,14 @@ from placer.formats.machines.nccl_parser import (
     are_numbered,
     parse,
 )
-from placer.formats.machines.pcie import between_islands
 from placer.topology.affinity import MAX_NUMA, Affinity, gpu_words
 from placer.topology.model import MAX_GPUS_OF_NODE
 
 _CPU_CLASS = "0x068001"
 
 
-@dataclass
-class Joined:
-    """What the links say."""
-
-    # True when they join the GPUs of a node, or of every island of it, None when the
-    # file does not tell.
-    joins: bool | None
-    # GPUs of each island as a launcher counts them; none where a node has one.
-    islands: Parts
-    kind: str  # ``NVLink`` or ``XGMI``
-    notes: list[str]  # what was assumed and what was not counted
-
-
-def joined(parsed: Parsed, source: str) -> Joined:
-    """Whether links join the GPUs of every host of the file, and to which islands."""
-    kind = " and ".join(sorted({link.kind for link in parsed.links})) or "NVLink"
+def _linked(parsed: Parsed, source: str) -> dict[str, _Node]:
+    """The GPUs of every host with their links, by what messages call it."""
     nodes = {host: _Node(gpus) for host, gpus in parsed.hosts.items()}
     for link in parsed.links:
         gpu = parsed.gpus[link.gpu]
@@ -70,13 +55,8 @@ def joined(parsed: Parsed, source: str) -> Joined:
     for host, node in hosts.items():
         if node.twice and parsed.links:
             message = f"two GPUs{of_host(host)} have the busid {node.twice[:40]}"
-            refuse([Problem(visible(message), source)])
-    found = _islands(hosts, source, kind)
-    joins = all(node.linked and not node.untold for node in nodes.values())
-    notes = list(_notes(list(nodes.values()), kind))
-    if found and not all(map(are_numbered, parsed.hosts.values())):
-        notes.append("its GPUs have no numbers: counted as they stand in the file")
-    return Joined(joins or None, found, kind, notes)
+            raise InputError(visible(message), source)
+    return hosts
 
 
 def _islands(hosts: Mapping[str, _Node], source: str, kind: str) -> Parts:
@@ -96,7 +76,7 @@ def _islands(hosts: Mapping[str, _Node], source: str, kind: str) -> Parts:
             f"the {len(names)} GPUs{of_host(others[0])} are other {kind} islands than "
             f"those of other hosts: {island_words(names, parts)}"
         )
-        refuse([Problem(message, source, hint="give the file of one sound host")])
+        raise InputError(message, source, hint="give the file of one sound host")
     return usual
 
 
@@ -205,31 +185,32 @@ def read(text: str, source: str) -> Findings:
         message = "no GPU in it"
         if parsed.unknown:
             message = f"its {parsed.unknown} devices have no class: no GPU can be told"
-        refuse([Problem(message, source, hint="NCCL_TOPO_DUMP_FILE writes a full one")])
+        raise InputError(message, source, hint="NCCL_TOPO_DUMP_FILE writes a full one")
     counts = [len(gpus) for gpus in parsed.hosts.values()]
     if len(set(counts)) > 1 or max(counts) > MAX_GPUS_OF_NODE:
         listed = ", ".join(map(str, counts))[:80]
-        refuse([Problem(f"its hosts have different numbers of GPUs: {listed}", source)])
-    links = joined(parsed, source)
+        raise InputError(f"its hosts have different numbers of GPUs: {listed}", source)
+    kind = " and ".join(sorted({link.kind for link in parsed.links})) or "NVLink"
+    hosts = _linked(parsed, source)
+    found = _islands(hosts, source, kind)
+    joins = all(node.linked and not node.untold for node in hosts.values())
     hosts_words = f"hosts: {len(counts)}, each with " if len(counts) > 1 else ""
-    words = links.kind if links.joins else f"{links.kind} not told"
-    if links.islands:
-        listed = "; ".join(map(gpu_words, links.islands))
-        words = f"{len(links.islands)} {words} islands: {listed}"
-    notes = [
-        f"{hosts_words}GPUs: {counts[0]}, {words}, NICs: {_nics(parsed)}"
-        f"{_near(parsed)}",
-        *links.notes,
-    ]
+    words = kind if joins else f"{kind} not told"
+    if found:
+        words = f"{len(found)} {words} islands: {'; '.join(map(gpu_words, found))}"
+    words = f"{hosts_words}GPUs: {counts[0]}, {words}, NICs: {_nics(parsed)}"
+    notes = [words + _near(parsed), *_notes(list(hosts.values()), kind)]
+    if found and not all(map(are_numbered, parsed.hosts.values())):
+        notes.append("its GPUs have no numbers: counted as they stand in the file")
     gpus = next(iter(parsed.hosts.values()))
     paths = [gpu.path for gpu in gpus]
     nics = [nic.path for nic in parsed.nics if nic.host == gpus[0].host]
     findings = Findings(
         source,
         notes=notes,
-        nvlink=links.joins,
-        islands=links.islands,
-        pcie=between_islands(paths, nics, parsed.lanes, links.islands),
+        nvlink=joins or None,  # it says where links are, not that there are none
+        islands=found,
+        pcie=between_islands(paths, nics, parsed.lanes, found),
         affinity=_affinity(parsed),
     )
     return same_everywhere(findings, counts[0])

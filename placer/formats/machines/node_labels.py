@@ -19,9 +19,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from placer.formats.machines.findings import Level
-from placer.formats.machines.layers import are_ids
-from placer.formats.machines.switches import switch_levels
+from placer.formats.machines.findings import Level, are_ids
+from placer.formats.machines.switches import aws_levels, switch_levels
 
 HOSTNAME = "kubernetes.io/hostname"
 NEW_TOPOGRAPH = "accelerator.topograph.run/"
@@ -118,12 +117,8 @@ def label_of_names(
 
     Its values are shorter, and go with the domains one to one.
 
-    Parameters
-    ----------
-    column : sequence of str
-        Domain of each node, empty where it has none.
-    labels : sequence of mapping
-        Of the same nodes.
+    ``column``: domain of each node, empty where it has none. ``labels``: of the same
+    nodes.
     """
     domains = set(filter(None, column))
     if not are_ids(list(domains)):
@@ -206,15 +201,10 @@ def _coreweave() -> list[LabelLevel]:
 
 def _aws_layers(present: set[str]) -> list[LabelLevel]:
     """The layers of network nodes, the bottom one first."""
-    return [
-        _row(
-            f"topology.k8s.aws/network-node-layer-{layer}",
-            f"network-node-{layer}",
-            False,
-            f"network-node-{layer - 1}" if layer > 1 else "",
-        )
-        for layer in range(_highest(present, _AWS_LAYER), 0, -1)
-    ]
+    levels = aws_levels(max(0, _highest(present, _AWS_LAYER)))
+    start = "topology.k8s.aws/network-node-layer-"
+    keys = (f"{start}{layer}" for layer in range(len(levels), 0, -1))
+    return [LabelLevel((key,), level) for key, level in zip(keys, levels, strict=True)]
 
 
 def _switches(

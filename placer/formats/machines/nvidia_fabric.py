@@ -95,42 +95,32 @@ def _gpus(lines: Lines, source: str, problems: list[Problem]) -> list[_Gpu]:
     csv = ((number, _CSV.fullmatch(line)) for number, line in lines)
     if found := [_Gpu(n, match[1], match[2]) for n, match in csv if match]:
         return found
-    reader = _Sections()
+    return _sections(lines, source, problems)
+
+
+_FIELDS = {"State": "state", "CliqueId": "clique", "ClusterUUID": "uuid"}
+
+
+def _sections(lines: Lines, source: str, problems: list[Problem]) -> list[_Gpu]:
+    """The GPUs in ``nvidia-smi -q`` of one host."""
+    gpus: list[_Gpu] = []
+    attached: int | None = None
+    listed, inside = 0, -1
     for number, line in lines:
-        reader.add(number, line)
-    if reader.attached not in (None, reader.num_sections) and reader.num_sections:
-        message = f"{reader.attached} GPUs attached, {reader.num_sections} listed: cut?"
-        problems.append(Problem(message, source, lines.first, 1))
-    return reader.gpus
-
-
-class _Sections:
-    """Takes the lines of ``nvidia-smi -q`` of one host."""
-
-    def __init__(self) -> None:
-        self.gpus: list[_Gpu] = []
-        self.attached: int | None = None
-        self.num_sections = 0
-        self._indent = -1
-
-    def add(self, number: int, line: str) -> None:
-        stripped = line.strip()
-        indent = len(line) - len(line.lstrip())
+        stripped, indent = line.strip(), len(line) - len(line.lstrip())
         if stripped == "Fabric":
-            self.gpus.append(_Gpu(number))
-            self._indent = indent
-        elif self._indent >= 0 and indent > self._indent:
-            self._key(line)
+            gpus.append(_Gpu(number))
+            inside = indent
+        elif 0 <= inside < indent:
+            key = _KEY.fullmatch(line.rstrip())
+            if key and len(key[1]) == inside + 4 and key[2] in _FIELDS:
+                setattr(gpus[-1], _FIELDS[key[2]], key[3])
         elif stripped:
-            self._indent = -1
-            self.num_sections += bool(_GPU.fullmatch(line))
+            inside = -1
+            listed += bool(_GPU.fullmatch(line))
             if match := _ATTACHED.fullmatch(line):
-                self.attached = int(match[1])
-
-    def _key(self, line: str) -> None:
-        match = _KEY.fullmatch(line.rstrip())
-        if not match or len(match[1]) != self._indent + 4:
-            return
-        field = {"State": "state", "CliqueId": "clique", "ClusterUUID": "uuid"}
-        if match[2] in field:
-            setattr(self.gpus[-1], field[match[2]], match[3])
+                attached = int(match[1])
+    if listed and attached not in (None, listed):
+        message = f"{attached} GPUs attached, {listed} listed: cut?"
+        problems.append(Problem(message, source, lines.first, 1))
+    return gpus

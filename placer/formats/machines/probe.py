@@ -141,15 +141,8 @@ class Probed:
         domain = {_CLIQUE: self.domain} if self.domain else {}
         return found | self.labels | domain
 
-    def switches(self) -> tuple[str, ...]:
-        """Names of its switches, closest first."""
-        return tuple(reversed(self._parts("switch")))
-
-    def block(self) -> str:
-        """Name of its block; empty where it has none."""
-        return next(iter(self._parts("block")), "")
-
-    def _parts(self, kind: str) -> list[str]:
+    def parts(self, kind: str) -> list[str]:
+        """Names of its switches, or of its block, from the outermost."""
         names, kinds = _split(self.address), _split(self.pattern)
         if len(names) != len(kinds):
             return []
@@ -231,10 +224,10 @@ def _as_nodes(probed: Iterable[Probed]) -> str:
 
 def _own_levels(probed: Sequence[Probed]) -> Iterator[tuple[Level, list[str]]]:
     """Slurm's blocks and switches, with the domain of every node."""
-    blocks = [one.block() for one in probed]
+    blocks = [next(iter(one.parts("block")), "") for one in probed]
     if any(blocks):
         yield Level("block", None), blocks
-    switches = [one.switches() for one in probed]
+    switches = [one.parts("switch")[::-1] for one in probed]
     for height, level in enumerate(switch_levels(max(map(len, switches)))):
         yield level, [at[height] if height < len(at) else "" for at in switches]
 

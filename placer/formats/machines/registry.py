@@ -23,18 +23,19 @@ list, or needs them otherwise, is given by ``Findings.join``; measured bandwidth
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from placer.documents.recognise import Format
+from placer.formats.machines.fabric_domain import UUID
 from placer.formats.machines.findings import Findings
 from placer.formats.machines.labelled import LABEL
 
 if TYPE_CHECKING:
     from placer.formats.machines.node_labels import LabelRules
-
-_UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 
 
 @dataclass(frozen=True)
@@ -50,176 +51,108 @@ class MachineFormat(Format):
     scheduler: str = ""
 
 
-FORMATS: dict[str, MachineFormat] = {
-    row.name: row
-    for row in (
-        MachineFormat(
-            name="slurm",
-            description="Slurm topology.conf: switches or blocks",
-            reader="slurm_conf.read_conf",
-            pattern=r"(?i)^[ \t]*(?:SwitchName|BlockName)[ \t]*=[ \t]*\S++"
-            r"(?![^\n]* (?:Level|BlockIndex)=)",
-            scheduler="slurm",
-        ),
-        MachineFormat(
-            name="slurm-yaml",
-            description="Slurm topology.yaml: tree and block topologies",
-            reader="slurm_yaml.read_yaml",
-            pattern=r"^-[ \t]+topology[ \t]*:",
-            scheduler="slurm",
-        ),
-        MachineFormat(
-            name="scontrol",
-            description="what scontrol show topology prints",
-            reader="slurm_conf.read_scontrol",
-            pattern=r"^(?:SwitchName=\S+ Level|BlockName=\S+ BlockIndex)=",
-            scheduler="slurm",
-        ),
-        MachineFormat(
-            name="slurm-nodes",
-            description="Slurm's nodes and GPUs: scontrol show node, slurm.conf, sinfo",
-            reader="slurm_nodes.read",
-            pattern=r"(?i)^[ \t]*NodeName[ \t]*=[ \t]*\S"
-            r"|^[ \t]*(?:NODELIST|HOSTNAMES)[ \t]+(?:\S+[ \t]+){0,5}GRES\b"
-            r"|^[ \t]*GRES[ \t]+(?:\S+[ \t]+){0,5}(?:NODELIST|HOSTNAMES)\b",
-            scheduler="slurm",
-        ),
-        MachineFormat(
-            name="configmap",
-            description="a ConfigMap of Slinky around topology.yaml or topology.conf",
-            reader="slurm_yaml.read_configmap",
-            pattern=r'"kind"\s*:\s*"ConfigMap"|^[ -]{0,4}kind:[ ]*ConfigMap\b',
-            before=("slurm", "slurm-yaml"),
-            scheduler="slurm",
-        ),
-        MachineFormat(
-            name="azslurm",
-            description="NVLink blocks as JSON, of Azure's azslurm",
-            reader="clouds.read_azslurm",
-            pattern=r'"blockname"\s*:',
-            scheduler="slurm",
-        ),
-        MachineFormat(
-            name="topograph",
-            description="topograph's graph JSON",
-            reader="topograph.read_graph",
-            pattern=r'"network_layers"\s*:',
-        ),
-        MachineFormat(
-            name="topograph-model",
-            description="topograph's simulation model YAML",
-            reader="topograph.read_model",
-            pattern=r"^blocks[ \t]*:[ \t]*(?:#.*)?$",
-        ),
-        MachineFormat(
-            name="kubernetes",
-            description="node labels, as kubectl get nodes -o json prints them",
-            reader="kubernetes.read",
-            pattern=r'"kind"\s*:\s*"(?:Node|ResourceSlice)(?:List)?"',
-            takes_labels=True,
-            scheduler="kubernetes",
-        ),
-        MachineFormat(
-            name="probe",
-            description="what placer probe prints on every node of a job",
-            reader="probe.read",
-            pattern=r'\{"format": ?"placer/probe"',
-            takes_labels=True,
-        ),
-        MachineFormat(
-            name="topologies",
-            description="Topology objects of Kueue or KAI: the order of node labels",
-            reader="kubernetes.read_orders",
-            pattern=r'\A(?![\s\S]*"kind"\s*:\s*"Node(?:List)?")'
-            r'[\s\S]*?(?:"nodeLabel"|^[ -]*nodeLabel|[{,][ ]*nodeLabel)[ \t]*:',
-            scheduler="kubernetes",
-        ),
-        MachineFormat(
-            name="aws",
-            description="aws ec2 describe-instance-topology",
-            reader="clouds.read_aws",
-            pattern=r'"NetworkNodes"\s*:',
-        ),
-        MachineFormat(
-            name="gcp",
-            description="gcloud compute instances list --format=json",
-            reader="clouds.read_gcp",
-            pattern=r'"physicalHost(?:Topology)?"\s*:',
-        ),
-        MachineFormat(
-            name="oci",
-            description="OCI compute hosts, or host: {rdmaTopologyData} lines",
-            reader="clouds.read_oci",
-            pattern=r'"(?:customer(?:Local|Network)Block'
-            r'|(?:local|network)-?[bB]lock-?[iI]d)"\s*:',
-        ),
-        MachineFormat(
-            name="fabric",
-            description="nvidia-smi -q of many hosts, or its fabric ids as CSV",
-            reader="nvidia_fabric.read",
-            pattern=rf"^(?:{LABEL})?(?: {{2,}}Fabric[ ]*"
-            rf"|[ ]*{_UUID}[ ]*,[ ]*[0-9]{{1,20}}[ ]*)$",
-        ),
-        MachineFormat(
-            name="nmx",
-            description="compute nodes of NVLink domains, from NMX or NetQ",
-            reader="netq.read_nmx",
-            pattern=r'"DomainUUID"\s*:',
-        ),
-        MachineFormat(
-            name="netq",
-            description="NetQ's topology graph: switches and links by tier",
-            reader="netq.read_netq",
-            pattern=r'"compounded_nodes"\s*:',
-        ),
-        MachineFormat(
-            name="topo-m",
-            description="nvidia-smi topo -m, of one node or of many",
-            reader="nvidia_topo.read",
-            pattern=rf"^(?:{LABEL})?[ \t]*GPU0[ \t]+X(?:[ \t]|$)",
-        ),
-        MachineFormat(
-            name="rocm-smi",
-            description="rocm-smi --showtopo or amd-smi topology, of one node or many",
-            reader="amd_topo.read",
-            pattern=rf"^(?:{LABEL})?(?:=+ Link Type between two GPUs =+|"
-            r"LINK TYPE TABLE:)[ \t]*$"
-            r'|"\(Topology\) Link type between DRM devices '
-            r'|"link_type"[ ]*:[ ]*"(?:SELF|XGMI|PCIE)"',
-        ),
-        MachineFormat(
-            name="nccl",
-            description="NCCL's or RCCL's topology XML, of one node",
-            reader="nccl_xml.read",
-            pattern=r"^[ \t]*<(?:system|graphs)(?:[ \t>]|$)",
-        ),
-        MachineFormat(
-            name="ibnetdiscover",
-            description="what ibnetdiscover prints of an InfiniBand fabric",
-            reader="ibnetdiscover.read",
-            pattern=r'^(?:Switch|Ca)[ \t]+[0-9]+[ \t]+"[SH]-[0-9A-Fa-f]+"',
-        ),
-        MachineFormat(
-            name="bandwidth",
-            description="measured bandwidths, a CSV matrix of hosts or GPUs",
-            reader="bandwidth.read",
-            pattern=r"\A(?:#[^\n]*\n)*[ ]*[A-Za-z]{1,5}(?:/s|bps)(?: per GPU)?"
-            r"[ ]*[,\t]",
-        ),
-        MachineFormat(
-            name="hosts",
-            description="the nodes, as host lists",
-            reader="lists.read_hosts",
-            pattern="",
-        ),
-        MachineFormat(
-            name="names",
-            description="host names for instance ids, two words a line",
-            reader="lists.read_names",
-            pattern="",
-        ),
-    )
-}
+# A name and its reader, then who hands out the nodes, ``labels`` where the reader takes
+# their rules, and ``before:`` a format whose pattern is found here too. Below them what
+# it is; then, where its content shows it, its pattern, broken anywhere into lines, in
+# which <LABEL> is a host in front of a line and <UUID> an id.
+_TABLE = r"""
+slurm slurm_conf.read_conf slurm
+    Slurm topology.conf: switches or blocks
+    (?i)^[ \t]*(?:SwitchName|BlockName)[ \t]*=[ \t]*\S++
+    (?![^\n]* (?:Level|BlockIndex)=)
+slurm-yaml slurm_yaml.read_yaml slurm
+    Slurm topology.yaml: tree and block topologies
+    ^-[ \t]+topology[ \t]*:
+scontrol slurm_conf.read_scontrol slurm
+    what scontrol show topology prints
+    ^(?:SwitchName=\S+ Level|BlockName=\S+ BlockIndex)=
+slurm-nodes slurm_nodes.read slurm
+    Slurm's nodes and GPUs: scontrol show node, slurm.conf, sinfo
+    (?i)^[ \t]*NodeName[ \t]*=[ \t]*\S
+    |^[ \t]*(?:NODELIST|HOSTNAMES)[ \t]+(?:\S+[ \t]+){0,5}GRES\b
+    |^[ \t]*GRES[ \t]+(?:\S+[ \t]+){0,5}(?:NODELIST|HOSTNAMES)\b
+configmap slurm_yaml.read_configmap slurm before:slurm before:slurm-yaml
+    a ConfigMap of Slinky around topology.yaml or topology.conf
+    "kind"\s*:\s*"ConfigMap"|^[ -]{0,4}kind:[ ]*ConfigMap\b
+azslurm clouds.read_azslurm slurm
+    NVLink blocks as JSON, of Azure's azslurm
+    "blockname"\s*:
+topograph topograph.read_graph
+    topograph's graph JSON
+    "network_layers"\s*:
+topograph-model topograph.read_model
+    topograph's simulation model YAML
+    ^blocks[ \t]*:[ \t]*(?:#.*)?$
+kubernetes kubernetes.read kubernetes labels
+    node labels, as kubectl get nodes -o json prints them
+    "kind"\s*:\s*"(?:Node|ResourceSlice)(?:List)?"
+probe probe.read labels
+    what placer probe prints on every node of a job
+    \{"format": ?"placer/probe"
+topologies kubernetes.read_orders kubernetes
+    Topology objects of Kueue or KAI: the order of node labels
+    \A(?![\s\S]*"kind"\s*:\s*"Node(?:List)?")
+    [\s\S]*?(?:"nodeLabel"|^[ -]*nodeLabel|[{,][ ]*nodeLabel)[ \t]*:
+aws clouds.read_aws
+    aws ec2 describe-instance-topology
+    "NetworkNodes"\s*:
+gcp clouds.read_gcp
+    gcloud compute instances list --format=json
+    "physicalHost(?:Topology)?"\s*:
+oci clouds.read_oci
+    OCI compute hosts, or host: {rdmaTopologyData} lines
+    "(?:customer(?:Local|Network)Block|(?:local|network)-?[bB]lock-?[iI]d)"\s*:
+fabric nvidia_fabric.read
+    nvidia-smi -q of many hosts, or its fabric ids as CSV
+    ^(?:<LABEL>)?(?: {2,}Fabric[ ]*|[ ]*<UUID>[ ]*,[ ]*[0-9]{1,20}[ ]*)$
+nmx netq.read_nmx
+    compute nodes of NVLink domains, from NMX or NetQ
+    "DomainUUID"\s*:
+netq netq.read_netq
+    NetQ's topology graph: switches and links by tier
+    "compounded_nodes"\s*:
+topo-m nvidia_topo.read
+    nvidia-smi topo -m, of one node or of many
+    ^(?:<LABEL>)?[ \t]*GPU0[ \t]+X(?:[ \t]|$)
+rocm-smi amd_topo.read
+    rocm-smi --showtopo or amd-smi topology, of one node or many
+    ^(?:<LABEL>)?(?:=+ Link Type between two GPUs =+|LINK TYPE TABLE:)[ \t]*$
+    |"\(Topology\) Link type between DRM devices[ ]
+    |"link_type"[ ]*:[ ]*"(?:SELF|XGMI|PCIE)"
+nccl nccl_xml.read
+    NCCL's or RCCL's topology XML, of one node
+    ^[ \t]*<(?:system|graphs)(?:[ \t>]|$)
+ibnetdiscover ibnetdiscover.read
+    what ibnetdiscover prints of an InfiniBand fabric
+    ^(?:Switch|Ca)[ \t]+[0-9]+[ \t]+"[SH]-[0-9A-Fa-f]+"
+bandwidth bandwidth.read
+    measured bandwidths, a CSV matrix of hosts or GPUs
+    \A(?:#[^\n]*\n)*[ ]*[A-Za-z]{1,5}(?:/s|bps)(?: per GPU)?[ ]*[,\t]
+hosts lists.read_hosts
+    the nodes, as host lists
+names lists.read_names
+    host names for instance ids, two words a line
+"""
+_BEFORE = "before:"
+
+
+def _rows() -> Iterator[MachineFormat]:
+    for row in re.split(r"\n(?=\S)", _TABLE.strip()):
+        words, description, *pattern = map(str.strip, row.split("\n"))
+        name, reader, *said = words.split()
+        text = "".join(pattern).replace("<LABEL>", LABEL).replace("<UUID>", UUID)
+        yield MachineFormat(
+            name,
+            description,
+            text,
+            before=tuple(w.removeprefix(_BEFORE) for w in said if _BEFORE in w),
+            reader=reader,
+            takes_labels="labels" in said,
+            scheduler=next((w for w in said if w in ("slurm", "kubernetes")), ""),
+        )
+
+
+FORMATS: dict[str, MachineFormat] = {row.name: row for row in _rows()}
 
 
 def read(
@@ -227,10 +160,7 @@ def read(
 ) -> Findings:
     """Findings of a text in the format called ``name``.
 
-    Parameters
-    ----------
-    rules : LabelRules, optional
-        What node labels mean, for formats that have some.
+    ``rules``: what node labels mean, for formats that have some.
     """
     row = FORMATS[name]
     told = (rules,) if row.takes_labels else ()

@@ -24,7 +24,6 @@ from placer.base.hostlist import HostLists
 from placer.documents import closest, files
 from placer.formats.machines.findings import MAX_NODES, Findings, some
 from placer.formats.machines.slurm_machine import (
-    Block,
     is_padding,
     sizes_problem,
     slurm_findings,
@@ -167,87 +166,80 @@ _WHERE = "topology.conf has SwitchName, BlockName and BlockSizes lines"
 def read_conf(text: str, source: str) -> Findings:
     """What a ``topology.conf`` says: leaf, spine, ... switches, blocks, or both."""
     found = read_lines(text, source)
-    reader = _Reader(found.problems)
+    problems, lists = found.problems, HostLists(2 * MAX_NODES)
+    switches: list[Switch] = []
+    blocks: list[Switch] = []
+    sizes: list[int] = []
     for line in found.lines:
-        reader.add(line)
-    refuse(reader.problems)
-    if not (reader.switches or reader.blocks):
-        refuse([Problem("no switch and no block in it", source, hint=_WHERE)])
-    return slurm_findings(
-        source, reader.switches, reader.blocks, reader.sizes, found.shown
-    )
-
-
-class _Reader:
-    """Takes line after line."""
-
-    def __init__(self, problems: list[Problem]) -> None:
-        self.problems = problems
-        self.host_lists = HostLists(2 * MAX_NODES)
-        self.switches: list[Switch] = []
-        self.blocks: list[Block] = []
-        self.sizes: list[int] = []
-
-    def add(self, line: Line) -> None:
         kind = next(iter(line.values), "")
         if kind not in _KEYS or line.rest:
             what = line.rest or line.keys.get(kind, "")
             message = f'"{what[:60]}" is not understood'
-            self.problems.append(line.problem(message, kind, _WHERE))
-            return
+            problems.append(line.problem(message, kind, _WHERE))
+            continue
         for key in sorted(set(line.values) - {kind} - _KEYS[kind]):
             message = f"it does not belong on a {line.keys[kind]} line"
             hint = closest(key, _KEYS[kind])
-            self.problems.append(line.problem(message, key, hint))
-        getattr(self, f"_{kind}")(line)
-
-    def _switchname(self, line: Line) -> None:
-        name = self._name(line, "switchname")
-        if "nodes" in line.values and "switches" in line.values:
-            message = f'switch "{name}" has both Nodes and Switches'
-            self.problems.append(line.problem(message, "switches"))
-        if not _LINK_SPEED.fullmatch(line.values.get("linkspeed", "1")):
-            message = "expected a number without a unit"
-            self.problems.append(line.problem(message, "linkspeed"))
-        nodes = self._nodes(line)
-        children = line.hosts("switches", self.host_lists, self.problems)
-        self.switches.append(Switch(name, line.place, nodes, children))
-
-    def _blockname(self, line: Line) -> None:
-        name = self._name(line, "blockname")
-        self.blocks.append(Block(name, line.place, self._nodes(line)))
-
-    def _blocksizes(self, line: Line) -> None:
-        texts = line.values["blocksizes"].split(",")
-        if not all(re.fullmatch(r"[0-9]{1,6}", text) for text in texts):
-            message = "expected sizes such as 18,36,72"
-        elif self.sizes:
-            message = "BlockSizes comes twice"
+            problems.append(line.problem(message, key, hint))
+        if kind == "switchname":
+            switches.append(_conf_switch(line, lists, problems))
+        elif kind == "blockname":
+            name = _conf_name(line, kind, problems)
+            blocks.append(Switch(name, line.place, _conf_nodes(line, lists, problems)))
+        elif kind == "blocksizes":
+            sizes = _conf_sizes(line, sizes, problems)
         else:
-            self.sizes = [int(text) for text in texts]
-            message = sizes_problem(self.sizes)
-        if message:
-            self.problems.append(line.problem(message, "blocksizes"))
+            hint = "a ring has no domains; describe it in the topology format"
+            message = "a topology of rings is no tree"
+            problems.append(line.problem(message, kind, hint))
+    refuse(problems)
+    if not (switches or blocks):
+        raise InputError("no switch and no block in it", source, hint=_WHERE)
+    return slurm_findings(source, switches, blocks, sizes, found.shown)
 
-    def _ringname(self, line: Line) -> None:
-        hint = "a ring has no domains; describe it in the topology format"
-        message = "a topology of rings is no tree"
-        self.problems.append(line.problem(message, "ringname", hint))
 
-    def _name(self, line: Line, key: str) -> str:
-        name = line.values[key]
-        if not _NAME.fullmatch(name) or not name.isprintable():
-            message = f"{name[:70]!r} cannot name one switch or block"
-            hint = "it is taken literally, brackets and = too: write a line for each"
-            self.problems.append(line.problem(message, key, hint))
-        return name
+def _conf_switch(line: Line, lists: HostLists, problems: list[Problem]) -> Switch:
+    name = _conf_name(line, "switchname", problems)
+    if "nodes" in line.values and "switches" in line.values:
+        message = f'switch "{name}" has both Nodes and Switches'
+        problems.append(line.problem(message, "switches"))
+    if not _LINK_SPEED.fullmatch(line.values.get("linkspeed", "1")):
+        message = "expected a number without a unit"
+        problems.append(line.problem(message, "linkspeed"))
+    nodes = _conf_nodes(line, lists, problems)
+    return Switch(name, line.place, nodes, line.hosts("switches", lists, problems))
 
-    def _nodes(self, line: Line) -> list[str]:
-        if line.values.get("nodes", "").upper() == "ALL":
-            hint = "list the nodes: only the cluster's slurm.conf knows what ALL is"
-            self.problems.append(line.problem("Nodes=ALL names no node", "nodes", hint))
-            return []
-        return line.hosts("nodes", self.host_lists, self.problems)
+
+def _conf_sizes(line: Line, known: list[int], problems: list[Problem]) -> list[int]:
+    """The block sizes of a line, beside those of one before."""
+    texts, sizes = line.values["blocksizes"].split(","), known
+    if not all(re.fullmatch(r"[0-9]{1,6}", text) for text in texts):
+        message = "expected sizes such as 18,36,72"
+    elif known:
+        message = "BlockSizes comes twice"
+    else:
+        sizes = [int(text) for text in texts]
+        message = sizes_problem(sizes)
+    if message:
+        problems.append(line.problem(message, "blocksizes"))
+    return sizes
+
+
+def _conf_name(line: Line, key: str, problems: list[Problem]) -> str:
+    name = line.values[key]
+    if not _NAME.fullmatch(name) or not name.isprintable():
+        message = f"{name[:70]!r} cannot name one switch or block"
+        hint = "it is taken literally, brackets and = too: write a line for each"
+        problems.append(line.problem(message, key, hint))
+    return name
+
+
+def _conf_nodes(line: Line, lists: HostLists, problems: list[Problem]) -> list[str]:
+    if line.values.get("nodes", "").upper() == "ALL":
+        hint = "list the nodes: only the cluster's slurm.conf knows what ALL is"
+        problems.append(line.problem("Nodes=ALL names no node", "nodes", hint))
+        return []
+    return line.hosts("nodes", lists, problems)
 
 
 def read_scontrol(text: str, source: str) -> Findings:
@@ -256,7 +248,7 @@ def read_scontrol(text: str, source: str) -> Findings:
     lists = HostLists(2 * MAX_NODES)
     ignored: list[Problem] = []
     switches: list[Switch] = []
-    blocks: list[tuple[int, Block]] = []
+    blocks: list[tuple[int, Switch]] = []
     base: set[int] = set()
     larger: dict[int, list[Line]] = {}
     upper: dict[str, Line] = {}
@@ -268,7 +260,7 @@ def read_scontrol(text: str, source: str) -> Findings:
                 upper[switches[-1].name] = line
         elif "blockname" in values:
             nodes = line.hosts("nodes", lists, problems)
-            block = Block(values["blockname"], line.place, nodes)
+            block = Switch(values["blockname"], line.place, nodes)
             base.add(_number(line, "blocksize", 0))
             blocks.append((_number(line, "blockindex", len(blocks)), block))
         elif "aggregatedblock" in values:
@@ -277,7 +269,7 @@ def read_scontrol(text: str, source: str) -> Findings:
             ignored.append(line.problem("not a line of scontrol show topology"))
     refuse(problems)
     if not (switches or blocks):
-        refuse([Problem("no switch and no block in it", source)])
+        raise InputError("no switch and no block in it", source)
     in_order = [block for _, block in sorted(blocks, key=lambda pair: pair[0])]
     sizes = sorted(base)[:1] + sorted(larger)
     if not sizes or sizes_problem(sizes):

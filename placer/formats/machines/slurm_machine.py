@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from placer.base.errors import Problem, refuse
 from placer.base.units import counted
@@ -23,7 +23,6 @@ from placer.formats.machines.findings import (
 )
 from placer.formats.machines.switches import (
     Switch,
-    SwitchProblem,
     display_names,
     switch_domains,
     switch_levels,
@@ -33,21 +32,12 @@ from placer.formats.machines.switches import (
 _PADDING = re.compile(r"fake-?[0-9]+")
 
 
-@dataclass
-class Block:
-    """One block: its name, the name to show, its nodes, and where it stands."""
-
-    name: str
-    place: Problem
-    nodes: list[str]
-
-
 def is_padding(node: str) -> bool:
     """Whether topograph made a node up, which fills a block to its size."""
     return bool(_PADDING.fullmatch(node))
 
 
-def without_padding(blocks: Sequence[Block]) -> tuple[list[Block], str]:
+def without_padding(blocks: Sequence[Switch]) -> tuple[list[Switch], str]:
     """The blocks without nodes that were made up, and a note of those.
 
     Blocks of such names alone are those of machines that are called so.
@@ -84,7 +74,7 @@ def sizes_problem(sizes: Sequence[int]) -> str:
 
 
 def block_levels(
-    blocks: Sequence[Block], sizes: Sequence[int]
+    blocks: Sequence[Switch], sizes: Sequence[int]
 ) -> tuple[tuple[Level, ...], list[tuple[str, ...]]]:
     """Levels of blocks and of every larger size, and the domains of each block."""
     factors = sorted({size // sizes[0] for size in sizes} - {1}) if sizes else []
@@ -102,7 +92,7 @@ def block_levels(
     return tuple(levels), domains
 
 
-def sizes_note(blocks: Sequence[Block], sizes: Sequence[int]) -> str:
+def sizes_note(blocks: Sequence[Switch], sizes: Sequence[int]) -> str:
     """What the sizes mean for the tiers; empty when nothing is odd."""
     filled = [block for block in blocks if block.nodes]
     if not filled:
@@ -125,29 +115,22 @@ _NOWHERE = "no-topology"
 def slurm_findings(
     source: str,
     switches: Sequence[Switch],
-    blocks: Sequence[Block],
+    blocks: Sequence[Switch],
     sizes: Sequence[int] = (),
     shown: Mapping[str, str] | None = None,
 ) -> Findings:
     """Findings of a tree of switches, of blocks, or of both over the same nodes.
 
-    Parameters
-    ----------
-    blocks : sequence of Block
-        In the file's order, which says which blocks are neighbours.
-    sizes : sequence of int
-        Block sizes, the base first; none when the file gives none.
-    shown : mapping of str to str, optional
-        Names to show instead of those of switches and blocks.
+    ``blocks``: in the file's order, which says which are neighbours. ``sizes``: of
+    blocks, the base first; none when the file gives none. ``shown``: names to show
+    instead of those of switches and blocks.
     """
-    problem = SwitchProblem()
-    _check_names(switches, problem)
+    problems = list(_names_problems(switches))
     shown_switch = display_names((s.name for s in switches), shown or {})
     shown_block = display_names((b.name for b in blocks), shown or {})
     blocks = [replace(block, name=shown_block[block.name]) for block in blocks]
-    paths, notes = switch_domains(switches, problem, shown_switch)
-    _check_blocks(blocks, problem)
-    refuse(problem.problems)
+    paths, notes = switch_domains(switches, problems, shown_switch)
+    refuse([*problems, *_blocks_problems(blocks)])
     depth = len(next(iter(paths.values()), ()))
     blocks, padding = without_padding(blocks)
     notes += [padding] if padding else []
@@ -164,7 +147,7 @@ def slurm_findings(
         domains = block_of.get(name, no_block) + path_of.get(name, no_path)
         reason = "no switch known" if name in nowhere else ""
         findings.nodes[name] = NodeFacts(domains, unavailable=reason)
-    _check_nodes(findings, problem, switches, blocks)
+    _check_count(len(findings.nodes), (*switches, *blocks)[0])
     if trees := _trees(path_of):
         *inner, outermost = findings.levels
         findings.levels = (*inner, replace(outermost, apart=True))
@@ -179,43 +162,33 @@ def slurm_findings(
     return findings
 
 
-def _check_names(switches: Sequence[Switch], problem: SwitchProblem) -> None:
+def _names_problems(switches: Sequence[Switch]) -> Iterator[Problem]:
     seen: set[str] = set()
     for switch in switches:
         if switch.name in seen:
-            problem(switch, f'switch "{switch.name}" comes twice')
+            yield switch.problem(f'switch "{switch.name}" comes twice')
         if len(switch.name) > _MAX_NAME:
-            problem(switch, f"a switch name has at most {_MAX_NAME} characters")
+            yield switch.problem(f"a switch name has at most {_MAX_NAME} characters")
         seen.add(switch.name)
 
 
-def _check_blocks(blocks: Sequence[Block], problem: SwitchProblem) -> None:
+def _blocks_problems(blocks: Sequence[Switch]) -> Iterator[Problem]:
     seen: set[str] = set()
     block_of: dict[str, str] = {}
     for block in blocks:
-        at = replace(block.place, message=f'block "{block.name}" comes twice')
         if block.name in seen:
-            problem.problems.append(at)
+            yield block.problem(f'block "{block.name}" comes twice')
         seen.add(block.name)
         for name in block.nodes:
-            if block_of.setdefault(name, block.name) != block.name:
-                message = f'node "{name}" is in block "{block_of[name]}" and here'
-                problem.problems.append(replace(at, message=message))
+            if (other := block_of.setdefault(name, block.name)) != block.name:
+                yield block.problem(f'node "{name}" is in block "{other}" and here')
 
 
-def _check_nodes(
-    findings: Findings,
-    problem: SwitchProblem,
-    switches: Sequence[Switch],
-    blocks: Sequence[Block],
-) -> None:
-    count = len(findings.nodes)
-    if count and count <= MAX_NODES:
-        return
-    place = (switches or blocks)[0].place
-    message = f"{count} nodes, the most is {MAX_NODES}" if count else "no node in it"
-    problem.problems.append(replace(place, message=message))
-    refuse(problem.problems)
+def _check_count(count: int, first: Switch) -> None:
+    if not count:
+        refuse([first.problem("no node in it")])
+    if count > MAX_NODES:
+        refuse([first.problem(f"{count} nodes, the most is {MAX_NODES}")])
 
 
 def _nodes_of_switches(

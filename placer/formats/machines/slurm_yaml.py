@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from placer.base.errors import Problem, refuse
+from placer.base.errors import InputError
 from placer.base.hostlist import HostLists
 from placer.documents import Value, parse_answer
 from placer.formats.machines.findings import MAX_NODES, Findings, hosts_of
 from placer.formats.machines.slurm_conf import read_conf
-from placer.formats.machines.slurm_machine import Block, sizes_problem, slurm_findings
+from placer.formats.machines.slurm_machine import sizes_problem, slurm_findings
 from placer.formats.machines.switches import Switch
 
 # Why topologies of other kinds are not read.
@@ -43,7 +43,7 @@ def read_yaml(text: str, source: str) -> Findings:
         _refuse_others(file.top, topologies)
     file.fail_if_problems()
     if not (switches or blocks):
-        refuse([Problem("no switch and no block in it", source)])
+        raise InputError("no switch and no block in it", source)
     findings = slurm_findings(source, switches, blocks, sizes)
     # A partition has one topology, so a job lies in one.
     rest = [(item, "another tree, and a job lies in one") for item in trees]
@@ -95,13 +95,13 @@ def _switches(tree: Value, lists: HostLists) -> list[Switch]:
     ]
 
 
-def _blocks(block: Value, lists: HostLists) -> tuple[list[Block], list[int]]:
+def _blocks(block: Value, lists: HostLists) -> tuple[list[Switch], list[int]]:
     listed = block.at("blocks")
     if listed is None:
         block.problem('the key "blocks" is missing')
         return [], []
     blocks = [
-        Block(
+        Switch(
             item.name("block", required=True),
             item.place,
             hosts_of(item.at("nodes"), lists),

@@ -74,7 +74,7 @@ def _own(text: str, shown: str, given: str) -> Topology:
             f"say which: hosts:{given} for a list of hosts, names:{given} for lines of "
             "an id and its host; see placer topology formats"
         )
-        raise InputError([Problem(message, shown, hint=hint)])
+        raise InputError(message, shown, hint=hint)
     with perhaps_of_another(text, "placer topology formats"):
         return topology_files.parse_topology(text, shown)
 
@@ -86,12 +86,8 @@ def read_all(
 ) -> list[Findings]:
     """Findings of every text.
 
-    Parameters
-    ----------
-    rules : LabelRules, optional
-        What node labels mean; the orders that texts give are added.
-    tell : callable, optional
-        Called with every remark of the readers, also where an error follows.
+    ``rules``: what node labels mean; the orders that texts give are added. ``tell``:
+    called with every remark of the readers, also where an error follows.
     """
     rules = rules or LabelRules()
     found: dict[int, Findings] = {}
@@ -132,4 +128,4 @@ def refuse_foreign(text: str, source: str) -> None:
     """Refuse a text that is known to hold no description of a machine."""
     for what, pattern, hint in _FOREIGN:
         if pattern.search(text):
-            raise InputError([Problem(f"it is {what}", source, hint=hint)])
+            raise InputError(f"it is {what}", source, hint=hint)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 
 from placer.base.errors import Problem
 from placer.formats.machines.findings import Level, some
@@ -16,24 +18,38 @@ _NAMES = ("leaf", "spine", "core")
 
 @dataclass
 class Switch:
-    """One switch."""
+    """One switch, or a block of nodes, which has nothing below it."""
 
     name: str
-    place: Problem  # a problem without a message, which says where the switch stands
+    place: Problem  # a problem without a message, which says where it stands
     nodes: list[str]  # nodes on its ports
-    children: list[str]  # switches below it
+    children: list[str] = field(default_factory=list)  # switches below it
+
+    def problem(self, message: str, hint: str = "") -> Problem:
+        """A problem with it."""
+        return replace(self.place, message=message, hint=hint)
 
 
-def switch_levels(count: int, scale_up: bool | None = False) -> tuple[Level, ...]:
+def switch_levels(count: int) -> tuple[Level, ...]:
     """Levels of ``count`` layers of switches, closest first: leaf, spine, core, ..."""
-    names = (*_NAMES, *(f"layer{i + 1}" for i in range(len(_NAMES), count)))
-    above = (*names[1:count], "")
-    return tuple(Level(names[k], scale_up, inside=above[k]) for k in range(count))
+    more = (f"layer{i + 1}" for i in range(len(_NAMES), count))
+    names = [*_NAMES, *more][:count]
+    return tuple(map(_inside, names, [*names[1:], ""]))
+
+
+def aws_levels(depth: int) -> tuple[Level, ...]:
+    """Layers of network nodes of AWS, closest first, which count from the top."""
+    names = [f"network-node-{d}" for d in range(depth, 0, -1)]
+    return tuple(map(_inside, names, [*names[1:], ""]))
+
+
+def _inside(name: str, above: str) -> Level:
+    return Level(name, inside=above)
 
 
 def switch_domains(
     switches: Sequence[Switch],
-    problem: SwitchProblem,
+    problems: list[Problem],
     shown: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
     """Domain of each switch's nodes at every height, closest first, and what to note.
@@ -41,14 +57,10 @@ def switch_domains(
     Switches share a domain where those up to its height join them. So the spines over
     the same leaves, or over some of the same, are one domain, and so are leaves with
     the same nodes; the domains of a tree are its switches. What is a loop or too deep
-    goes to ``problem``, and then nothing is found.
-
-    Parameters
-    ----------
-    shown : mapping of str to str, optional
-        Names to show instead of those of switches.
+    goes to ``problems``, and then nothing is found. ``shown``: names to show instead of
+    those of switches.
     """
-    height = _heights(switches, problem)
+    height = _heights(switches, problems)
     if not height:
         return {}, []
     by_name = {switch.name: switch for switch in switches}
@@ -84,15 +96,17 @@ def _join(group: dict[str, list[str]], names: Sequence[str]) -> None:
             group |= dict.fromkeys(part, largest)
 
 
-def _heights(switches: Sequence[Switch], problem: SwitchProblem) -> dict[str, int]:
+def _heights(switches: Sequence[Switch], problems: list[Problem]) -> dict[str, int]:
     """The most switches from each one down; none, with a problem, where that fails."""
     by_name = {switch.name: switch for switch in switches}
     below = {name: dict.fromkeys(one.children) for name, one in by_name.items()}
     unknown = [
-        (name, child) for name in below for child in below[name] if child not in below
+        by_name[name].problem(f'switch "{name}" has no child "{child}"')
+        for name in below
+        for child in below[name]
+        if child not in below
     ]
-    for name, child in unknown:
-        problem(by_name[name], f'switch "{name}" has no child "{child}"')
+    problems += unknown
     if unknown:
         return {}
     height = _counted(below)
@@ -100,29 +114,26 @@ def _heights(switches: Sequence[Switch], problem: SwitchProblem) -> dict[str, in
     for name in below:
         if name not in height:
             looped = _looped(name, below, height)
-            problem(by_name[looped], f'switch "{looped}" is above itself', hint)
+            message = f'switch "{looped}" is above itself'
+            problems.append(by_name[looped].problem(message, hint))
             return {}
         if height[name] >= MAX_HEIGHT:
-            problem(by_name[name], f'switch "{name}" has too many levels below', hint)
+            message = f'switch "{name}" has too many levels below'
+            problems.append(by_name[name].problem(message, hint))
             return {}
     return height
 
 
 def _counted(below: Mapping[str, Mapping[str, None]]) -> dict[str, int]:
     """The most switches from each one down; none for one on a loop or above it."""
-    above: dict[str, list[str]] = {name: [] for name in below}
-    for name, children in below.items():
-        for child in children:
-            above[child].append(name)
     height: dict[str, int] = {}
-    left = {name: len(children) for name, children in below.items()}
-    ready = [name for name, count in left.items() if not count]
-    for name in ready:
-        height[name] = 1 + max((height[child] for child in below[name]), default=-1)
-        for upper in above[name]:
-            left[upper] -= 1
-            if not left[upper]:
-                ready.append(upper)
+    sorter = TopologicalSorter(below)
+    with suppress(CycleError):  # what is not above a loop is sorted all the same
+        sorter.prepare()
+    while ready := sorter.get_ready():
+        for name in ready:
+            height[name] = 1 + max((height[child] for child in below[name]), default=-1)
+        sorter.done(*ready)
     return height
 
 
@@ -135,17 +146,6 @@ def _looped(
         seen.add(name)
         name = next(child for child in below[name] if child not in height)
     return name
-
-
-class SwitchProblem:
-    """Collects what is wrong with switches, each at its own place."""
-
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
-
-    def __call__(self, switch: Switch, message: str, hint: str = "") -> None:
-        """Record a problem with ``switch``."""
-        self.problems.append(replace(switch.place, message=message, hint=hint))
 
 
 def joined_names(groups: Sequence[Sequence[str]]) -> list[str]:

@@ -9,7 +9,7 @@ annotations or labels, the accelerator domain and sub-domain that its nodes shar
 
 from __future__ import annotations
 
-from placer.base.errors import refuse
+from placer.base.errors import Problem, refuse
 from placer.base.hostlist import HostLists
 from placer.documents import Value, parse_answer
 from placer.formats.machines.findings import (
@@ -19,12 +19,7 @@ from placer.formats.machines.findings import (
     NodeFacts,
     hosts_of,
 )
-from placer.formats.machines.switches import (
-    Switch,
-    SwitchProblem,
-    switch_domains,
-    switch_levels,
-)
+from placer.formats.machines.switches import Switch, switch_domains, switch_levels
 
 _SUB_DOMAIN = "accelerator.topograph.run/sub-domain"
 _DOMAIN = "accelerator.topograph.run/domain"
@@ -44,9 +39,7 @@ def read_graph(text: str, source: str) -> Findings:
         file.top.problem("no instance in it", hint)
     layers = [_layers(item) for item in instances]
     depth = max(map(len, layers), default=0)
-    accelerators = (Level("sub-domain", None, inside="domain"), Level("domain", None))
-    levels = (*accelerators, *switch_levels(depth))
-    findings = Findings(source, levels)
+    findings = Findings(source, _LEVELS + switch_levels(depth))
     for item, names in zip(instances, layers, strict=True):
         padded = names + ("",) * (depth - len(names))
         name = item.name("id", required=True)
@@ -78,19 +71,17 @@ def read_model(text: str, source: str) -> Findings:
     for item in blocks:
         name = item.name("switch")
         if name:
-            switches.setdefault(name, Switch(name, item.place, [], []))
+            switches.setdefault(name, Switch(name, item.place, []))
     file.fail_if_problems()
-    problem = SwitchProblem()
-    paths, notes = switch_domains(list(switches.values()), problem)
-    refuse(problem.problems)
+    problems: list[Problem] = []
+    paths, notes = switch_domains(list(switches.values()), problems)
+    refuse(problems)
     depth = len(next(iter(paths.values()), ()))
     findings = Findings(source, _LEVELS + switch_levels(depth), notes=notes)
     lists = HostLists(2 * MAX_NODES)
     for item in blocks:
-        domains = _model_accelerator(item) + paths.get(
-            item.name("switch"), ("",) * depth
-        )
-        _add_nodes(findings, item, domains, lists)
+        path = paths.get(item.name("switch"), ("",) * depth)
+        _add_nodes(findings, item, _model_accelerator(item) + path, lists)
     if not (findings.nodes or file.problems):
         file.top.problem("no node in it", "a model lists its nodes under blocks")
     file.fail_if_problems()
@@ -105,7 +96,7 @@ def _switches(root: Value) -> dict[str, Switch]:
         switches[name] = Switch(name, item.place, [], item.names("switches"))
     for switch in list(switches.values()):
         for child in switch.children:
-            switches.setdefault(child, Switch(child, switch.place, [], []))
+            switches.setdefault(child, Switch(child, switch.place, []))
     return switches
 
 
