@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from placer.base.units import counted, format_bytes, format_seconds
 from placer.placement.plan_keys import OBJECTIVES
 from placer.report.columns import WIDTH, fitted, paragraphs, table, wrapped
-from placer.report.words import compared, gpu_hours_a_day, hosts_text, saved_text
+from placer.report.words import (
+    compared,
+    gpu_hours_a_day,
+    hosts_text,
+    link_name,
+    saved_text,
+)
 
 if TYPE_CHECKING:
     from placer.report.diff import PlanDiff
@@ -231,9 +237,8 @@ def link_rows(links: Sequence[Facts]) -> Iterator[tuple[str, ...]]:
     ]
     shown = links[:_SHOWN_LINKS] if _differ(links) else ()
     for entry, (old, new) in zip(shown, busy, strict=False):
-        name = "{domain} {direction}, {tier} tier".format(**entry)
         change = "" if old is None or new is None else _relative(old, new)
-        yield name, _busy(old, most[0]), _busy(new, most[1]), change
+        yield link_name(entry), _busy(old, most[0]), _busy(new, most[1]), change
 
 
 def _differ(entries: Sequence[Facts]) -> bool:

@@ -9,7 +9,7 @@ from placer.base.units import format_seconds
 from placer.placement.plan import Plan
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
-from placer.report.columns import Look, columns, seen, table, wrapped
+from placer.report.columns import Look, columns, seen, table, told
 from placer.report.words import NOUN, gpu_hours_a_day, hop_cost, knows_work
 
 _MARK = " *"
@@ -47,14 +47,10 @@ def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
             head, rows = head[:-1], [row[:-1] for row in rows]
             meaning = meaning.rpartition("; ")[0]
     yield from table(rows, head, look.width)
-    yield from wrapped(meaning, "  ", look.width)
-    for name, others in alike.items():
-        if others:
-            text = f"the same as {name}: {', '.join(others)}"
-            yield from wrapped(text, "  ", look.width)
+    same = (f"the same as {n}: {', '.join(own)}" for n, own in alike.items() if own)
     broken = [text for e in plan.baselines.values() for text in e.get("violates", ())]
-    if broken:
-        yield from wrapped(f"* {_what_breaks(broken)}", "  ", look.width)
+    marked = [f"* {_what_breaks(broken)}"] if broken else []
+    yield from told((meaning, *same, *marked), look.width)
 
 
 def _without(row: Sequence[str], at: int) -> tuple[str, ...]:
@@ -75,8 +71,8 @@ def _alike(baselines: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def _what_breaks(violations: Sequence[str]) -> str:
     """Whether rules of the job are in the way, or how its launcher numbers ranks."""
-    of_launcher = any(breaks_launch_order(text) for text in violations)
-    avoided = any(uses_needless_hosts(text) for text in violations)
+    of_launcher = any(map(breaks_launch_order, violations))
+    avoided = any(map(uses_needless_hosts, violations))
     hard = not all(
         breaks_launch_order(text) or uses_needless_hosts(text) for text in violations
     )
