@@ -126,9 +126,10 @@ def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:
     """The SVG."""
     from placer.draw.picture import drawn
     from placer.draw.pipeline import pipeline_chart, step_of
-    from placer.sweep.plot import read_rows, sweep_plot
 
     if picture == "scaling":
+        from placer.sweep.result import read_rows, sweep_plot
+
         return sweep_plot(*read_rows(file), theme)
     if picture == "pipeline":
         plan, inputs = with_inputs(file, options)
