@@ -11,8 +11,8 @@ from placer.placement.plan_keys import OBJECTIVES
 from placer.report.columns import WIDTH, fitted, paragraphs, table, wrapped
 from placer.report.words import (
     compared,
-    gpu_hours_a_day,
     hosts_text,
+    hours_text,
     link_name,
     saved_text,
 )
@@ -55,16 +55,14 @@ def _cost(found: PlanDiff) -> Iterator[str]:
     if objective != "time" or saved is None or new == old:
         yield compared(objective, new, old, "before")
         return
-    word = "saves" if saved.saved_s > 0 else "costs"
+    word = "Saves" if saved.saved_s > 0 else "Costs"
     times = f"{format_seconds(new)} instead of {format_seconds(old)} a step"
-    yield f"{word.capitalize()} {saved_text('time', saved.to_dict())}: {times}"
+    yield f"{word} {saved_text('time', saved.to_dict())}: {times}"
     if not saved.can_be_measured:
         yield "too little to measure"
         return
-    size = found.new["world_size"]
-    hours = gpu_hours_a_day(size, (old - new) / old)
-    if abs(hours) >= 1:
-        yield f"{word} {abs(hours):,.0f} GPU hours a day"
+    if hours := hours_text(found.new["world_size"], (old - new) / old):
+        yield hours
 
 
 _SHOWN_FOLDS = 20

@@ -26,7 +26,7 @@ from placer.report.words import (
     gap_text,
     hosts_text,
     largest_island,
-    roles_of,
+    roles_text,
     slowest_group,
     withdrawn,
 )
@@ -173,12 +173,9 @@ def _placed(plan: Plan, look: Look) -> Iterator[str]:
     yield from _painted(title, look)
     sizes = job.get("parallelism", {})
     axes = " x ".join(f"{a} {sizes[a]}" for a in _AXES if sizes.get(a, 1) > 1)
-    roles = [
-        f"{role} {f'{instances:,} x ' * (instances > 1)}{ranks:,}"
-        for role, instances, ranks in roles_of(plan)
-    ]
+    roles = roles_text(plan, "x")
     details = [
-        *(roles or [axes]),
+        roles or axes,
         f"vp {sizes['vp']}" if sizes.get("vp", 1) > 1 else "",
         "" if roles else f"numbered {job['order']}",
         job.get("launcher", ""),

@@ -199,6 +199,16 @@ def gpu_hours_a_day(gpus: int, share: float) -> float:
     return gpus * 24 * share
 
 
+def hours_text(gpus: int, share: float) -> str:
+    """What a share of the step saves, or costs: ``saves 12 GPU hours a day``.
+
+    Empty for less than an hour.
+    """
+    hours = gpu_hours_a_day(gpus, share)
+    word = "saves" if hours > 0 else "costs"
+    return f"{word} {abs(hours):,.0f} GPU hours a day" if abs(hours) >= 1 else ""
+
+
 def hop_cost(value: float) -> str:
     """A hop cost in full, as far as it is exact."""
     return f"{value:,.12g}"
@@ -226,3 +236,11 @@ def roles_of(plan: Plan) -> list[tuple[str, int, int]]:
         (role, int(instances[role]) + 1, ranks // (int(instances[role]) + 1))
         for role, ranks in Counter(plan.role_of_rank).items()
     ]
+
+
+def roles_text(plan: Plan, times: str) -> str:
+    """``trainer 64, rollout 2 x 32``, ``times`` the sign between the two numbers."""
+    return ", ".join(
+        f"{role} {f'{instances:,} {times} ' * (instances > 1)}{ranks:,}"
+        for role, instances, ranks in roles_of(plan)
+    )

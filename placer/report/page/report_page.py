@@ -47,7 +47,7 @@ from placer.report.page.headlines import (
 from placer.report.page.maps import Maps, maps_of, modes, partners
 from placer.report.page.side import Side, encoded, times_data
 from placer.report.verdict import is_kept
-from placer.report.words import amount, roles_of, unbeaten
+from placer.report.words import amount, roles_of, roles_text, unbeaten
 
 
 @cache
@@ -179,11 +179,8 @@ def _texts(
 
 def _shape(plan: Plan) -> str:
     times = "\N{MULTIPLICATION SIGN}"
-    if roles := roles_of(plan):
-        return ", ".join(
-            f"{name} {f'{instances:,} {times} ' * (instances > 1)}{ranks:,}"
-            for name, instances, ranks in roles
-        )
+    if plan.role_of_rank:
+        return roles_text(plan, times)
     sizes = plan.job.get("parallelism") or {}
     shown = [
         f"{a} {sizes[a]}" for a in ("tp", "cp", "pp", "ep", "dp") if sizes.get(a, 1) > 1
