@@ -106,7 +106,7 @@ def test_any_text_is_expanded_or_refused(text):
     [
         (["r1t1", "r1t2", "r2t1", "r2t2"], "r[1-2]t[1-2]"),
         (["r1t1", "r1t2", "r3t1", "r3t2", "r2t1"], "r[1,3]t[1-2],r2t1"),
-        (["r1t1", "r2t1"], "r1t1,r2t1"),  # Slurm has no text after the last bracket
+        (["r1t1", "r2t1"], "r[1-2]t[1]"),  # Slurm has no text after the last bracket
         (["09t1", "09t2", "10t1", "10t2"], "[09-10]t[1-2]"),
         (["b1", "b2", "a", "a"], "b[1-2],a,a"),
         (

@@ -21,7 +21,8 @@ _LITERAL = re.compile(r"[A-Za-z0-9._-]+")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")
-_FRONT = re.compile(r"(.*?)([0-9]{1,18})([^0-9]+)")
+# The last number that is not in brackets, with what stands before and after it.
+_OUTER = re.compile(r"([^\[]*?)([0-9]{1,18})([^0-9\[]+)(?:([0-9]+)|(\[.*))")
 _LABEL = r"[A-Za-z0-9_-]{1,63}"
 _NAME = re.compile(rf"(?!-){_LABEL}(?:\.{_LABEL})*")
 _BLANKS = " \t"
@@ -137,41 +138,42 @@ def compress(names: Iterable[str]) -> str:
 
 
 def compress_grid(names: Iterable[str]) -> str:
-    """As `compress`, and neighbours with equal last brackets share those in front too.
+    """As `compress`, and neighbours that differ in a number in front share those too.
 
-    ``r[01-02]t[01-18]`` is what both expand to.
+    ``r[01-02]t[01-18]`` is what both expand to, and ``b[1-2]-r[7]``.
     """
     items = _COMMAS.split(compress(names))
-    folded = _folded(items)
-    while len(folded) < len(items):
-        items, folded = folded, _folded(folded)
+    while len(fewer := [*_fewer(items)]) < len(items):
+        items = fewer
     return ",".join(items)
 
 
-def _folded(items: Sequence[str]) -> list[str]:
-    """Neighbours that differ in the last number before their brackets, as one."""
-    found: list[str] = []
-    halves = map(_halves, items)
-    for (prefix, middle, tail), group in groupby(halves, key=lambda item: item[1:]):
-        numbers = [item[0] for item in group]
-        if not tail or "" in numbers:
-            found += [prefix + number + middle + tail for number in numbers]
+def _fewer(items: Sequence[str]) -> Iterator[str]:
+    """The items, neighbours joined that differ in their last outer number alone."""
+    for around, group in groupby(items, key=_around):
+        members = [*group]
+        if around is None or len(members) == 1:
+            yield from members
             continue
-        found.append(prefix + _bracket(numbers) + middle + tail)
-    return found
+        found = filter(None, map(_OUTER.fullmatch, members))
+        before, after = around
+        yield before + compress(match[2] for match in found) + after
+
+
+def _around(item: str) -> tuple[str, str] | None:
+    """What stands before and after the last outer number of an item, if it has one.
+
+    No list ends in plain text after a bracket, so a last number gets its own.
+    """
+    found = _OUTER.fullmatch(item)
+    if found is None:
+        return None
+    return found[1], found[3] + (f"[{found[4]}]" if found[4] else found[5])
 
 
 def with_blanks(text: str) -> str:
     """A host list with blanks after the commas between items, where lines may end."""
     return _COMMAS.sub(", ", text)
-
-
-def _halves(item: str) -> tuple[str, str, str, str]:
-    """The last number before an item's bracket, what is before and after, the rest."""
-    head, bracket, rest = item.partition("[")
-    match = _FRONT.fullmatch(head) if bracket else None
-    prefix, number, middle = match.groups() if match else (head, "", "")
-    return number, prefix, middle, bracket + rest
 
 
 def fold(names: Sequence[str], longest: int) -> Iterator[str]:

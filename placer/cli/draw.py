@@ -115,13 +115,15 @@ def write_picture(
 
 def _drawn(file: str, picture: str, theme: str, options: dict[str, Any]) -> str:
     """The SVG."""
-    from placer.draw.picture import drawn, pipeline_of
-    from placer.sweep.plot import read_rows, sweep_plot
+    from placer.draw.picture import drawn
+    from placer.draw.pipeline import pipeline_chart, step_of
 
     if picture == "scaling":
+        from placer.sweep.result import read_rows, sweep_plot
+
         return sweep_plot(*read_rows(file), theme)
     if picture == "pipeline":
         plan, inputs = with_inputs(file, options)
-        return pipeline_of(plan, inputs.topology, inputs.job, theme)
+        return pipeline_chart(step_of(plan, inputs.topology, inputs.job), theme)
     plan = placement_alone(file, options)
     return drawn(plan, picture, options["colour"], options["zoom"], theme)

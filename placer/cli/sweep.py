@@ -145,7 +145,7 @@ def _progress(quiet: bool) -> AbstractContextManager[Progress]:
 
 def _write(found: placer.Sweep, options: dict[str, Any]) -> None:
     from placer.cli.draw import write_picture
-    from placer.sweep.plot import sweep_plot
+    from placer.sweep.result import sweep_plot
 
     if options["output"] == "-" and found.best is not None:
         pass  # stdout is the plan

@@ -127,7 +127,7 @@ class Layout:
             if grid.label or (grid.lead and index in self.flow.first_of_line):
                 for line, label in enumerate(column.labels):
                     row = line * grid.lines + grid.deep / 2
-                    at: svg.Attributes = {"text_anchor": "end", "class_": "p-soft"}
+                    at = {"text_anchor": "end", "class_": "p-soft"}
                     middle = y + row * grid.pitch + 3.5
                     svg.write(root, label, x - 4, middle, font_size=_LABEL_FONT, **at)
 

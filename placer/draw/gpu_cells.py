@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -43,8 +43,7 @@ class Cells:
         _draw_outlines(root, self, seats)
 
 
-@dataclass(frozen=True)
-class _Seat:
+class _Seat(NamedTuple):
     """A rank's cell: its column of the map, and place on that column's grid."""
 
     rank: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import InputError
 from placer.base.units import format_bytes, format_bytes_beside
@@ -100,13 +100,8 @@ def _draw_tiers(root: Xml.Element, tiers: Sequence[str], scale_up: int) -> None:
             left, right = _LEFT + first * _WIDE + 2, _LEFT + end * _WIDE - 2
             line = {"x1": left, "x2": right, "y1": _TOP - 34, "y2": _TOP - 34}
             svg.add(root, "line", **line, class_="p-rule", stroke_width=1.5)
-            above = (left + right) / 2, _TOP - 40
-            words: svg.Attributes = {
-                "text_anchor": "middle",
-                "class_": "p-soft",
-                "font_size": 12.0,
-            }
-            svg.write(root, name, *above, **words)
+            look = {"text_anchor": "middle", "class_": "p-soft"}
+            svg.write(root, name, (left + right) / 2, _TOP - 40, **look, font_size=12)
 
 
 def _draw_cell(
@@ -119,12 +114,8 @@ def _draw_cell(
     if cell.size_bytes <= 0:
         hover = f"{cell.axis}, {cell.tier} tier: nothing"
         svg.add(root, "rect", hover, **box, class_="p-panel", **data)
-        words: svg.Attributes = {
-            "text_anchor": "middle",
-            "class_": "p-soft",
-            "font_size": 13.0,
-        }
-        svg.write(root, "\N{EN DASH}", middle[0], middle[1] + 5, **words)
+        look = {"text_anchor": "middle", "class_": "p-soft"}
+        svg.write(root, "\N{EN DASH}", middle[0], middle[1] + 5, **look, font_size=13)
     else:
         share = f"{cell.size_bytes / cell.total:z.2%}"
         hover = (
@@ -133,7 +124,7 @@ def _draw_cell(
         )
         colour = palette.along(scale(cell.size_bytes))
         svg.add(root, "rect", hover, **box, fill=colour, **data)
-        ink: svg.Attributes = {"text_anchor": "middle", "fill": palette.ink_on(colour)}
+        ink = {"text_anchor": "middle", "fill": palette.ink_on(colour)}
         text = format_bytes_beside(cell.size_bytes, cell.most)
         svg.write(root, text, *middle, **ink, font_size=15, font_weight="600")
         svg.write(root, share, middle[0], middle[1] + 17, **ink, font_size=11)
@@ -141,12 +132,19 @@ def _draw_cell(
 
 def _draw_scale(root: Xml.Element, scale: _Scale, y: float) -> None:
     """The colours from the least to the most bytes."""
-    x = _LEFT + 2
-    for step in range(_BAR_STEPS):
-        box = {"x": x + step * _BAR / _BAR_STEPS, "y": y, "height": 12.0}
-        colour = palette.along(step / (_BAR_STEPS - 1))
-        svg.add(root, "rect", **box, width=_BAR / _BAR_STEPS + 0.3, fill=colour)
-    least, most = format_bytes(scale.least), format_bytes(scale.most)
-    words: svg.Attributes = {"class_": "p-soft", "font_size": 12.0}
-    svg.write(root, least, x - 6, y + 10, text_anchor="end", **words)
-    svg.write(root, f"{most} (logarithmic)", x + _BAR + 6, y + 10, **words)
+    x, steps = _LEFT + 2, range(_BAR_STEPS)
+    colours = [palette.along(step / (_BAR_STEPS - 1)) for step in steps]
+    svg.scale(root, colours, x, y, _BAR, 12.0)
+    least, most = format_bytes(scale.least), f"{format_bytes(scale.most)} (logarithmic)"
+    soft = {"class_": "p-soft"}
+    svg.write(root, least, x - 6, y + 10, text_anchor="end", **soft, font_size=12)
+    svg.write(root, most, x + _BAR + 6, y + 10, **soft, font_size=12)
+
+
+def traffic_rows(plan: Plan) -> list[dict[str, Any]]:
+    """``axis``, ``tier`` and ``bytes`` of a step, for every cell with traffic."""
+    return [
+        {"axis": axis, "tier": tier, "bytes": size_bytes}
+        for axis, sent in plan.score["traffic_bytes"].items()
+        for tier, size_bytes in sent.items()
+    ]

@@ -16,9 +16,7 @@ from placer.base.errors import Problem, refuse
 from placer.placement.plan_file import PlanLike, plan_of
 
 if TYPE_CHECKING:
-    from placer.job.model import Job
     from placer.placement.plan import Plan
-    from placer.topology.model import Topology
 
 PictureName = Literal["map", "traffic", "timeline", "pipeline"]
 ColourName = Literal["role", "dp", "pp", "ep", "tp"]
@@ -142,12 +140,13 @@ def draw(
     refuse(_problems(picture, colour, zoom, theme))
     plan = plan_of(plan)
     if picture == "pipeline":
+        from placer.draw.pipeline import pipeline_chart, pipeline_rows, step_of
         from placer.placement.inputs import inputs_of
 
         inputs = inputs_of(plan)
-        svg = pipeline_of(plan, inputs.machine, inputs.job, theme)
-    else:
-        svg = drawn(plan, picture, colour, zoom, theme)
+        step = step_of(plan, inputs.machine, inputs.job)
+        return Picture(pipeline_chart(step, theme), lambda: pipeline_rows(step))
+    svg = drawn(plan, picture, colour, zoom, theme)
     return Picture(svg, lambda: _rows(plan, picture, zoom))
 
 
@@ -168,24 +167,18 @@ def drawn(
     return placement_map(plan, colour, zoom, theme)
 
 
-def pipeline_of(plan: Plan, machine: Topology, job: Job, theme: str) -> str:
-    """SVG of the pipeline of a plan of this job on this machine."""
-    from placer.draw.pipeline import pipeline_chart, step_of
-
-    return pipeline_chart(step_of(plan, machine, job), theme)
-
-
 def _rows(plan: Plan, picture: str, zoom: str | None) -> list[dict[str, Any]]:
-    from placer.draw import picture_rows
+    if picture == "traffic":
+        from placer.draw.heat_map import traffic_rows
 
-    if picture == "map":
-        return picture_rows.map_rows(plan, zoom)
-    others = {
-        "traffic": picture_rows.traffic_rows,
-        "timeline": picture_rows.time_rows,
-        "pipeline": picture_rows.pipeline_rows,
-    }
-    return others[picture](plan)
+        return traffic_rows(plan)
+    if picture == "timeline":
+        from placer.draw.time_line import time_rows
+
+        return time_rows(plan)
+    from placer.draw.placement_map import map_rows
+
+    return map_rows(plan, zoom)
 
 
 def _problems(

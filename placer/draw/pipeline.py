@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 from xml.etree import ElementTree as Xml
 
 from placer.base.errors import InputError
@@ -43,12 +44,6 @@ def step_of(plan: Plan, machine: Topology, job: Job) -> Step:
     if not timed:
         return step
     return max(timed, key=lambda time: time.seconds).slowest
-
-
-def shown_stages(num_stages: int) -> list[int]:
-    """Stages with a row of their own: all, or the first and last eight."""
-    every = list(range(num_stages))
-    return every if num_stages <= 2 * _ENDS else every[:_ENDS] + every[-_ENDS:]
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,9 @@ def slowest_run(step: Step) -> Run:
         raise InputError(f"{who} model, so no times", key="model")
     replica, stages, bare = slowest_pipeline(step)
     axes = job.parallelism
-    rows = shown_stages(axes.pp)
+    rows = [*range(axes.pp)]
+    if axes.pp > 2 * _ENDS:
+        rows = rows[:_ENDS] + rows[-_ENDS:]
     drawn = _drawn(job.micro_batches, axes.pp, axes.vp * len(rows))
     pieces = timetable(stages, drawn, axes.vp, job.overlap.pp)
     own = zip(work_s(stages), work_s(bare), strict=True)
@@ -135,6 +132,21 @@ def slowest_run(step: Step) -> Run:
         max(piece.end_s for piece in pieces if piece.stage == 0),
         tuple(_after(step)),
     )
+
+
+def pipeline_rows(step: Step) -> list[dict[str, Any]]:
+    """A row a piece of work that is drawn, with its ``start_s`` and ``end_s``."""
+    return [
+        {
+            "stage": piece.stage,
+            "direction": "forward" if piece.is_forward else "backward",
+            "micro_batch": piece.micro_batch,
+            "chunk": piece.chunk,
+            "start_s": piece.start_s,
+            "end_s": piece.end_s,
+        }
+        for piece in slowest_run(step).pieces
+    ]
 
 
 def pipeline_chart(step: Step, theme: str = "auto") -> str:
@@ -254,12 +266,9 @@ def _draw_legend(root: Xml.Element, run: Run) -> None:
     """What the colours mean."""
     x, y = _MARGIN, 98.0
     entries = [(name, {"fill": colour}) for name, colour in run.legend]
-    for name, look in (
-        *entries,
-        ("waiting: bubble and messages", {"class_": "p-panel"}),
-    ):
-        box = {"x": x, "y": y - 7, "width": 14.0, "height": 14.0, "rx": 2.0}
-        svg.add(root, "rect", **box, **look)
+    entries.append(("waiting: bubble and messages", {"class_": "p-panel"}))
+    for name, look in entries:
+        svg.swatch(root, x, y, rx=2.0, **look)
         svg.write(root, name, x + 20, y + 4.5, font_size=13)
         x += 20 + svg.text_width(name, 13) + 18
 
@@ -267,9 +276,8 @@ def _draw_legend(root: Xml.Element, run: Run) -> None:
 def _draw_stages(root: Xml.Element, chart: _Chart, run: Run) -> None:
     for stage, y in chart.y.items():
         box = {"x": _LEFT, "y": y, "height": chart.row}
-        svg.add(
-            root, "rect", **box, width=run.pipeline_s * chart.pace, class_="p-panel"
-        )
+        width = run.pipeline_s * chart.pace
+        svg.add(root, "rect", **box, width=width, class_="p-panel")
         middle = y + chart.row / 2 + 4
         svg.write(root, f"stage {stage}", _MARGIN, middle, font_size=_FONT)
     if run.left_out:

@@ -7,7 +7,7 @@ or the next one in, where these would be a handful.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,23 +21,18 @@ from placer.placement.plan import Plan
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
 
-_SWATCH = 14.0
 _BAR = 224.0
 _FONT = 13.0
 _LINE = 26.0
 
 
-def draw_legend(
-    root: Xml.Element,
-    content: Content,
-    leaving: str,
-    is_mixed: bool,
-    place: tuple[float, float],
+def _draw_legend(
+    root: Xml.Element, content: Content, is_mixed: bool, place: tuple[float, float]
 ) -> None:
     """Two lines: the colours of the values, then what of the groups leaves its domain.
 
-    ``leaving``: the second line. ``is_mixed``: whether some cell holds more values than
-    colours tell apart. ``place``: left end of the first line's middle.
+    ``is_mixed``: whether some cell holds more values than colours tell apart.
+    ``place``: left end of the first line's middle.
     """
     legend = svg.add(root, "g", class_="legend")
     x, y = place
@@ -49,8 +44,8 @@ def draw_legend(
     if content.outlined.any():
         box = {"x": x + 1, "y": y - 6, "width": 12.0, "height": 12.0}
         svg.add(legend, "rect", **box, class_="p-out", fill="none", stroke_width=2.0)
-        x += _SWATCH + 8
-    svg.write(legend, leaving, x, y + 4.5, font_size=_FONT)
+        x += svg.SWATCH + 8
+    svg.write(legend, _leaving(content), x, y + 4.5, font_size=_FONT)
 
 
 def _draw_scale(legend: Xml.Element, groups: Grouping, x: float, y: float) -> None:
@@ -60,10 +55,8 @@ def _draw_scale(legend: Xml.Element, groups: Grouping, x: float, y: float) -> No
     svg.write(legend, first, x, y + 4.5, font_size=_FONT)
     x += svg.text_width(first, _FONT) + 6
     steps = min(len(values), palette.SHADES)
-    for step in range(steps):
-        colour = groups.colour(values[-(-step * len(values) // steps)])
-        box = {"x": x + step * _BAR / steps, "y": y - 7, "height": _SWATCH}
-        svg.add(legend, "rect", **box, width=_BAR / steps + 0.3, fill=colour)
+    shown = (values[-(-step * len(values) // steps)] for step in range(steps))
+    svg.scale(legend, [*map(groups.colour, shown)], x, y - 7, _BAR, svg.SWATCH)
     svg.write(legend, last, x + _BAR + 6, y + 4.5, font_size=_FONT)
 
 
@@ -73,29 +66,26 @@ def _draw_swatches(
     """A swatch a value; of more values than colours, what the colours tell."""
     svg.write(legend, groups.value_noun, x, y + 4.5, font_size=_FONT)
     x += svg.text_width(groups.value_noun, _FONT) + 8
-    if groups.repeats:
-        for colour in palette.DISTINCT:
-            box = {"x": x, "y": y - 7, "width": _SWATCH, "height": _SWATCH}
-            svg.add(legend, "rect", **box, fill=colour)
-            x += _SWATCH
-        text = (
-            f"{groups.name(groups.values[0])} to {groups.name(groups.values[-1])}: "
-            f"{groups.meaning or 'colours repeat, numbers tell them apart'}"
-        )
-        svg.write(legend, text, x + 8, y + 4.5, font_size=_FONT)
-        if is_mixed:
-            x += svg.text_width(text, _FONT) + 20
-            box = {"x": x, "y": y - 7, "width": _SWATCH, "height": _SWATCH}
-            svg.add(legend, "rect", **box, class_="p-mixed")
-            text = f"parts of more than {len(palette.DISTINCT)}"
-            svg.write(legend, text, x + _SWATCH + 6, y + 4.5, font_size=_FONT)
+    if not groups.repeats:
+        for value in groups.values:
+            svg.swatch(legend, x, y, rx=2.0, fill=groups.colour(value))
+            name = groups.name(value)
+            svg.write(legend, name, x + svg.SWATCH + 4, y + 4.5, font_size=_FONT)
+            x += svg.SWATCH + 4 + svg.text_width(name, _FONT) + 10
         return
-    for value in groups.values:
-        box = {"x": x, "y": y - 7, "width": _SWATCH, "height": _SWATCH, "rx": 2.0}
-        svg.add(legend, "rect", **box, fill=groups.colour(value))
-        name = groups.name(value)
-        svg.write(legend, name, x + _SWATCH + 4, y + 4.5, font_size=_FONT)
-        x += _SWATCH + 4 + svg.text_width(name, _FONT) + 10
+    for colour in palette.DISTINCT:
+        svg.swatch(legend, x, y, fill=colour)
+        x += svg.SWATCH
+    text = (
+        f"{groups.name(groups.values[0])} to {groups.name(groups.values[-1])}: "
+        f"{groups.meaning or 'colours repeat, numbers tell them apart'}"
+    )
+    svg.write(legend, text, x + 8, y + 4.5, font_size=_FONT)
+    if is_mixed:
+        x += svg.text_width(text, _FONT) + 20
+        svg.swatch(legend, x, y, class_="p-mixed")
+        text = f"parts of more than {len(palette.DISTINCT)}"
+        svg.write(legend, text, x + svg.SWATCH + 6, y + 4.5, font_size=_FONT)
 
 
 MOST_GPUS = 2048
@@ -120,7 +110,7 @@ def placement_map(
     ``dark``.
     """
     view = machine_view(plan)
-    nodes, place = nodes_of_zoom(view, zoom)
+    nodes, place = _nodes_of_zoom(view, zoom)
     shown = np.isin(view.node_of_rank, nodes)
     level = _level(view, nodes, int(shown.sum()))
     axis = colour or default_axis(view, shown, level)
@@ -134,13 +124,19 @@ def placement_map(
     subtitle = _subtitle(content, place)
     root = svg.new_picture(width, body.flow.height + _TOP + MARGIN, theme, title)
     svg.write_heading(root, title, subtitle, MARGIN, width - 2 * MARGIN, 20)
-    words = _leaving(content)
-    draw_legend(root, content, words, body.is_mixed, (MARGIN, _LEGEND))
+    _draw_legend(root, content, body.is_mixed, (MARGIN, _LEGEND))
     body.draw(root)
     return svg.to_text(root)
 
 
-def nodes_of_zoom(view: MachineView, zoom: str | None) -> tuple[IntArray, str]:
+def map_rows(plan: Plan, zoom: str | None) -> list[dict[str, Any]]:
+    """A row of `Plan.rows` for every rank that is drawn."""
+    view = machine_view(plan)
+    hosts = {view.names[0][node] for node in _nodes_of_zoom(view, zoom)[0].tolist()}
+    return [row for row in plan.rows if row["host"] in hosts]
+
+
+def _nodes_of_zoom(view: MachineView, zoom: str | None) -> tuple[IntArray, str]:
     """Nodes of the domain asked for, in the order of the view, and its name."""
     if zoom is None:
         return np.arange(len(view.names[0])), ""

@@ -8,12 +8,10 @@ no ``prefers-color-scheme`` gets the light one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from xml.etree import ElementTree as Xml
 
 from placer.draw import palette
-
-Attributes = dict[str, str | float]
 
 THEMES = ("auto", "light", "dark")
 FONTS = "Helvetica Neue, Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
@@ -32,6 +30,7 @@ _RULES = {
 }
 DOT = "\N{MIDDLE DOT}"
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+SWATCH = 14.0
 
 # Pictures follow the width of their page; small ones grow no wider than this.
 _FULL = 1200.0
@@ -113,6 +112,26 @@ def write(
     return child
 
 
+def swatch(parent: Xml.Element, x: float, y: float, /, **look: str | float) -> None:
+    """A small square of a legend around the height ``y``."""
+    add(parent, "rect", x=x, y=y - SWATCH / 2, width=SWATCH, height=SWATCH, **look)
+
+
+def scale(
+    parent: Xml.Element,
+    colours: Sequence[str],
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+) -> None:
+    """Colours from left to right, with nothing of the background between them."""
+    step = width / len(colours)
+    for index, colour in enumerate(colours):
+        box = {"x": x + index * width / len(colours), "y": y, "height": height}
+        add(parent, "rect", **box, width=step + 0.3, fill=colour)
+
+
 def write_heading(
     root: Xml.Element, title: str, subtitle: str, left: float, width: float, size: float
 ) -> None:
@@ -132,11 +151,7 @@ def text_width(text: str, font_size: float) -> float:
 def shortened(text: str, width: float, font_size: float) -> str:
     """The text, cut to fit into so many pixels."""
     most = int(width / (font_size * _ADVANCE))
-    return (
-        text
-        if len(text) <= most
-        else text[: max(most - 1, 0)] + "\N{HORIZONTAL ELLIPSIS}"
-    )
+    return text if len(text) <= most else text[: max(most - 1, 0)] + ELLIPSIS
 
 
 def number(value: float) -> str:

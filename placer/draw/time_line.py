@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from placer.base.errors import InputError
 from placer.base.units import format_beside, format_seconds
@@ -19,7 +19,6 @@ _WIDTH, _MARGIN = 1200.0, 24.0
 _ROOM = _WIDTH - 2 * _MARGIN
 _BAR_TOP, _BAR_HIGH = 104.0, 46.0
 _ZOOM_TOP, _ZOOM_HIGH = 196.0, 46.0
-_MARK = 14.0
 _LINE = 24.0
 PART_COLOURS = {
     "compute": "#56b4e9",
@@ -92,6 +91,14 @@ def exposed_parts(exposed_s: Mapping[str, float]) -> Iterator[Part]:
             yield Part(f"exposed {axis}", seconds, colour, True)
 
 
+def time_rows(plan: Plan) -> list[dict[str, Any]]:
+    """``part``, ``seconds`` and whether it is ``exposed`` communication, in turn."""
+    return [
+        {"part": part.name, "seconds": part.seconds, "exposed": part.exposed}
+        for part in parts_of(plan)
+    ]
+
+
 def _draw_bar(
     parent: Xml.Element,
     parts: Sequence[Part],
@@ -107,15 +114,12 @@ def _draw_bar(
         look = {"fill": part.colour, "class_": "part"}
         data = {"data_seconds": repr(part.seconds)}
         svg.add(parent, "rect", _label(part, step), **box, **look, **data)
-        ink: svg.Attributes = {
-            "text_anchor": "middle",
-            "fill": palette.ink_on(part.colour),
-        }
+        ink = {"text_anchor": "middle", "fill": palette.ink_on(part.colour)}
         middle = x + width / 2
         lines = part.name, format_seconds(part.seconds)
         if max(svg.text_width(line, 12) for line in lines) + 6 <= width:
             svg.write(parent, lines[0], middle, y + height / 2 - 3, **ink)
-            bold: svg.Attributes = {"font_weight": "600", **ink}
+            bold = {"font_weight": "600", **ink}
             svg.write(parent, lines[1], middle, y + height / 2 + 14, **bold)
         x += width
 
@@ -148,23 +152,22 @@ def _draw_scale_out(
     path = f"M{svg.number(left)} {y}v7H{svg.number(right)}v-7"
     look = {"class_": "p-out", "fill": "none", "data_seconds": repr(seconds)}
     svg.add(root, "path", text, d=path, stroke_width=1.5, **look)
-    end: svg.Attributes = {"text_anchor": "end", "class_": "p-soft"}
+    end = {"text_anchor": "end", "class_": "p-soft"}
     svg.write(root, text, right, y + 24, **end)
 
 
 def _draw_table(
     root: Xml.Element, parts: Sequence[Part], step: float, top: float
 ) -> None:
-    longest = max(part.seconds for part in parts)
-    for index, part in enumerate(parts):
-        y = top + index * _LINE
-        box = {"x": _MARGIN, "y": y - 11, "width": _MARK, "height": _MARK, "rx": 2.0}
-        svg.add(root, "rect", **box, fill=part.colour)
+    longest, end = max(part.seconds for part in parts), {"text_anchor": "end"}
+    for line, part in enumerate(parts):
+        y = top + line * _LINE
+        svg.swatch(root, _MARGIN, y - 4, rx=2.0, fill=part.colour)
         name = svg.shortened(part.name, 220, 13)
-        svg.write(root, name, _MARGIN + _MARK + 8, y, font_size=13)
-        end: svg.Attributes = {"text_anchor": "end", "font_size": 13.0}
-        svg.write(root, format_beside(part.seconds, longest), 360, y, **end)
-        svg.write(root, f"{part.seconds / step:z.2%}", 440, y, **end, class_="p-soft")
+        svg.write(root, name, _MARGIN + svg.SWATCH + 8, y, font_size=13)
+        seconds, share = format_beside(part.seconds, longest), part.seconds / step
+        svg.write(root, seconds, 360, y, **end, font_size=13)
+        svg.write(root, f"{share:z.2%}", 440, y, **end, font_size=13, class_="p-soft")
 
 
 def _label(part: Part, step: float) -> str:

@@ -193,7 +193,11 @@ class _Trial:
                 break
             tried += 1
             placed = units.exchanged(self._gpu_of_rank, other)
-            broken = self._newly_broken(placed)
+            broken = [
+                rule
+                for rule in broken_rules(self._topology, self._job, placed)
+                if rule not in self._broken_now
+            ]
             breaks.update(broken)
             if not broken:
                 legal.append(self._priced(units, other, placed))
@@ -214,10 +218,6 @@ class _Trial:
             "breaks": dict(breaks),
             "best_illegal": _cheapest(illegal),
         }
-
-    def _newly_broken(self, placed: IntArray) -> list[str]:
-        broken = broken_rules(self._topology, self._job, placed)
-        return [rule for rule in broken if rule not in self._broken_now]
 
     def _in_order(self, units: Peers) -> IntArray:
         """The other units, one of each change of distances before the second of any."""
@@ -254,78 +254,39 @@ def exchange_changes(
 ) -> FloatArray:
     """Change of the sum by the exchange with each unit, 0 for the own; shape (U,).
 
-    An edge to a rank that stays is counted once for each of its ends that moves to
-    another unit's place; edges of the unit's own ranks are looked at for every unit.
+    Of an edge that the own unit is no end of, only exchanges with the units at its ends
+    change the distance.
     """
-    find = _Distances(topology)
-    place = _Places(gpu_of_rank, units)
-    change = np.zeros(len(units.members))
+    fabric = Fabric.of(topology)
+    distance = np.array([tier.distance for tier in fabric.topology.tiers])
+    count, size = units.members.shape
+    # Unit and position in it of every rank, -1 and 0 outside all units.
+    unit = np.full(len(gpu_of_rank), -1)
+    position = np.zeros_like(unit)
+    unit[units.members] = np.arange(count)[:, None]
+    position[units.members] = np.arange(size)
+
+    def seat(ranks: IntArray, other: IntArray) -> IntArray:
+        """GPU of each rank once the own unit has changed places with another."""
+        there = units.members[other, position[ranks]]
+        here = units.ranks[position[ranks]]
+        moved = np.where(unit[ranks] == units.own, there, ranks)
+        return gpu_of_rank[np.where(unit[ranks] == other, here, moved)]
+
+    change = np.zeros(count)
     for axis in axes:
-        edges = axis.edges
-        own = (place.unit[edges] == units.own).any(axis=1)
-        away = edges[~own]
-        before = find(gpu_of_rank[away[:, 0]], gpu_of_rank[away[:, 1]])
-        together = place.unit[away[:, 0]] == place.unit[away[:, 1]]
-        for turn, (mover, other) in enumerate((away.T, away[:, ::-1].T)):
-            counts = place.unit[mover] >= 0
-            if turn == 1:  # an edge inside a unit has been counted
-                counts &= ~together
-            there = np.where(together, place.own_seat(other), gpu_of_rank[other])
-            after = find(place.own_seat(mover), there)
-            change += axis.weight * np.bincount(
-                place.unit[mover][counts],
-                (after - before)[counts],
-                len(change),
-            )
-        change += axis.weight * _own_edges(find, place, edges[own])
-    change[units.own] = 0.0
-    return change
-
-
-class _Distances:
-    """Distance between GPUs, elementwise."""
-
-    def __init__(self, topology: Topology) -> None:
-        self._fabric = Fabric.of(topology)
-        self._distance = np.array(
-            [tier.distance for tier in self._fabric.topology.tiers]
+        ends = unit[axis.edges]
+        own = (ends == units.own).any(axis=1)
+        one, two = ~own & (ends[:, 0] >= 0), ~own & (ends[:, 1] >= 0)
+        two &= ends[:, 0] != ends[:, 1]
+        other = np.concatenate(
+            (np.tile(np.arange(count), own.sum()), ends[one, 0], ends[two, 1])
         )
-
-    def __call__(self, gpus: IntArray, others: IntArray) -> FloatArray:
-        found: FloatArray = self._distance[self._fabric.tier_between(gpus, others)]
-        return found
-
-
-class _Places:
-    """Unit and position in it of every rank, -1 and 0 outside all units."""
-
-    def __init__(self, gpu_of_rank: IntArray, units: Peers) -> None:
-        count, size = units.members.shape
-        self.gpu_of_rank, self.units = gpu_of_rank, units
-        self.unit = np.full(len(gpu_of_rank), -1)
-        self.position = np.zeros(len(gpu_of_rank), dtype=np.int64)
-        self.unit[units.members] = np.arange(count)[:, None]
-        self.position[units.members] = np.arange(size)
-
-    def own_seat(self, ranks: IntArray) -> IntArray:
-        """GPU that each rank gets when its unit takes the place of the own one."""
-        seats: IntArray = self.gpu_of_rank[self.units.ranks[self.position[ranks]]]
-        return seats
-
-    def seats(self, ranks: IntArray) -> IntArray:
-        """GPU of each rank in every exchange of the own unit; shape (U, any)."""
-        count = len(self.units.members)
-        unit = self.unit[ranks]
-        there = self.gpu_of_rank[self.units.members[:, self.position[ranks]]]
-        moved = np.where(unit == self.units.own, there, self.gpu_of_rank[ranks])
-        comes = unit == np.arange(count)[:, None]
-        return np.where(comes, self.own_seat(ranks), moved)
-
-
-def _own_edges(find: _Distances, place: _Places, edges: IntArray) -> FloatArray:
-    """Change of the edges of the unit's own ranks in every exchange; shape (U,)."""
-    first, second = edges.T
-    before = find(place.gpu_of_rank[first], place.gpu_of_rank[second])
-    after = find(place.seats(first), place.seats(second))
-    change: FloatArray = (after - before).sum(axis=1)
+        edges = (np.repeat(axis.edges[own], count, axis=0), axis.edges[one])
+        first, second = np.concatenate((*edges, axis.edges[two])).T
+        before = fabric.tier_between(gpu_of_rank[first], gpu_of_rank[second])
+        after = fabric.tier_between(seat(first, other), seat(second, other))
+        longer = distance[after] - distance[before]
+        change += axis.weight * np.bincount(other, longer, count)
+    change[units.own] = 0.0
     return change

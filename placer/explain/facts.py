@@ -9,8 +9,13 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.cost.hop_cost import HopCost
 from placer.cost.step import Step, StepModel
-from placer.explain.score import critical_path, hottest_links, slowest_host
-from placer.explain.ways import child_name
+from placer.explain.score import (
+    critical_path,
+    hops_leaving,
+    hottest_links,
+    slowest_host,
+)
+from placer.explain.ways import by_tier
 from placer.explain.worst_groups import worst_groups
 from placer.placement.placement import Placement
 
@@ -50,42 +55,17 @@ def _slowest_replica(step: Step, gpu_of_rank: IntArray) -> dict[str, Any]:
     """The replica that sets the step, and its hops that leave a scale-up domain."""
     fabric, axes = step.model.fabric, step.model.job.parallelism
     lanes = axes.ranks_of_group["pp"]
-    sender = gpu_of_rank[lanes]
+    sender, slowest = gpu_of_rank[lanes], step.slowest_replica()
     tier = fabric.tier_between(sender, np.roll(sender, -1, axis=1))[:, : axes.hops]
-    replica_of_lane = axes.coordinates["dp"][lanes[:, 0]]
     leaves = (tier > fabric.scale_up_tier).any(axis=1)
-    slowest = step.slowest_replica()
-    own = replica_of_lane == slowest
+    replica_of_lane = axes.coordinates["dp"][lanes[:, 0]]
     return {
         "replica": slowest,
         "pipeline_s": step.pipeline_s(step.axes),
         "hops": axes.hops,
-        "hops_leaving": [
-            _hop(step, sender[own], tier[own], stage)
-            for stage in range(axes.hops)
-            if tier[own, stage].max() > fabric.scale_up_tier
-        ],
+        "hops_leaving": hops_leaving(step, gpu_of_rank, slowest),
         "replicas": axes.dp,
         "replicas_leaving": len(np.unique(replica_of_lane[leaves])),
-    }
-
-
-def _hop(step: Step, gpus: IntArray, tier: IntArray, stage: int) -> dict[str, Any]:
-    """One hop of the slowest replica, as its lane with the longest way sees it."""
-    fabric = step.model.fabric
-    following = (stage + 1) % gpus.shape[1]
-    lane = int(tier[:, stage].argmax())
-    outer = fabric.scale_up_tier + 1
-    island = fabric.scale_up_domain_of_gpu
-    return {
-        "from_stage": stage,
-        "to_stage": following,
-        "tier": fabric.topology.tiers[tier[lane, stage]].name,
-        "from_domain": child_name(fabric, outer, int(island[gpus[lane, stage]])),
-        "to_domain": child_name(fabric, outer, int(island[gpus[lane, following]])),
-        "lanes": len(gpus),
-        "lanes_leaving": int((tier[:, stage] > fabric.scale_up_tier).sum()),
-        "seconds": float(step.stage_times["pp"].forward[step.slowest_replica(), stage]),
     }
 
 
@@ -108,14 +88,7 @@ def _hop_cost(model: StepModel, gpu_of_rank: IntArray) -> dict[str, dict[str, fl
     """Hop cost by axis and tier, tiers without any left out."""
     hops = HopCost(model.topology, model.job)
     edges_by_tier = hops.crossings(gpu_of_rank)
-    tiers = [tier.name for tier in model.fabric.topology.tiers]
     return {
-        axis: {
-            tier: float(weight * cost)
-            for tier, cost in zip(
-                tiers, edges_by_tier[axis] * hops.distance, strict=True
-            )
-            if cost
-        }
+        axis: by_tier(model.fabric, weight * (edges_by_tier[axis] * hops.distance))
         for axis, weight, _ in hops.axes
     }

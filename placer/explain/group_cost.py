@@ -10,7 +10,7 @@ their first rank, the user's own as the job lists them. Shapes: R ranks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,20 +23,11 @@ from placer.cost.network import PlacedNetwork
 from placer.cost.rings import build_rings
 from placer.cost.step import Step, StepModel
 from placer.explain.one_group import OneGroup
-from placer.explain.ways import ways
+from placer.explain.ways import by_tier, ways
 from placer.explain.worst_groups import OPERATIONS, SAME, PlacedGroups
 from placer.job.edges import EDGE_AXES, LIKE_AXIS
 
 _ONE = "one operation"
-_WHERE = (
-    "common_tier",
-    "domains",
-    "members",
-    "hops",
-    "nics",
-    "slowest_node",
-    "bandwidth_factor",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +94,8 @@ class GroupCosts:
         if seconds is None:
             return None
         group = int(seconds.argmax())
-        ranks = self.axes[axis][group]
-        where = self._placed(axis, ranks).facts(0, float(seconds[group]))
+        ranks, longest = self.axes[axis][group], float(seconds[group])
+        where = self._placed(axis, ranks).where(0)
         return {
             "axis": axis,
             "group": group,
@@ -112,11 +103,11 @@ class GroupCosts:
             "rank": int(ranks[0]),
             "ranks": len(ranks),
             "exposed_s": exposed[axis],
-            "seconds": where.seconds,
+            "seconds": longest,
             "operation": OPERATIONS.get(axis, _ONE),
-            "common_tier": where.common_tier,
-            "domains": len(where.members),
-            "as_slow": int((seconds >= where.seconds * (1 - SAME)).sum()),
+            "common_tier": where["common_tier"],
+            "domains": len(where["members"]),
+            "as_slow": int((seconds >= longest * (1 - SAME)).sum()),
         }
 
     def facts(self, axis: str, group: int, rank: int | None = None) -> dict[str, Any]:
@@ -135,13 +126,13 @@ class GroupCosts:
         ranks = self.axes[axis][group]
         placed = self._placed(axis, ranks)
         timed = self._timed(axis, group, rank)
-        where = asdict(placed.facts(0, timed.get("seconds", 0.0)))
+        where = placed.where(0)
         found = {
             "axis": axis,
             "group": group,
             "groups": len(self.axes[axis]),
             "ranks": ranks.tolist(),
-            **{key: where[key] for key in _WHERE},
+            **where,
             "bandwidth": self._bandwidth(where),
             **timed,
         }
@@ -196,7 +187,6 @@ class GroupCosts:
         traffic = shadow.traffic()[of_axis]
         own = float(seconds[group])
         alone = self.step.step_time_s - self._without(axis, shadow).step_time_s
-        tiers = self.model.fabric.topology.tiers
         return {
             "operation": OPERATIONS.get(of_axis, _ONE),
             "seconds": own,
@@ -206,11 +196,7 @@ class GroupCosts:
             "exposed_axis": of_axis,
             "exposed_s": self._exposed[of_axis],
             "alone_s": max(alone, 0.0),
-            "bytes_by_tier": {
-                tier.name: float(sent)
-                for tier, sent in zip(tiers, traffic.bytes_by_tier, strict=True)
-                if sent
-            },
+            "bytes_by_tier": by_tier(self.model.fabric, traffic.bytes_by_tier),
             "links": sorted(
                 self._links(traffic.load, rank), key=lambda link: -link["busy_s"]
             ),

@@ -14,6 +14,7 @@ from placer.cost.fabric import Fabric
 from placer.cost.step import StepModel
 from placer.explain.exchanges import exchanges
 from placer.explain.group_cost import GroupCosts
+from placer.explain.ways import by_tier
 from placer.job.model import Job
 from placer.solve.problem.objective import Objective
 from placer.topology.model import Topology
@@ -56,6 +57,17 @@ class Part:
                 hop["rank"] += self.first
         return facts
 
+    def slowest_through(self, ranks: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """The slowest group of each axis that some ranks are in, of how many."""
+        own = [rank for rank in ranks if self.holds(rank)]
+        for axis in self.costs.axes:
+            groups = {self.group_of_rank(axis, rank) for rank in own}
+            known = sorted(group for group in groups if group is not None)
+            facts = [self.facts(axis, group) for group in known]
+            if facts:
+                slowest = max(facts, key=lambda entry: entry.get("seconds", 0.0))
+                yield {"through": len(facts), **slowest}
+
 
 def parts_of(topology: Topology, job: Job, gpu_of_rank: IntArray) -> tuple[Part, ...]:
     """The parts of a job, by rank."""
@@ -95,18 +107,14 @@ def messages(
         if not len(mine):
             continue
         tiers = fabric.tier_between(gpu_of_rank[rank], gpu_of_rank[partners])
-        by_tier = np.bincount(tiers, sizes, len(names))
+        sent = np.bincount(tiers, sizes, len(names))
         largest = np.lexsort((partners, -sizes))[:MOST_MESSAGES]
         yield (
             way,
             {
                 "bytes": float(sizes.sum()),
                 "ranks": len(mine),
-                "bytes_by_tier": {
-                    name: float(size)
-                    for name, size in zip(names, by_tier, strict=True)
-                    if size
-                },
+                "bytes_by_tier": by_tier(fabric, sent),
                 "largest": [
                     {
                         "rank": int(partners[k]),
@@ -177,10 +185,7 @@ class Scene:
         return {
             "group": f"{axis}:{index}",
             "facts": facts,
-            "members": [
-                self._seat(rank) | {"coordinates": self._coordinates(rank)}
-                for rank in facts["ranks"]
-            ],
+            "members": self._members(facts["ranks"]),
             "exchanges": self._exchanges(facts["ranks"], share, axis),
         }
 
@@ -191,16 +196,9 @@ class Scene:
         return {
             "host": name,
             **self._place(node),
-            "ranks": [
-                self._seat(rank) | {"coordinates": self._coordinates(rank)}
-                for rank in ranks
-            ],
+            "ranks": self._members(ranks),
             "groups": [
-                {"through": len(groups)} | _slowest(part, axis, groups)
-                for part in self.parts
-                if (own := [rank for rank in ranks if part.holds(rank)])
-                for axis in part.costs.axes
-                if (groups := _groups_through(part, axis, own))
+                entry for part in self.parts for entry in part.slowest_through(ranks)
             ],
             "exchanges": self._exchanges(ranks, share),
         }
@@ -222,18 +220,19 @@ class Scene:
             share,
             {f"{axis} group": groups} if isinstance(groups, np.ndarray) else {},
         )
+        names = self.topology.node_names
         for kind in found:
             for key in ("best", "next", "best_illegal"):
                 if kind[key] is not None:
-                    kind[key]["hosts"] = self._hosts(kind[key]["with"])
+                    nodes = self.node_of_rank[kind[key]["with"]]
+                    kind[key]["hosts"] = [*dict.fromkeys(names[n] for n in nodes)]
         return found
 
-    def _hosts(self, ranks: Sequence[int]) -> list[str]:
-        """Hosts of ranks, each once, by rank."""
-        names = self.topology.node_names
-        return list(
-            dict.fromkeys(names[node] for node in self.node_of_rank[list(ranks)])
-        )
+    def _members(self, ranks: Sequence[int]) -> list[dict[str, Any]]:
+        return [
+            self._seat(rank) | {"coordinates": self._coordinates(rank)}
+            for rank in ranks
+        ]
 
     def _seat(self, rank: int) -> dict[str, Any]:
         node = int(self.node_of_rank[rank])
@@ -245,21 +244,16 @@ class Scene:
 
     def _place(self, node: int) -> dict[str, Any]:
         """``domains`` around a node, and its ``compute_factor`` where it is slow."""
-        speed = float(self.topology.speed_of_node[node])
-        slow = {"compute_factor": speed} if speed < 1 else {}
-        return {"domains": self._domains(node), **slow}
-
-    def _domains(self, node: int) -> dict[str, str]:
         topology = self.topology
-        return {
-            tier.name: names[domain]
-            for tier, names, domain in zip(
-                topology.tiers,
-                topology.domain_names,
-                topology.domain_of_node[:, node].tolist(),
-                strict=True,
-            )
-        }
+        rows = zip(
+            topology.tiers,
+            topology.domain_names,
+            topology.domain_of_node[:, node].tolist(),
+            strict=True,
+        )
+        domains = {tier.name: names[domain] for tier, names, domain in rows}
+        speed = float(topology.speed_of_node[node])
+        return {"domains": domains} | ({"compute_factor": speed} if speed < 1 else {})
 
     def _coordinates(self, rank: int) -> dict[str, int]:
         """Coordinates on the axes that have several ranks; of experts, where apart.
@@ -277,17 +271,6 @@ class Scene:
             for axis in shown
             if axes.size(axis) > 1
         }
-
-
-def _groups_through(part: Part, axis: str, ranks: Sequence[int]) -> list[int]:
-    """Groups of an axis that any of the ranks is in."""
-    found = (part.group_of_rank(axis, rank) for rank in ranks)
-    return sorted({group for group in found if group is not None})
-
-
-def _slowest(part: Part, axis: str, groups: Sequence[int]) -> dict[str, Any]:
-    facts = [part.facts(axis, group) for group in groups]
-    return max(facts, key=lambda entry: entry.get("seconds", 0.0))
 
 
 def name_parts(name: str) -> tuple[str, int]:

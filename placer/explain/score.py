@@ -6,7 +6,6 @@ from heapq import nsmallest
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
@@ -15,7 +14,7 @@ from placer.cost.kinds import batches_of
 from placer.cost.links import Traffic, total_load
 from placer.cost.step import Step, StepModel
 from placer.explain.group_cost import GroupCosts
-from placer.explain.ways import Way, ways
+from placer.explain.ways import Way, by_tier, child_name, ways
 from placer.job.model import Job
 from placer.placement.placement import Placement
 from placer.topology.machine import Domains
@@ -55,7 +54,7 @@ def score_with(model: StepModel, placement: Placement) -> dict[str, Any]:
         else 0.0,
         "crossings": crossings(model.fabric, model.job, gpu_of_rank),
         "traffic_bytes": {
-            axis: _by_tier(model.fabric, item.bytes_by_tier)
+            axis: by_tier(model.fabric, item.bytes_by_tier)
             for axis, item in traffic.items()
         },
         "hottest_links": hottest_links(model.fabric, traffic),
@@ -128,8 +127,8 @@ def crossings(
                 rows = np.stack(list(role.groups(axis)))
                 found[f"{role.name}.{axis}"] = _count_tiers(fabric, gpu_of_rank[rows])
     counts = _crossings_of_groups(fabric, job, gpu_of_rank)
-    for group, by_tier in zip(job.groups, counts, strict=True):
-        found[group.name] = _by_tier(fabric, by_tier)
+    for group, row in zip(job.groups, counts, strict=True):
+        found[group.name] = by_tier(fabric, row)
     return found
 
 
@@ -146,16 +145,7 @@ def _crossings_of_groups(fabric: Fabric, job: Job, gpu_of_rank: IntArray) -> Int
 
 def _count_tiers(fabric: Fabric, gpus: IntArray) -> dict[str, int]:
     tiers = fabric.common_tier(gpus)
-    return _by_tier(fabric, np.bincount(tiers, minlength=fabric.num_tiers))
-
-
-def _by_tier(fabric: Fabric, values: npt.NDArray[Any]) -> dict[str, Any]:
-    """Values by tier name, tiers without any left out."""
-    return {
-        tier.name: value.item()
-        for tier, value in zip(fabric.topology.tiers, values, strict=True)
-        if value
-    }
+    return by_tier(fabric, np.bincount(tiers, minlength=fabric.num_tiers))
 
 
 def hottest_links(
@@ -275,24 +265,41 @@ def critical_path(
             if "(dp)" not in entry["operation"] and entry["operation"] != "fixed":
                 entry["replica"] = replica
             if entry["operation"] == MESSAGES and gpu_of_rank is not None:
-                entry["crossing_hops"] = crossing_hops(step, gpu_of_rank, replica)
+                entry["crossing_hops"] = [
+                    {key: hop[key] for key in ("from_stage", "to_stage", "tier")}
+                    for hop in hops_leaving(step, gpu_of_rank, replica)
+                ]
     return sorted(entries, key=lambda entry: -entry["seconds"])
 
 
-def crossing_hops(
+def hops_leaving(
     step: Step, gpu_of_rank: IntArray, replica: int
 ) -> list[dict[str, Any]]:
-    """Hops of a replica's pipeline that leave a scale-up domain, and their tier."""
+    """Hops of a replica's pipeline that leave a scale-up domain, and their tier.
+
+    Each as its lane with the longest way sees it, and how many lanes leave.
+    """
     fabric, axes = step.model.fabric, step.model.job.parallelism
     lanes = axes.ranks_of_group["pp"]
     gpus = gpu_of_rank[lanes[axes.coordinates["dp"][lanes[:, 0]] == replica]]
-    tiers = fabric.tier_between(gpus, np.roll(gpus, -1, axis=1)).max(axis=0)
-    return [
-        {
-            "from_stage": stage,
-            "to_stage": (stage + 1) % axes.pp,
-            "tier": fabric.topology.tiers[tier].name,
-        }
-        for stage, tier in enumerate(tiers[: axes.hops].tolist())
-        if tier > fabric.scale_up_tier
-    ]
+    following = np.roll(gpus, -1, axis=1)
+    tiers = fabric.tier_between(gpus, following)
+    outer, island = fabric.scale_up_tier + 1, fabric.scale_up_domain_of_gpu
+    found = []
+    for stage in np.flatnonzero(tiers.max(axis=0)[: axes.hops] >= outer).tolist():
+        lane = int(tiers[:, stage].argmax())
+        ends = (int(island[at[lane, stage]]) for at in (gpus, following))
+        source, target = (child_name(fabric, outer, end) for end in ends)
+        found.append(
+            {
+                "from_stage": stage,
+                "to_stage": (stage + 1) % axes.pp,
+                "tier": fabric.topology.tiers[tiers[lane, stage]].name,
+                "from_domain": source,
+                "to_domain": target,
+                "lanes": len(gpus),
+                "lanes_leaving": int((tiers[:, stage] >= outer).sum()),
+                "seconds": float(step.stage_times["pp"].forward[replica, stage]),
+            }
+        )
+    return found

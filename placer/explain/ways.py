@@ -1,11 +1,13 @@
-"""The shared links of a machine by name: uplinks both ways, links between domains."""
+"""The tiers and shared links of a machine by name: uplinks, links between domains."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.fabric import Fabric
@@ -78,3 +80,12 @@ def ways(fabric: Fabric) -> Iterator[Way]:
 def child_name(fabric: Fabric, tier: int, child: int) -> str:
     """Name of a child domain of ``tier``; of a GPU when the tier is the node."""
     return fabric.topology.domain_names[tier - 1][child] if tier else f"gpu {child}"
+
+
+def by_tier(fabric: Fabric, values: npt.NDArray[Any]) -> dict[str, Any]:
+    """Values by tier name, tiers without any left out."""
+    return {
+        tier.name: value.item()
+        for tier, value in zip(fabric.topology.tiers, values, strict=True)
+        if value
+    }

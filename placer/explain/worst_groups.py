@@ -6,7 +6,7 @@ Shapes: R ranks, n members of a group.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from placer.cost.links import Traffic
 from placer.cost.rings import build_rings
 from placer.cost.step import Step
 from placer.explain.ways import child_name, ways
+
+Facts = dict[str, Any]
 
 # What one number of `group_seconds` counts.
 OPERATIONS = {
@@ -29,38 +31,7 @@ OPERATIONS = {
 SAME = 1e-9  # relative difference below which two groups are as fast
 
 
-@dataclass(frozen=True)
-class Uplink:
-    """A shared uplink or link, and the seconds a step that one axis keeps it busy."""
-
-    tier: str
-    domain: str
-    direction: str
-    busy_s: float
-
-
-@dataclass(frozen=True)
-class GroupFacts:
-    """Where one group lies."""
-
-    group: int  # its index, groups counted by their first rank
-    ranks: tuple[int, ...]
-    seconds: float  # s: one operation
-    common_tier: str  # lowest tier of which one domain holds all members
-    domains: dict[str, int]  # domains it touches at each tier
-    members: dict[str, int]  # members in each scale-up domain
-    hops: dict[str, int]  # hops between members (ring, chain or pairs) by tier
-    # NICs it drives in a scale-up domain: its members in the one that has the fewest.
-    nics: int
-    slowest_node: str
-    # Share of the nominal bandwidth that the slowest node reaches.
-    bandwidth_factor: float
-    # The one on its way that this axis keeps busy longest; None inside one scale-up
-    # domain and where the traffic is not known.
-    fullest_uplink: Uplink | None
-
-
-def worst_groups(step: Step, gpu_of_rank: IntArray) -> dict[str, dict[str, Any]]:
+def worst_groups(step: Step, gpu_of_rank: IntArray) -> dict[str, Facts]:
     """The worst and the best group of every axis, and what sets them apart.
 
     ``why`` names the facts in which the worst group is the worse one; it is empty when
@@ -79,12 +50,12 @@ def worst_groups(step: Step, gpu_of_rank: IntArray) -> dict[str, dict[str, Any]]
         )
         worst = groups.facts(int(seconds.argmax()), float(seconds.max()))
         best = groups.facts(int(seconds.argmin()), float(seconds.min()))
-        same = worst.seconds - best.seconds <= SAME * worst.seconds
+        same = worst["seconds"] - best["seconds"] <= SAME * worst["seconds"]
         found[axis] = {
             "operation": OPERATIONS[axis],
             "groups": len(members),
-            "worst": asdict(worst),
-            "best": asdict(best),
+            "worst": worst,
+            "best": best,
             "why": [] if same else groups.harms(worst, best),
         }
     return found
@@ -114,8 +85,31 @@ class PlacedGroups:
     traffic: Traffic | None
     num_hops: int
 
-    def facts(self, group: int, seconds: float) -> GroupFacts:
-        """Where ``group`` lies."""
+    def facts(self, group: int, seconds: float) -> Facts:
+        """Where a group lies, as `where` has it, and its ``seconds`` of one operation.
+
+        ``fullest_uplink`` is the one on its way that this axis keeps busy longest, for
+        ``busy_s`` a step; None inside one scale-up domain and where the traffic is not
+        known.
+        """
+        where = self.where(group)
+        return {
+            "group": group,
+            "ranks": tuple(self.members[group].tolist()),
+            "seconds": seconds,
+            **where,
+            "fullest_uplink": self._fullest_uplink(group, where["common_tier"]),
+        }
+
+    def where(self, group: int) -> Facts:
+        """Where a group lies, groups counted by their first rank.
+
+        ``common_tier`` is the lowest of which one domain holds all members; ``domains``
+        are those that it touches at each tier, ``members`` those in each scale-up
+        domain, ``hops`` those between members (ring, chain or pairs) by tier. In a
+        scale-up domain it drives so many ``nics``: its members in the one that has the
+        fewest. ``slowest_node`` reaches ``bandwidth_factor`` of the nominal bandwidth.
+        """
         fabric, topology = self.fabric, self.fabric.topology
         gpus = self.gpu_of_rank[self.members[group]]
         tiers = [tier.name for tier in topology.tiers]
@@ -124,42 +118,44 @@ class PlacedGroups:
             fabric.scale_up_domain_of_gpu[gpus], return_counts=True
         )
         slowest = gpus[fabric.factor_of_gpu[gpus].argmin()]
-        return GroupFacts(
-            group=group,
-            ranks=tuple(self.members[group].tolist()),
-            seconds=seconds,
-            common_tier=tiers[common],
-            domains={
+        return {
+            "common_tier": tiers[common],
+            "domains": {
                 tier: len(np.unique(row[gpus]))
                 for tier, row in zip(tiers, fabric.domain_of_gpu, strict=True)
             },
-            members={
+            "members": {
                 child_name(fabric, fabric.scale_up_tier + 1, int(island)): int(count)
                 for island, count in zip(islands, counts, strict=True)
             },
-            hops=dict(zip(tiers, self._hops(gpus).tolist(), strict=True)),
-            nics=int(counts.min()),
-            slowest_node=topology.host_names[topology.host_of_gpu[slowest]],
-            bandwidth_factor=float(fabric.factor_of_gpu[slowest]),
-            fullest_uplink=self._fullest_uplink(gpus, common),
-        )
+            "hops": dict(zip(tiers, self._hops(gpus).tolist(), strict=True)),
+            "nics": int(counts.min()),
+            "slowest_node": topology.host_names[topology.host_of_gpu[slowest]],
+            "bandwidth_factor": float(fabric.factor_of_gpu[slowest]),
+        }
 
-    def harms(self, worst: GroupFacts, best: GroupFacts) -> list[str]:
+    def harms(self, worst: Facts, best: Facts) -> list[str]:
         """Names of the facts in which ``worst`` is worse than ``best``."""
         tiers = [tier.name for tier in self.fabric.topology.tiers]
         outermost_first = tiers[: self.fabric.scale_up_tier : -1]
         ring = self.axis in ("tp", "dp")
-        both_leave = min(len(worst.members), len(best.members)) > 1
+        tier, usual = (tiers.index(one["common_tier"]) for one in (worst, best))
+        spans, fewer = len(worst["members"]), len(best["members"])
+        hops, less = (
+            [one["hops"][t] for t in outermost_first] for one in (worst, best)
+        )
+        busy, idle = (
+            one["fullest_uplink"]["busy_s"] if one["fullest_uplink"] else 0.0
+            for one in (worst, best)
+        )
         worse = {
-            "common_tier": tiers.index(worst.common_tier)
-            > tiers.index(best.common_tier),
-            "members": self.axis != "pp" and len(worst.members) > len(best.members),
+            "common_tier": tier > usual,
+            "members": self.axis != "pp" and spans > fewer,
             # Only rings spread a hop over several NICs.
-            "nics": ring and both_leave and worst.nics < best.nics,
-            "bandwidth_factor": worst.bandwidth_factor < best.bandwidth_factor,
-            "hops": [worst.hops[tier] for tier in outermost_first]
-            > [best.hops[tier] for tier in outermost_first],
-            "fullest_uplink": _busy(worst) > _busy(best) * (1 + SAME),
+            "nics": ring and min(spans, fewer) > 1 and worst["nics"] < best["nics"],
+            "bandwidth_factor": worst["bandwidth_factor"] < best["bandwidth_factor"],
+            "hops": hops > less,
+            "fullest_uplink": busy > idle * (1 + SAME),
         }
         return [name for name, holds in worse.items() if holds]
 
@@ -175,11 +171,12 @@ class PlacedGroups:
             tiers = fabric.tier_between(gpus, np.roll(gpus, -1))[: self.num_hops]
         return np.bincount(tiers, minlength=fabric.num_tiers)
 
-    def _fullest_uplink(self, gpus: IntArray, common: int) -> Uplink | None:
+    def _fullest_uplink(self, group: int, common_tier: str) -> Facts | None:
         """The uplink of the members' domains that the axis keeps busy longest."""
         if self.traffic is None:
             return None
-        load = self.traffic.load
+        gpus, load = self.gpu_of_rank[self.members[group]], self.traffic.load
+        common = self.fabric.topology.tier_index(common_tier)
         found = [
             (float(way.busy_s(load)[link]), -way.tier, way.kind, link, way)
             for way in ways(self.fabric)
@@ -189,8 +186,4 @@ class PlacedGroups:
         if not found:
             return None
         busy_s, *_, link, way = max(found, key=lambda entry: entry[:4])
-        return Uplink(**way.name(link), busy_s=busy_s)
-
-
-def _busy(facts: GroupFacts) -> float:
-    return facts.fullest_uplink.busy_s if facts.fullest_uplink else 0.0
+        return {**way.name(link), "busy_s": busy_s}

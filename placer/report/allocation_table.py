@@ -105,9 +105,10 @@ def allocation_text(found: Found) -> str:
 
     ``found``: as `placer.allocate.allocation.Allocation.to_dict` gives it.
     """
+    grade = found.get("grade")
     return paragraphs(
         [
-            _grade(found),
+            wrapped(f"Granted: {grade['text']}.") if grade else [],
             [*wrapped(_verdict(found)), *assumed_lines(found.get("assumed", ()))],
             columns(_table(found)),
             _hosts(found["jobs"]),
@@ -150,12 +151,6 @@ def _company(behind: Sequence[Mapping[str, Any]]) -> str:
     if len(behind) == 1:
         return f"{behind[0]['name']} takes {share} more than alone"
     return f"{len(behind)} of them take more than alone, {share} at most"
-
-
-def _grade(found: Found) -> list[str]:
-    """What the granted nodes are worth, where there are any."""
-    grade = found.get("grade")
-    return wrapped(f"Granted: {grade['text']}.") if grade else []
 
 
 def _behind(job: Mapping[str, Any]) -> float:

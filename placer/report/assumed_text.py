@@ -18,7 +18,7 @@ from placer.assumed import (
     of_document,
 )
 from placer.base.units import format_bytes
-from placer.report.columns import WIDTH, wrapped
+from placer.report.columns import WIDTH, told, wrapped
 from placer.report.words import share_text
 
 _WORDS = {
@@ -45,8 +45,7 @@ def assumed_lines(
     who: str = "this plan",
 ) -> Iterator[str]:
     """The texts in lines of so many columns at most."""
-    for text in assumed_texts(assumed, what_if, who):
-        yield from wrapped(text, "  ", width)
+    return told(assumed_texts(assumed, what_if, who), width)
 
 
 def assumed_texts(

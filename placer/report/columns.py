@@ -114,6 +114,12 @@ def wrapped(text: str, indent: str = "", width: int = WIDTH) -> list[str]:
     return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
+def told(texts: Iterable[str], width: int = WIDTH) -> Iterator[str]:
+    """Lines of texts within the width, each text continued two columns further in."""
+    for text in texts:
+        yield from wrapped(text, "  ", width)
+
+
 def fitted(lines: Iterable[str], width: int = WIDTH) -> Iterator[str]:
     """The lines, those that are too wide continued four columns further in."""
     for line in lines:

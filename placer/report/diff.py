@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,25 +12,20 @@ from placer.base.errors import InputError
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving, saving
 from placer.explain.uncertain import links_are_assumed
+from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.model import Job
 from placer.placement.build import placement_of_plan
 from placer.placement.inputs import inputs_of, planned_job
-from placer.placement.launcher_orders import in_natural_order
+from placer.placement.launcher_orders import in_natural_order, natural_key
 from placer.placement.plan import Plan
 from placer.placement.plan_file import PlanLike, plan_of
-from placer.report.changes import (
-    CostChange,
-    EntryChange,
-    cost_changes,
-    cost_dict,
-    link_changes,
-    path_changes,
-)
 from placer.report.diff_text import COST_HEAD, cost_rows, diff_sentence, diff_verdict
-from placer.report.group_tiers import AxisChange, axis_changes
-from placer.report.moves import Fold, Move, folds, home_tier, match, moves
+from placer.report.moves import axis_changes, folds, home_tier, match, moves
 from placer.report.notebook import html_table
-from placer.report.restart import Restart, restart
+from placer.report.restart import restart
+
+Facts = dict[str, Any]
+Path = tuple[str, ...]
 
 # What two plans must agree on, or their steps differ in more than their placements.
 _SAME = ("sha256", "order", "parallelism")
@@ -57,12 +53,9 @@ def saving_of(old: Plan, new: Plan) -> Saving | None:
     return saving(model, before.gpu_of_rank, after.gpu_of_rank, thin=thin)
 
 
-_INPUTS = ("topology", "job")
-
-
 @dataclass(frozen=True, repr=False)
 class PlanDiff:
-    """The difference of two plans; ``to_dict`` gives its JSON form.
+    """The difference of two plans, as plain data; ``to_dict`` gives its JSON form.
 
     Attributes
     ----------
@@ -70,42 +63,42 @@ class PlanDiff:
         What each plan says of itself: world size, names and digests of its inputs.
     ranks_compared : int
         Ranks that both plans have.
-    moved : tuple of Move
+    moved : list of dict
         Ranks on another GPU.
-    folds : mapping of str to tuple of Fold
+    folds : dict of str to list of dict
         The same moves by coordinate and domain: one list for ``dp``, and one for every
         other axis.
     home_tier : str
         Tier of the domains in ``folds``.
-    nodes_gained, nodes_lost : tuple of str
+    nodes_gained, nodes_lost : list of str
         Nodes that only the new, only the old plan uses.
-    axes : tuple of AxisChange
+    axes : dict of str to dict
         What happened to the groups of each axis.
-    costs : tuple of CostChange
-        Cost before and after.
+    costs : dict of tuple of str to tuple of float
+        Cost before and after, by keys of the score.
     saved : Saving or None
         What a step saves, and how sure that is; None where more than the placement
         differs.
-    links, path : tuple of EntryChange
+    links, path : list of dict
         The hottest links and the critical path before and after.
-    restart : Restart
+    restart : dict
         The work of going from one to the other.
     """
 
-    old: Mapping[str, Any]
-    new: Mapping[str, Any]
+    old: Facts
+    new: Facts
     ranks_compared: int
-    moved: tuple[Move, ...]
-    folds: Mapping[str, tuple[Fold, ...]]
+    moved: list[Facts]
+    folds: dict[str, list[Facts]]
     home_tier: str
-    nodes_gained: tuple[str, ...]
-    nodes_lost: tuple[str, ...]
-    axes: tuple[AxisChange, ...]
-    costs: tuple[CostChange, ...]
+    nodes_gained: list[str]
+    nodes_lost: list[str]
+    axes: dict[str, Facts]
+    costs: Mapping[Path, tuple[float, float]]
     saved: Saving | None
-    links: tuple[EntryChange, ...]
-    path: tuple[EntryChange, ...]
-    restart: Restart
+    links: list[Facts]
+    path: list[Facts]
+    restart: Facts
 
     def __repr__(self) -> str:
         return f"<placer.PlanDiff: {diff_sentence(self)}>"
@@ -114,9 +107,9 @@ class PlanDiff:
         return html_table([COST_HEAD, *cost_rows(self.costs)], diff_sentence(self))
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[Facts]:
         """A plain mapping a rank that moves: its number, old and new GPU."""
-        return [move.to_dict() for move in self.moved]
+        return self.moved
 
     @property
     def is_empty(self) -> bool:
@@ -126,36 +119,39 @@ class PlanDiff:
             and not self.moved
             and not self.nodes_gained
             and not self.nodes_lost
-            and not any(axis.changed_domain for axis in self.axes)
-            and all(cost.old == cost.new for cost in self.costs)
-            and all(entry.old == entry.new for entry in (*self.links, *self.path))
+            and not any(axis["changed_domain"] for axis in self.axes.values())
+            and all(old == new for old, new in self.costs.values())
+            and all(entry["old"] == entry["new"] for entry in self.links + self.path)
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Facts:
         """The difference as plain data, ready for JSON."""
-        by_replica, *others = self.folds.items()
+        cost: Facts = {}
+        for path, (old, new) in self.costs.items():
+            inside = cost
+            for key in path:
+                inside = inside.setdefault(key, {})
+            inside.update(old=old, new=new)
         return {
             "format": "placer/diff",
             "version": 1,
             "verdict": diff_verdict(self),
             "same": self.is_empty,
-            "old": dict(self.old),
-            "new": dict(self.new),
+            "old": self.old,
+            "new": self.new,
             "ranks_compared": self.ranks_compared,
             "ranks_moved": len(self.moved),
-            "moved": [move.to_dict() for move in self.moved],
+            "moved": self.moved,
             "folded_by": self.home_tier,
-            "folded": [fold.to_dict("replica") for fold in by_replica[1]],
-            "folded_by_axis": {
-                axis: [fold.to_dict() for fold in folds] for axis, folds in others
-            },
-            "nodes_gained": list(self.nodes_gained),
-            "nodes_lost": list(self.nodes_lost),
-            "groups": {axis.axis: axis.to_dict() for axis in self.axes},
-            "cost": cost_dict(self.costs),
-            "hottest_links": [link.to_dict() for link in self.links],
-            "critical_path": [part.to_dict() for part in self.path],
-            "restart": self.restart.to_dict(),
+            "folded": self.folds["dp"],
+            "folded_by_axis": {a: f for a, f in self.folds.items() if a != "dp"},
+            "nodes_gained": self.nodes_gained,
+            "nodes_lost": self.nodes_lost,
+            "groups": self.axes,
+            "cost": cost,
+            "hottest_links": self.links,
+            "critical_path": self.path,
+            "restart": self.restart,
         }
 
 
@@ -207,14 +203,109 @@ def diff(old: PlanLike, new: PlanLike, job: Job | None = None) -> PlanDiff:
     )
 
 
-def _about(plan: Plan) -> dict[str, Any]:
-    about: dict[str, Any] = {"world_size": plan.world_size}
-    for key in _INPUTS:
+def _about(plan: Plan) -> Facts:
+    about: Facts = {"world_size": plan.world_size}
+    for key in ("topology", "job"):
         section = getattr(plan, key)
         about[key] = {"name": section.get("name"), "sha256": section.get("sha256")}
     return about
 
 
-def _without(plan: Plan, other: Plan) -> tuple[str, ...]:
+def _without(plan: Plan, other: Plan) -> list[str]:
     """Nodes of ``plan`` that ``other`` does not use, in natural order."""
-    return tuple(in_natural_order({*plan.nodes} - {*other.nodes}))
+    return in_natural_order({*plan.nodes} - {*other.nodes})
+
+
+_LINK = ("tier", "domain", "direction")
+
+
+def link_changes(old: Plan, new: Plan) -> list[Facts]:
+    """The hottest links of both plans, busiest first; none unless both list them.
+
+    A link that only one plan lists is not among the busiest of the other.
+    """
+    return _changes(old, new, "hottest_links", _LINK, "busy_s")
+
+
+def path_changes(old: Plan, new: Plan) -> list[Facts]:
+    """The critical paths of both plans, longest operation first.
+
+    An operation that only one plan lists takes no time in the other.
+    """
+    return _changes(old, new, "critical_path", ("operation",), "seconds")
+
+
+def _changes(old: Plan, new: Plan, key: str, named_by: Path, size: str) -> list[Facts]:
+    """Entries of a list of the score, by name, with what each score says of them.
+
+    ``old`` and ``new`` are None where the entry is not in that score's list.
+    """
+    before, after = old.score.get(key), new.score.get(key)
+    if before is None or after is None:
+        return []
+    was, now = _by_name(before, named_by), _by_name(after, named_by)
+    changes = [
+        dict(zip(named_by, key[0], strict=True))
+        | {"old": was.get(key), "new": now.get(key)}
+        for key in {**was, **now}
+    ]
+
+    def order(change: Facts) -> tuple[float, list[Any]]:
+        amounts = (change[side][size] for side in ("old", "new") if change[side])
+        return -max(amounts), [natural_key(change[name]) for name in named_by]
+
+    return sorted(changes, key=order)
+
+
+def _by_name(
+    entries: Iterable[Mapping[str, Any]], named_by: Path
+) -> dict[tuple[Path, int], dict[str, Any]]:
+    """Entries by name, and by a count where several have one name."""
+    found: dict[tuple[Path, int], dict[str, Any]] = {}
+    seen: Counter[Path] = Counter()
+    for entry in entries:
+        name = tuple(str(entry[key]) for key in named_by)
+        rest = {key: value for key, value in entry.items() if key not in named_by}
+        found[name, seen[name]] = rest
+        seen[name] += 1
+    return found
+
+
+# Measures of a score, and how deep it has their numbers: by axis, or by axis and tier.
+# What is absent there is zero.
+_DEPTH = {
+    "step_time_s": 0,
+    "exposed_scale_out_s": 0,
+    "hop_cost": 0,
+    "exposed_s": 1,
+    "crossings": 2,
+    "traffic_bytes": 2,
+}
+
+
+def cost_changes(old: Plan, new: Plan) -> dict[Path, tuple[float, float]]:
+    """Every number of the cost that both plans state, before and after.
+
+    By its keys in the score: measure, and for some axis and tier.
+    """
+    found: dict[Path, tuple[float, float]] = {}
+    for key, depth in _DEPTH.items():
+        if old.score.get(key) is None or new.score.get(key) is None:
+            continue
+        before, after = (
+            dict(_leaves(plan.score[key], (key,), depth)) for plan in (old, new)
+        )
+        for path in {**before, **after}:
+            found[path] = before.get(path, 0), after.get(path, 0)
+    order = (*_DEPTH, *AXES, *EXPERT_AXES, *old.topology.get("tiers", ()))
+    place = {name: i for i, name in enumerate(order)}
+    paths = sorted(found, key=lambda p: [(place.get(k, len(place)), k) for k in p])
+    return {path: found[path] for path in paths}
+
+
+def _leaves(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, float]]:
+    if not depth:
+        yield path, value
+        return
+    for key, item in value.items():
+        yield from _leaves(item, (*path, key), depth - 1)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from placer.base.units import counted, format_bytes, format_seconds
 from placer.placement.plan import OBJECTIVES
-from placer.report.changes import CostChange, EntryChange
 from placer.report.columns import WIDTH, fitted, paragraphs, table, wrapped
-from placer.report.group_tiers import AxisChange, DomainChange
-from placer.report.moves import Fold
-from placer.report.restart import Restart
-from placer.report.words import compared, gpu_hours_a_day, hosts_text, saved_text
+from placer.report.words import (
+    compared,
+    hosts_text,
+    hours_text,
+    link_name,
+    saved_text,
+)
 
 if TYPE_CHECKING:
     from placer.report.diff import PlanDiff
+
+Facts = dict[str, Any]
+Costs = Mapping[tuple[str, ...], tuple[float, float]]
 
 _OBJECTIVE_OF = {key: name for name, key in OBJECTIVES.items()}
 
@@ -42,23 +47,22 @@ def diff_sentence(found: PlanDiff) -> str:
 
 def _cost(found: PlanDiff) -> Iterator[str]:
     """The first total that both have, and what it is worth where anybody can tell."""
-    total = next((c for c in found.costs if c.measure in _OBJECTIVE_OF and c.old), None)
-    if total is None:
+    total = (key for key in _OBJECTIVE_OF if found.costs.get((key,), (0, 0))[0])
+    key = next(total, None)
+    if key is None:
         return
-    objective, saved = _OBJECTIVE_OF[total.measure], found.saved
-    if objective != "time" or saved is None or total.new == total.old:
-        yield compared(objective, total.new, total.old, "before")
+    (old, new), objective, saved = found.costs[key,], _OBJECTIVE_OF[key], found.saved
+    if objective != "time" or saved is None or new == old:
+        yield compared(objective, new, old, "before")
         return
-    word = "saves" if saved.saved_s > 0 else "costs"
-    times = f"{format_seconds(total.new)} instead of {format_seconds(total.old)} a step"
-    yield f"{word.capitalize()} {saved_text('time', saved.to_dict())}: {times}"
+    word = "Saves" if saved.saved_s > 0 else "Costs"
+    times = f"{format_seconds(new)} instead of {format_seconds(old)} a step"
+    yield f"{word} {saved_text('time', saved.to_dict())}: {times}"
     if not saved.can_be_measured:
         yield "too little to measure"
         return
-    size = found.new["world_size"]
-    hours = gpu_hours_a_day(size, (total.old - total.new) / total.old)
-    if abs(hours) >= 1:
-        yield f"{word} {abs(hours):,.0f} GPU hours a day"
+    if hours := hours_text(found.new["world_size"], (old - new) / old):
+        yield hours
 
 
 _SHOWN_FOLDS = 20
@@ -76,11 +80,14 @@ def changes_text(found: PlanDiff, width: int = WIDTH) -> str:
     """Cost, then groups, nodes and ranks; empty where nothing changed."""
     if found.is_empty:
         return ""
+    tables = (
+        (COST_HEAD, [*cost_rows(found.costs)]),
+        (("critical path", *_HEAD), [*path_rows(found.path)]),
+        (("busiest links", *_HEAD), [*link_rows(found.links)]),
+    )
     parts = (
         _inputs(found),
-        cost_lines(found.costs, width),
-        path_lines(found.path, width),
-        link_lines(found.links, width),
+        *(table(rows, head, width) if rows else () for head, rows in tables),
         _groups(found.axes),
         _nodes(found),
         _ranks(found),
@@ -107,36 +114,35 @@ def _input(about: dict[str, str]) -> str:
     return f"{about['name']} ({str(about['sha256'])[:12]})"
 
 
-def _groups(axes: Iterable[AxisChange]) -> Iterator[str]:
-    changed = [axis for axis in axes if axis.changed_domain]
+def _groups(axes: Facts) -> Iterator[str]:
+    changed = {axis: facts for axis, facts in axes.items() if facts["changed_domain"]}
     if changed:
         yield "groups in another domain than before"
-    for axis in changed:
-        count = f"  {axis.axis}: {axis.changed_domain:,} of {axis.groups:,}"
-        if not (axis.entered or axis.left) and len(axis.tiers) == 1:
-            ((tier, _),) = axis.tiers
-            yield f"{count}, in another {tier}"
+    for axis, facts in changed.items():
+        entered, left, tiers = facts["entered"], facts["left"], facts["tiers"]
+        count = f"  {axis}: {facts['changed_domain']:,} of {facts['groups']:,}"
+        if not (entered or left) and len(tiers) == 1:
+            yield f"{count}, in another {tiers[0]['old']}"
             continue
-        yield f"{count} ({axis.entered:,} entered a domain, {axis.left:,} left one)"
-        yield from _tiers(axis)
+        yield f"{count} ({entered:,} entered a domain, {left:,} left one)"
+        for way in tiers:
+            yield from _tier(way, facts["domains"])
 
 
-def _tiers(axis: AxisChange) -> Iterator[str]:
-    """From which tier to which, and the domains where that is another one."""
-    for (old, new), count in axis.tiers.items():
-        if old == new:
-            yield f"    in another {new}: {count:,}"
-            continue
-        yield f"    {old} -> {new}: {count:,}"
-        pair = [c for c in axis.domains if (c.old_tier, c.new_tier) == (old, new)]
-        yield from _domains(pair)
+def _tier(way: Facts, domains: Sequence[Facts]) -> Iterator[str]:
+    """From which tier to which, and the domains most groups left and entered.
 
-
-def _domains(changes: list[DomainChange]) -> Iterator[str]:
-    """The domains that most groups left and entered."""
-    changes = sorted(changes, key=lambda change: -change.groups)
+    Domains are told where the tier is another one.
+    """
+    old, new = way["old"], way["new"]
+    if old == new:
+        yield f"    in another {new}: {way['groups']:,}"
+        return
+    yield f"    {old} -> {new}: {way['groups']:,}"
+    pair = [c for c in domains if (c["old_tier"], c["new_tier"]) == (old, new)]
+    changes = sorted(pair, key=lambda change: -change["groups"])
     for change in changes[:_SHOWN_DOMAINS]:
-        yield f"      {change.old} -> {change.new}: {change.groups:,}"
+        yield "      {old} -> {new}: {groups:,}".format(**change)
     more = len(changes) - _SHOWN_DOMAINS
     if more > 0:
         yield f"      and {counted(more, 'more pair')} of domains"
@@ -160,29 +166,27 @@ def _ranks(found: PlanDiff) -> Iterator[str]:
         yield f"  and {more:,} more; --format json lists every rank"
 
 
-def _fold(word: str, fold: Fold) -> str:
-    who = "" if fold.index is None else f"{word} {fold.index}, ".lstrip()
-    what = counted(fold.nodes, "node")
-    where = f"{fold.old} -> {fold.new}" if fold.old != fold.new else f"in {fold.old}"
-    return f"{who}{what}: {where} ({counted(fold.ranks, 'rank')})"
+def _fold(word: str, fold: Facts) -> str:
+    index, old, new, nodes, ranks = fold.values()
+    who = "" if index is None else f"{word} {index}, ".lstrip()
+    where = f"{old} -> {new}" if old != new else f"in {old}"
+    return f"{who}{counted(nodes, 'node')}: {where} ({counted(ranks, 'rank')})"
 
 
-def _restart(work: Restart) -> Iterator[str]:
-    if work.nodes:
-        hosts = hosts_text(work.nodes)
-        yield f"nodes whose ranks changed: {len(work.nodes):,} ({hosts})"
-    for word, count in (("start", work.started), ("stop", work.stopped)):
-        if count:
-            yield f"ranks that {word}: {count:,}"
-    if work.to_new is None:
-        if work.nodes:
-            yield "state to move: unknown without a job with a model"
-    else:
-        parts = ", ".join(
-            f"{format_bytes(n)} {kind}" for kind, n in work.to_new.items()
-        )
-        total = format_bytes(sum(work.to_new.values()))
+def _restart(work: Facts) -> Iterator[str]:
+    nodes, state = work["nodes"], work["state_bytes"]
+    if nodes:
+        yield f"nodes whose ranks changed: {len(nodes):,} ({hosts_text(nodes)})"
+    for word, key in (("start", "ranks_started"), ("stop", "ranks_stopped")):
+        if work[key]:
+            yield f"ranks that {word}: {work[key]:,}"
+    if state:
+        sizes = {kind: format_bytes(size) for kind, size in state["to_new"].items()}
+        total = sizes.pop("total")
+        parts = ", ".join(f"{size} {kind}" for kind, size in sizes.items())
         yield f"state to move: {total} ({parts})"
+    elif nodes:
+        yield "state to move: unknown without a job with a model"
 
 
 _SHOWN_LINKS = 5
@@ -193,90 +197,76 @@ _LABELS = {
     "exposed_scale_out_s": "exposed scale-out",
     "hop_cost": "hop cost",
     "exposed_s": "exposed",
-    "crossings": "groups",
-    "traffic_bytes": "traffic",
 }
 
 
-def cost_lines(costs: Iterable[CostChange], width: int) -> Iterator[str]:
-    """A table of what changed, and of the step time or hop cost in any case."""
-    rows = cost_rows(costs)
-    return table(rows, COST_HEAD, width) if rows else iter(())
+def cost_rows(costs: Costs) -> Iterator[tuple[str, ...]]:
+    """What changed as rows of texts, under `COST_HEAD`.
+
+    The step time or hop cost in any case.
+    """
+    always = "step_time_s" if any(costs.get(("step_time_s",), ())) else "hop_cost"
+    for (measure, *where), (old, new) in costs.items():
+        if not _is_same(old, new) or measure == always:
+            change = _relative(old, new)
+            if measure == "crossings":
+                change = f"{new - old:+,.10g}"
+            amounts = _amount(measure, old), _amount(measure, new)
+            yield _label(measure, *where), *amounts, change
 
 
-def cost_rows(costs: Iterable[CostChange]) -> list[tuple[str, ...]]:
-    """What changed as rows of texts, under `COST_HEAD`."""
-    costs = list(costs)
-    is_timed = any(c.measure == "step_time_s" and (c.old or c.new) for c in costs)
-    always = "step_time_s" if is_timed else "hop_cost"
-    return [
-        (_label(cost), _amount(cost, cost.old), _amount(cost, cost.new), _change(cost))
-        for cost in costs
-        if not _is_same(cost.old, cost.new) or cost.measure == always
-    ]
+def path_rows(path: Sequence[Facts]) -> Iterator[tuple[str, ...]]:
+    """The critical paths, when they differ."""
+    for entry in path if _differ(path) else ():
+        old, new = (amount or 0.0 for amount in _amounts(entry, "seconds"))
+        times = format_seconds(old), format_seconds(new)
+        yield entry["operation"], *times, _relative(old, new)
 
 
-def path_lines(path: Iterable[EntryChange], width: int) -> Iterator[str]:
-    """The critical paths as a table, when they differ."""
-    changes = list(path)
-    if all(entry.old == entry.new for entry in changes):
-        return iter(())
-    rows = []
-    for entry in changes:
-        old, new = (amount or 0.0 for amount in entry.amounts("seconds"))
-        times = (format_seconds(old), format_seconds(new))
-        rows.append((entry.name["operation"], *times, _relative(old, new)))
-    return _table("critical path", rows, width)
-
-
-def link_lines(links: Iterable[EntryChange], width: int) -> Iterator[str]:
-    """Busy times of the hottest links as a table, when they differ.
+def link_rows(links: Sequence[Facts]) -> Iterator[tuple[str, ...]]:
+    """Busy times of the hottest links, when they differ.
 
     A link that one side does not list is at most as busy there as the last it lists.
     """
-    changes = list(links)
-    if all(entry.old == entry.new for entry in changes):
-        return iter(())
-    busy = [entry.amounts("busy_s") for entry in changes]
+    busy = [_amounts(entry, "busy_s") for entry in links]
     most = [
         min((seconds for seconds in side if seconds is not None), default=0.0)
         for side in zip(*busy, strict=True)
     ]
-    rows = []
-    for entry, (old, new) in zip(changes[:_SHOWN_LINKS], busy, strict=False):
-        name = "{domain} {direction}, {tier} tier".format(**entry.name)
+    shown = links[:_SHOWN_LINKS] if _differ(links) else ()
+    for entry, (old, new) in zip(shown, busy, strict=False):
         change = "" if old is None or new is None else _relative(old, new)
-        rows.append((name, _busy(old, most[0]), _busy(new, most[1]), change))
-    return _table("busiest links", rows, width)
+        yield link_name(entry), _busy(old, most[0]), _busy(new, most[1]), change
+
+
+def _differ(entries: Sequence[Facts]) -> bool:
+    return any(entry["old"] != entry["new"] for entry in entries)
+
+
+def _amounts(entry: Facts, key: str) -> tuple[float | None, float | None]:
+    """Number ``key`` before and after; None where the entry is not listed."""
+    old, new = (one and float(one[key]) for one in (entry["old"], entry["new"]))
+    return old, new
 
 
 def _busy(seconds: float | None, most: float) -> str:
     return f"<= {format_seconds(most)}" if seconds is None else format_seconds(seconds)
 
 
-def _label(cost: CostChange) -> str:
-    measure, *where = cost.path
+def _label(measure: str, *where: str) -> str:
     if measure == "crossings":
-        axis, tier = where
-        return f"{axis} groups in one {tier}"
+        return "{} groups in one {}".format(*where)
     if measure == "traffic_bytes":
-        axis, tier = where
-        return f"{axis} traffic, {tier}"
+        return "{} traffic, {}".format(*where)
     return " ".join([_LABELS[measure], *where])
 
 
-def _amount(cost: CostChange, value: float) -> str:
-    if cost.measure.endswith("_s"):
+def _amount(measure: str, value: float) -> str:
+    if measure.endswith("_s"):
         return format_seconds(value)
-    if cost.measure.endswith("_bytes"):
+    if measure.endswith("_bytes"):
         return format_bytes(value)
     return f"{value:,.10g}"
-
-
-def _change(cost: CostChange) -> str:
-    if cost.measure == "crossings":
-        return f"{cost.new - cost.old:+,.10g}"
-    return _relative(cost.old, cost.new)
 
 
 def _is_same(old: float, new: float) -> bool:
@@ -286,8 +276,3 @@ def _is_same(old: float, new: float) -> bool:
 
 def _relative(old: float, new: float) -> str:
     return f"{(new - old) / old:+z.2%}" if old and not _is_same(old, new) else ""
-
-
-def _table(title: str, rows: Sequence[tuple[str, ...]], width: int) -> Iterator[str]:
-    """Lines under a head; none without rows."""
-    return table(rows, (title, *_HEAD), width) if rows else iter(())

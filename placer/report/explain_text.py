@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.base.units import counted, format_bytes, format_seconds, plural
+from placer.base.units import counted, format_seconds, plural
 from placer.report.columns import columns, paragraphs, table, wrapped
-from placer.report.words import hop_cost, largest_island, slowest_host
+from placer.report.words import (
+    hop_cost,
+    largest_island,
+    link_cells,
+    link_name,
+    slowest_host,
+)
 
 _SHOWN_LINKS = 5
 _SHOWN_HOPS = 8
@@ -133,8 +139,7 @@ def _reason(name: str, worst: Facts, best: Facts, island: str) -> str:
     busy = format_seconds(link["busy_s"])
     usual = best["fullest_uplink"]
     instead = f", not {format_seconds(usual['busy_s'])}" if usual else ""
-    way = f"{link['domain']} {link['direction']}, {link['tier']} tier"
-    return f"its fullest link ({way}) is busy {busy}{instead}"
+    return f"its fullest link ({link_name(link)}) is busy {busy}{instead}"
 
 
 def rank_text(ranks: Sequence[int]) -> str:
@@ -182,18 +187,12 @@ def _slowest_replica(facts: Facts | None, island: str) -> Iterator[str]:
 
 def _links(links: Sequence[Facts], period: str) -> Iterator[str]:
     """The busiest links and which axes load them."""
-    if not links:
-        return
-    rows = [
-        (
-            f"  {link['domain']} {link['direction']}, {link['tier']} tier",
-            format_bytes(link["bytes"]),
-            format_seconds(link["busy_s"]),
-            _shares(link["share_by_axis"]),
-        )
-        for link in links[:_SHOWN_LINKS]
-    ]
-    yield from table(rows, ("busiest links", f"a {period}", "busy", "of it"))
+    rows = []
+    for link in links[:_SHOWN_LINKS]:
+        name, *cells = link_cells(link)
+        rows.append((f"  {name}", *cells, _shares(link["share_by_axis"])))
+    if rows:
+        yield from table(rows, ("busiest links", f"a {period}", "busy", "of it"))
 
 
 def _shares(share_by_axis: Mapping[str, float]) -> str:

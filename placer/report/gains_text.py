@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from placer.base.units import format_seconds
-from placer.placement.plan import Plan
+from placer.placement.plan import OBJECTIVES, Plan
 from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
-from placer.report.columns import Look, columns, seen, table, wrapped
-from placer.report.words import NOUN, gpu_hours_a_day, hop_cost, knows_work
+from placer.report.columns import Look, columns, seen, table, told
+from placer.report.words import NOUN, amount, gpu_hours_a_day, knows_work
 
 _MARK = " *"
 _HOURS = "GPU h/day"
 _BY_AXIS = "by axis, ms"
+# What columns of times are, by their place.
+_ABOUT = {
+    2: "saved: by this plan, a step",
+    4: "GPU h/day: that share of all GPUs' hours",
+    5: "by axis: exposed time that each axis would add",
+}
 # What sums of the same numbers in another order may differ by, of the step.
 _ROUNDING = 1e-12
 
@@ -28,37 +33,24 @@ def gain_lines(plan: Plan, look: Look) -> Iterator[str]:
     if not plan.baselines:
         return
     objective = plan.bound.get("objective", "time")
-    row = _row_of_cost if objective == "hop-cost" else _row_of_time
     alike = _alike(plan.baselines)
-    rows = [row(name, plan, plan.baselines[name], look) for name in alike]
-    head: Sequence[str] = ("other orders", NOUN[objective], "saved", "share")
-    meaning = "saved: by this plan, and the same as a share"
-    if objective != "hop-cost":
-        head = (*head, _HOURS, _BY_AXIS)
-        meaning = (
-            "saved: by this plan, a step; GPU h/day: that share of all GPUs' hours; "
-            "by axis: exposed time that each axis would add"
-        )
-        if not knows_work(plan.score):
-            head, rows = _without(head, 4), [_without(row, 4) for row in rows]
-            meaning = meaning.replace("GPU h/day: that share of all GPUs' hours; ", "")
+    rows = [_row(name, plan, objective, look) for name in alike]
+    head = ("other orders", NOUN[objective], "saved", "share", _HOURS, _BY_AXIS)
+    shown, about = list(range(4)), {2: "saved: by this plan, and the same as a share"}
+    if objective == "time":
+        shown += [4] * knows_work(plan.score) + [5]
+        about = _ABOUT
         # The parts by axis are the first to go where there is no room.
-        if max(map(seen, columns([head, *rows]))) > look.width:
-            head, rows = head[:-1], [row[:-1] for row in rows]
-            meaning = meaning.rpartition("; ")[0]
-    yield from table(rows, head, look.width)
-    yield from wrapped(meaning, "  ", look.width)
-    for name, others in alike.items():
-        if others:
-            text = f"the same as {name}: {', '.join(others)}"
-            yield from wrapped(text, "  ", look.width)
+        wide = columns([[row[i] for i in shown] for row in (head, *rows)])
+        if max(map(seen, wide)) > look.width:
+            shown.pop()
+    cells = [[row[i] for i in shown] for row in (head, *rows)]
+    yield from table(cells[1:], cells[0], look.width)
+    meaning = "; ".join(about[i] for i in shown if i in about)
+    same = (f"the same as {n}: {', '.join(own)}" for n, own in alike.items() if own)
     broken = [text for e in plan.baselines.values() for text in e.get("violates", ())]
-    if broken:
-        yield from wrapped(f"* {_what_breaks(broken)}", "  ", look.width)
-
-
-def _without(row: Sequence[str], at: int) -> tuple[str, ...]:
-    return (*row[:at], *row[at + 1 :])
+    marked = [f"* {_what_breaks(broken)}"] if broken else []
+    yield from told((meaning, *same, *marked), look.width)
 
 
 def _alike(baselines: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -75,8 +67,8 @@ def _alike(baselines: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def _what_breaks(violations: Sequence[str]) -> str:
     """Whether rules of the job are in the way, or how its launcher numbers ranks."""
-    of_launcher = any(breaks_launch_order(text) for text in violations)
-    avoided = any(uses_needless_hosts(text) for text in violations)
+    of_launcher = any(map(breaks_launch_order, violations))
+    avoided = any(map(uses_needless_hosts, violations))
     hard = not all(
         breaks_launch_order(text) or uses_needless_hosts(text) for text in violations
     )
@@ -89,47 +81,24 @@ def _what_breaks(violations: Sequence[str]) -> str:
     return ", or ".join(filter(None, parts))
 
 
-def _row_of_time(
-    name: str, plan: Plan, usual: Mapping[str, Any], look: Look
-) -> tuple[str, ...]:
-    own, other = plan.score["step_time_s"], usual["step_time_s"]
-    saved = other - own
-    if abs(saved) <= _ROUNDING * other:
-        return (_name(name, usual), format_seconds(other), "-", "-", "-", "-")
-    hours = gpu_hours_a_day(plan.world_size, saved / other) if other else 0.0
+def _row(name: str, plan: Plan, objective: str, look: Look) -> tuple[str, ...]:
+    """Name, marked when it breaks rules, cost, and what is saved in each way."""
+    usual, key = plan.baselines[name], OBJECTIVES[objective]
+    other = usual[key]
+    saved = other - plan.score[key]
+    first = f"  {name}" + _MARK * bool(usual.get("violates")), amount(objective, other)
+    if abs(saved) <= (_ROUNDING * other if objective == "time" else 0.0):
+        return (*first, "-", "-", "-", "-")
+    sign, style = ("+", "good") if saved > 0 else ("-", "bad")
+    share = saved / other if other else 0.0
+    hours = gpu_hours_a_day(plan.world_size, share)
     return (
-        _name(name, usual),
-        format_seconds(other),
-        _painted(_signed(saved), saved, look),
-        f"{saved / other:+z.2%}",
+        *first,
+        look.paint(sign + amount(objective, abs(saved)), style),
+        f"{share:+z.2%}" if other else "",
         f"{hours:+,.0f}" if abs(hours) >= 10 else f"{hours:+.2g}",
         _by_axis(plan.score, usual),
     )
-
-
-def _row_of_cost(
-    name: str, plan: Plan, usual: Mapping[str, Any], look: Look
-) -> tuple[str, ...]:
-    other = usual["hop_cost"]
-    saved = other - plan.score["hop_cost"]
-    if not saved:
-        return (_name(name, usual), hop_cost(other), "-", "-")
-    share = f"{saved / other:+z.2%}" if other else ""
-    shown = _painted(f"{saved:+,.12g}", saved, look)
-    return (_name(name, usual), hop_cost(other), shown, share)
-
-
-def _name(name: str, usual: Mapping[str, Any]) -> str:
-    """The placement's name, marked when it breaks rules."""
-    return f"  {name}" + _MARK * bool(usual.get("violates"))
-
-
-def _signed(seconds: float) -> str:
-    return ("+" if seconds > 0 else "-") + format_seconds(abs(seconds))
-
-
-def _painted(text: str, saved: float, look: Look) -> str:
-    return look.paint(text, "good" if saved > 0 else "bad")
 
 
 def _by_axis(score: Mapping[str, Any], usual: Mapping[str, Any]) -> str:

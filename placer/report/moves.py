@@ -1,14 +1,14 @@
-"""Which ranks moved between two plans, one by one and folded for people.
+"""What moved between two plans: ranks, one by one and folded for people, and groups.
 
 Which rank of one plan does the work of which rank of another.
 
-Shapes: R ranks compared, V groups compared.
+Shapes: R ranks compared, V groups compared, T levels, N nodes of a plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -24,58 +24,33 @@ from placer.placement.previous import ranks_of_replicas
 # The axes beside dp whose coordinates moves are folded by, most telling first.
 _OTHER_AXES = ("pp", "ep", "cp", "tp")
 
+Facts = dict[str, Any]
 
-@dataclass(frozen=True)
-class Move:
-    """One rank's old and new GPU, as ``host:gpu``.
 
-    ``new_rank`` differs from ``rank`` only when the two plans number ranks differently.
+def moves(old: Plan, new: Plan, matching: Matching) -> list[Facts]:
+    """Every ``rank`` on another GPU than before, with both as ``host:gpu``; ascending.
+
+    ``new_rank`` is another number only where the two plans number ranks differently.
     """
-
-    rank: int
-    new_rank: int
-    old: str
-    new: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """The move as plain data."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Fold:
-    """Ranks of one coordinate of an axis that went from one domain to another."""
-
-    # The coordinate, or the instance of a role, such as ``rollout 1``; None when the
-    # plans do not record their axes.
-    index: int | str | None
-    # old and new: names of the domains.
-    old: str
-    new: str
-    # nodes and ranks: nodes that the ranks were on, and how many ranks.
-    nodes: int
-    ranks: int
-
-    def to_dict(self, index: str = "index") -> dict[str, Any]:
-        """The fold as plain data, its coordinate under the key ``index``."""
-        data = asdict(self)
-        return {index: data.pop("index"), **data}
-
-
-def moves(old: Plan, new: Plan, matching: Matching) -> tuple[Move, ...]:
-    """Every rank on another GPU than before, ascending by old rank."""
     old_rank, new_rank = moved_ranks(old, new, matching)
-    return tuple(
-        Move(rank, other, _gpu(old, rank), _gpu(new, other))
+    return [
+        {
+            "rank": rank,
+            "new_rank": other,
+            "old": _gpu(old, rank),
+            "new": _gpu(new, other),
+        }
         for rank, other in zip(old_rank.tolist(), new_rank.tolist(), strict=True)
-    )
+    ]
 
 
-def folds(old: Plan, new: Plan, matching: Matching) -> Mapping[str, tuple[Fold, ...]]:
+def folds(old: Plan, new: Plan, matching: Matching) -> dict[str, list[Facts]]:
     """The moves by coordinate, old and new domain, for every axis; ``dp`` comes first.
 
-    Without axes everything is under ``dp``, with None for the coordinate. Coordinates
-    ascend. Of workloads whose ranks have the same roles, ``role`` has the instances.
+    Each says how many ``ranks`` they are, and on how many ``nodes`` they were.
+    Coordinates ascend, under ``replica`` for dp and ``index`` for others. Without axes
+    everything is under ``dp``, with None for the coordinate. Of workloads whose ranks
+    have the same roles, ``role`` has the instances, such as ``rollout 1``.
     """
     old_rank, new_rank = moved_ranks(old, new, matching)
     tier = home_tier(old, new)
@@ -88,13 +63,16 @@ def folds(old: Plan, new: Plan, matching: Matching) -> Mapping[str, tuple[Fold, 
         index: list[int | None] = [None] * len(old_rank)
         if matching.old is not None:
             index = matching.work[0][axis][old_rank].tolist()
-        found[axis] = _folds(index, old_home, new_home, old_node.tolist())
+        name = "replica" if axis == "dp" else "index"
+        found[axis] = _folds(name, index, old_home, new_home, old_node.tolist())
     if old.role_of_rank and old.role_of_rank == new.role_of_rank:
         instances = [
             f"{old.role_of_rank[rank]} {old.instance_of_rank[rank]}"
             for rank in old_rank.tolist()
         ]
-        found["role"] = _folds(instances, old_home, new_home, old_node.tolist())
+        found["role"] = _folds(
+            "index", instances, old_home, new_home, old_node.tolist()
+        )
     return found
 
 
@@ -117,16 +95,21 @@ def moved_ranks(old: Plan, new: Plan, matching: Matching) -> tuple[IntArray, Int
 
 
 def _folds(
-    index: Sequence[int | str | None], old: list[str], new: list[str], node: list[int]
-) -> tuple[Fold, ...]:
+    name: str,
+    index: Sequence[int | str | None],
+    old: list[str],
+    new: list[str],
+    node: list[int],
+) -> list[Facts]:
     nodes: dict[tuple[int | str | None, str, str], list[int]] = {}
     for key, here in zip(zip(index, old, new, strict=True), node, strict=True):
         nodes.setdefault(key, []).append(here)
-    rows = [
-        Fold(*key, nodes=len(set(members)), ranks=len(members))
-        for key, members in nodes.items()
+    ordered = sorted(nodes.items(), key=lambda item: natural_key(str(item[0][0])))
+    return [
+        {name: own, "old": before, "new": after}
+        | {"nodes": len(set(members)), "ranks": len(members)}
+        for (own, before, after), members in ordered
     ]
-    return tuple(sorted(rows, key=lambda row: natural_key(str(row.index))))
 
 
 def _homes(plan: Plan, tier: str, nodes: IntArray) -> list[str]:
@@ -242,3 +225,130 @@ def _common(
         for side, ranks in zip(work, (old_rank, new_rank), strict=True)
     ]
     return np.intersect1d(keys[0], keys[1], assume_unique=True, return_indices=True)
+
+
+def axis_changes(old: Plan, new: Plan, matching: Matching) -> dict[str, Facts]:
+    """What happened to the groups of every axis, by tiers of known domains.
+
+    ``groups``: those that both plans have. ``changed_domain``: whose lowest common
+    domain is another one, of whichever tier. ``entered`` and ``left``: whose lowest
+    common tier is now further in, or further out. ``tiers``: how many went from one
+    lowest common tier to another, or to another domain of the same tier. ``domains``:
+    the same by domain, from the tier on that moves are folded by: a group inside one
+    node counts as in the rack of that node; the whole machine is named by its tier.
+    """
+    tiers = [plan.outer_tiers for plan in (old, new)]
+    if not matching.axes or not all(tiers):
+        return {}
+    if tiers[0] != tiers[1]:
+        raise InputError(
+            "the plans cannot be compared: tiers "
+            f"{', '.join(tiers[0])} against {', '.join(tiers[1])}"
+        )
+    ends = (tiers[0][0], tiers[0][-1])
+    known = {*ends, *(old.domains.keys() & new.domains.keys())}
+    levels = [tier for tier in tiers[0] if tier in known]
+    domains = _domains(old, new, levels)
+    return {
+        axis: _axis_change(axis, old, new, matching, levels, domains)
+        for axis in matching.axes
+    }
+
+
+def _axis_change(
+    axis: str,
+    old: Plan,
+    new: Plan,
+    matching: Matching,
+    levels: list[str],
+    domains: tuple[IntArray, IntArray],
+) -> Facts:
+    old_groups, new_groups = matching.groups(axis)
+    old_tier, old_domain = _lowest(domains[0], old.node_of_rank[old_groups])
+    new_tier, new_domain = _lowest(domains[1], new.node_of_rank[new_groups])
+    moved = (old_tier != new_tier) | (old_domain != new_domain)
+    pairs = np.bincount(
+        (old_tier * len(levels) + new_tier)[moved], minlength=len(levels) ** 2
+    ).reshape(len(levels), -1)
+    return {
+        "groups": len(old_tier),
+        "changed_domain": int(moved.sum()),
+        "entered": int((new_tier < old_tier).sum()),
+        "left": int((new_tier > old_tier).sum()),
+        "tiers": [
+            {"old": levels[a], "new": levels[b], "groups": int(pairs[a, b])}
+            for a, b in np.argwhere(pairs).tolist()
+        ],
+        "domains": _domain_changes(
+            (old, new), (old_groups, new_groups), (old_tier, new_tier), levels, domains
+        ),
+    }
+
+
+def _domain_changes(
+    plans: tuple[Plan, Plan],
+    groups: tuple[IntArray, IntArray],
+    tiers: tuple[IntArray, IntArray],
+    levels: list[str],
+    domains: tuple[IntArray, IntArray],
+) -> list[Facts]:
+    """Groups by old and new domain, from the home tier on, where these differ."""
+    home = home_tier(*plans)
+    lowest = levels.index(home) if home in levels else 0
+    keys: list[IntArray] = []
+    nodes: list[IntArray] = []
+    for plan, members, tier, of_node in zip(plans, groups, tiers, domains, strict=True):
+        first = plan.node_of_rank[members[:, 0]]
+        level = np.maximum(tier, lowest)
+        keys += [level, of_node[level, first]]
+        nodes.append(first)
+    rows, at, counts = np.unique(
+        np.stack(keys), axis=1, return_index=True, return_counts=True
+    )
+    return [
+        {
+            "old_tier": levels[row[0]],
+            "old": _name(plans[0], levels, row[0], nodes[0][group]),
+            "new_tier": levels[row[2]],
+            "new": _name(plans[1], levels, row[2], nodes[1][group]),
+            "groups": count,
+        }
+        for row, group, count in zip(
+            rows.T.tolist(), at.tolist(), counts.tolist(), strict=True
+        )
+        if row[:2] != row[2:]
+    ]
+
+
+def _name(plan: Plan, levels: list[str], level: int, node: int) -> str:
+    """Name of the domain at a level that holds one of the plan's nodes."""
+    if level == len(levels) - 1:
+        return levels[level]
+    return plan.nodes[node] if level == 0 else plan.domains[levels[level]][node]
+
+
+def _domains(old: Plan, new: Plan, levels: list[str]) -> tuple[IntArray, IntArray]:
+    """Domain of each node of both plans at each level, numbered alike; each (T, N).
+
+    A domain is known by its name and the names of all that enclose it.
+    """
+    split = len(old.nodes)
+    names = [""] * (split + len(new.nodes))
+    rows = np.zeros((len(levels), len(names)), dtype=np.int64)
+    for level in range(len(levels) - 2, -1, -1):
+        tier = levels[level]
+        own = (
+            [*old.domains[tier], *new.domains[tier]]
+            if level
+            else [*old.nodes, *new.nodes]
+        )
+        names = [f"{outer}/{name}" for outer, name in zip(names, own, strict=True)]
+        rows[level] = np.unique(names, return_inverse=True)[1]
+    return rows[:, :split], rows[:, split:]
+
+
+def _lowest(domains: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
+    """Lowest common level of each group and its domain there; ``nodes`` is (V, any)."""
+    inside = domains[:, nodes]
+    level = (inside == inside[:, :, :1]).all(axis=2).argmax(axis=0)
+    return level, domains[level, nodes[:, 0]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from placer.base.hostlist import expand
 from placer.base.units import plural
-from placer.report.columns import WIDTH, columns, wrapped
+from placer.report.columns import WIDTH, columns, paragraphs, told
 from placer.report.words import NOUN, amount, hosts_text
 
 if TYPE_CHECKING:
@@ -20,44 +20,34 @@ MOST_ROWS = 12
 def replace_text(plan: Plan, width: int = WIDTH) -> str:
     """What a failure moves and costs, no wider than ``width``, no final newline."""
     about = plan.previous
-    blocks = (
-        "\n".join((*_moves(plan, about, width), *_cost(plan, about, width))),
-        "\n".join(_curve(plan, about)),
-    )
-    return "\n\n".join(block for block in blocks if block)
+    texts = told((*_moves(plan, about), *_cost(plan, about)), width)
+    return paragraphs((texts, _curve(plan, about)))
 
 
-def _moves(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
-    failed = expand(",".join(about["failed"]))
-    if failed:
-        yield from wrapped(f"failed: {hosts_text(failed)}", "  ", width)
-    added = expand(",".join(about.get("added", ())))
-    if added:
+def _moves(plan: Plan, about: Mapping[str, Any]) -> Iterator[str]:
+    if failed := expand(",".join(about["failed"])):
+        yield f"failed: {hosts_text(failed)}"
+    if added := expand(",".join(about.get("added", ()))):
         used = len({*added} & {*plan.nodes})
         count = "all" if used == len(added) else f"{used:,} of {len(added):,}"
-        text = f"added: {hosts_text(added)}, {count if used else 'none'} used"
-        yield from wrapped(text, "  ", width)
+        yield f"added: {hosts_text(added)}, {count if used else 'none'} used"
     if had := expand(",".join(about.get("had", ()))):
-        text = f"not added, in the allocation before: {hosts_text(had)}"
-        yield from wrapped(text, "  ", width)
+        yield f"not added, in the allocation before: {hosts_text(had)}"
     if given_up := about.get("given_up"):
         dp = plan.job["parallelism"]["dp"]
         names = ", ".join(map(str, given_up[:20])) + ", ..." * (len(given_up) > 20)
-        yield from wrapped(
+        yield (
             f"dp {dp + len(given_up)} -> {dp}: {plural('replica', len(given_up))} "
-            f"{names} given up, those after take their numbers",
-            "  ",
-            width,
+            f"{names} given up, those after take their numbers"
         )
     moved, fewest = about["moved"], about["fewest"]
     if moved:
         proof = "proved the fewest" if moved == fewest else f"at least {fewest:,} must"
-        yield from wrapped(f"{proof} move: {about['argument']}", "  ", width)
+        yield f"{proof} move: {about['argument']}"
 
 
-def _cost(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
-    objective = plan.bound["objective"]
-    after = plan.bound["value"]
+def _cost(plan: Plan, about: Mapping[str, Any]) -> Iterator[str]:
+    objective, after = plan.bound["objective"], plan.bound["value"]
     before = about.get("value_before", after)
     than = {
         "before": "the cost before the failure",
@@ -71,7 +61,7 @@ def _cost(plan: Plan, about: Mapping[str, Any], width: int) -> Iterator[str]:
         )
     if about["moved"]:
         word = "within" if after <= about["budget"] * (1 + 1e-9) else "not within"
-        yield from wrapped(f"{word} {_share(about['within'])} of {than}", "  ", width)
+        yield f"{word} {about['within'] * 100:.6g} % of {than}"
 
 
 def _curve(plan: Plan, about: Mapping[str, Any]) -> Iterator[str]:
@@ -114,7 +104,3 @@ def _more(objective: str, change: float) -> str:
 
 def _change(before: float, after: float) -> str:
     return f" ({(after - before) / before:+z.3%})" if before and before != after else ""
-
-
-def _share(share: float) -> str:
-    return f"{share * 100:.6g} %"

@@ -119,37 +119,16 @@ def _overlap(j: int, m: int, i: int, n: int) -> int:
     return max(0, min((j + 1) * n, (i + 1) * m) - max(j * n, i * m))
 
 
-@dataclass(frozen=True)
-class Restart:
-    """The work of a restart in the new placement."""
+def restart(
+    old: Plan, new: Plan, matching: Matching, job: Job | None
+) -> dict[str, Any]:
+    """The work of going from ``old`` to ``new``, as plain data.
 
-    # Nodes that held or hold a rank which moved, starts or stops, in natural order.
-    nodes: tuple[str, ...]
-    # started and stopped: ranks that only the new, only the old plan has.
-    started: int
-    stopped: int
-    # to_new and to_old: bytes that nodes must receive to go to the new placement, and
-    # back again: ``parameters`` and ``optimizer``. None without a job that has a model.
-    to_new: Mapping[str, float] | None
-    to_old: Mapping[str, float] | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The work as plain data."""
-        state = None
-        if self.to_new is not None and self.to_old is not None:
-            state = {"to_new": _with_total(self.to_new)}
-            state["to_old"] = _with_total(self.to_old)
-        return {
-            "nodes_changed": len(self.nodes),
-            "nodes": list(self.nodes),
-            "ranks_started": self.started,
-            "ranks_stopped": self.stopped,
-            "state_bytes": state,
-        }
-
-
-def restart(old: Plan, new: Plan, matching: Matching, job: Job | None) -> Restart:
-    """The work of going from ``old`` to ``new``; with a job also the state to move."""
+    ``nodes``: those that held or hold a rank which moved, starts or stops, in natural
+    order. ``ranks_started`` and ``ranks_stopped``: those that only the new, only the
+    old plan has. ``state_bytes``: what nodes must receive to go to the new placement,
+    and back again; None without a job that has a model.
+    """
     old_moved, new_moved = moved_ranks(old, new, matching)
     stopped = np.setdiff1d(np.arange(old.world_size), matching.old_rank)
     started = np.setdiff1d(np.arange(new.world_size), matching.new_rank)
@@ -158,14 +137,16 @@ def restart(old: Plan, new: Plan, matching: Matching, job: Job | None) -> Restar
         for plan, ranks in ((old, (old_moved, stopped)), (new, (new_moved, started)))
         for node in np.unique(plan.node_of_rank[np.concatenate(ranks)]).tolist()
     }
-    return Restart(
-        nodes=tuple(in_natural_order(nodes)),
-        started=len(started),
-        stopped=len(stopped),
-        to_new=None if job is None else bytes_to_receive(old, new, job),
-        to_old=None if job is None else bytes_to_receive(new, old, job),
-    )
-
-
-def _with_total(parts: Mapping[str, float]) -> dict[str, float]:
-    return {**parts, "total": sum(parts.values())}
+    ways = {"to_new": (old, new), "to_old": (new, old)}
+    state = {
+        way: {**received, "total": sum(received.values())}
+        for way, (one, other) in ways.items()
+        if job and (received := bytes_to_receive(one, other, job)) is not None
+    }
+    return {
+        "nodes_changed": len(nodes),
+        "nodes": in_natural_order(nodes),
+        "ranks_started": len(started),
+        "ranks_stopped": len(stopped),
+        "state_bytes": state or None,
+    }

@@ -8,7 +8,13 @@ from typing import Any
 from placer.base.units import format_bytes, format_seconds, plural
 from placer.placement.plan import period_of
 from placer.report.columns import PLAIN, Look, columns, paragraphs, seen, table, wrapped
-from placer.report.words import hop_cost, lacks_memory, largest_island, slowest_host
+from placer.report.words import (
+    hop_cost,
+    lacks_memory,
+    largest_island,
+    link_cells,
+    slowest_host,
+)
 
 # Parts that are told apart from the smallest share of the total on.
 _WORTH_TELLING = 0.05
@@ -58,13 +64,17 @@ def score_text(
     wide lines may be, and whether the parts of the step are drawn.
     """
     island = largest_island(tiers, scale_up)
-    period = period_of(score)
+    head = ("busiest links", f"bytes a {period_of(score)}", "busy")
+    links = [
+        (f"  {name}", *cells)
+        for name, *cells in map(link_cells, score.get("hottest_links", ()))
+    ][:_SHOWN_LINKS]
     blocks: tuple[Iterable[str], ...] = (
         (*_step(score, island, look), *_meaning(score, island, look.width)),
         _roles(score.get("roles", {}), look.width),
         wrapped(slowest_host(score.get("slowest_host")), "  ", look.width),
         _crossings(score.get("crossings", {}), tiers, look.width),
-        _links(score.get("hottest_links", ()), period, look.width),
+        table(links, head, look.width) if links else (),
         wrapped(misfit(score), "  ", look.width),
     )
     return paragraphs(blocks)
@@ -168,19 +178,3 @@ def _crossings(
             for axis, row in crossings.items()
         ]
         yield from table(rows, ("groups inside one", *used), width)
-
-
-def _links(
-    links: Sequence[Mapping[str, Any]], period: str, width: int
-) -> Iterator[str]:
-    if not links:
-        return
-    rows = [
-        (
-            f"  {link['domain']} {link['direction']}, {link['tier']} tier",
-            format_bytes(link["bytes"]),
-            format_seconds(link["busy_s"]),
-        )
-        for link in links[:_SHOWN_LINKS]
-    ]
-    yield from table(rows, ("busiest links", f"bytes a {period}", "busy"), width)

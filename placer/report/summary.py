@@ -16,7 +16,7 @@ from placer.placement.launcher_orders import in_natural_order
 from placer.placement.parts import domain_of_members, even_tier, is_uneven, parts_of
 from placer.placement.plan import Plan
 from placer.report.assumed_text import assumed_lines
-from placer.report.columns import PLAIN, WIDTH, Look, paragraphs, wrapped
+from placer.report.columns import PLAIN, WIDTH, Look, paragraphs, told, wrapped
 from placer.report.gains_text import gain_lines
 from placer.report.score_text import score_text
 from placer.report.verdict import inner_domains, is_kept, sentences
@@ -26,7 +26,7 @@ from placer.report.words import (
     gap_text,
     hosts_text,
     largest_island,
-    roles_of,
+    roles_text,
     slowest_group,
     withdrawn,
 )
@@ -36,14 +36,7 @@ _FREE = "launcher: {ranks: free}"
 
 def advice_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
     """Lines, at most ``width`` columns; none when there is nothing to choose."""
-    for text in (*_to_do(plan), *_looked_at(plan)):
-        yield from wrapped(text, "  ", width)
-
-
-def to_do_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
-    """Of these the ones that somebody has to act upon."""
-    for text in _to_do(plan):
-        yield from wrapped(text, "  ", width)
+    return told((*_to_do(plan), *_looked_at(plan)), width)
 
 
 def _to_do(plan: Plan) -> Iterator[str]:
@@ -121,7 +114,8 @@ def summarise(plan: Plan, look: Look = PLAIN, *, in_full: bool = False) -> str:
     ``look``: another width, and colours and bars where a terminal can show them.
     """
     if is_kept(plan) and not in_full:
-        return "\n".join(_of_few_words(plan, look))
+        more = told((*_moved(plan.previous), *_to_do(plan)), look.width)
+        return "\n".join((*verdict_lines(plan, look), *more))
     tiers = plan.topology.get("tiers", ())
     scale_up = plan.topology.get("scale_up", 0)
     advice = advice_lines(plan, look.width)
@@ -132,29 +126,17 @@ def summarise(plan: Plan, look: Look = PLAIN, *, in_full: bool = False) -> str:
         _placed(plan, look),
         score.splitlines(),
         (*_proved(plan.bound, look), *advice),
-        _worst(plan.score, tiers, scale_up, look.width),
+        told(_worst(plan.score, tiers, scale_up), look.width),
     )
     return paragraphs(blocks)
-
-
-def _of_few_words(plan: Plan, look: Look) -> Iterator[str]:
-    """The verdict, and what else somebody has to know."""
-    yield from verdict_lines(plan, look)
-    for text in _moved(plan.previous):
-        yield from wrapped(text, "  ", look.width)
-    yield from to_do_lines(plan, look.width)
 
 
 def verdict_lines(plan: Plan, look: Look) -> Iterator[str]:
     """What the plan is worth, and which domains give how many of its nodes."""
     title, *rest = sentences(plan, plan.verdict) or [""]
     yield from _painted(title, look)
-    for text in rest:
-        yield from wrapped(text, "  ", look.width)
-    if not is_kept(plan) and title:
-        yield from used_lines(plan, look.width)
-    for text in _unequal(plan):
-        yield from wrapped(text, "  ", look.width)
+    used = used_texts(plan) if title and not is_kept(plan) else ()
+    yield from told((*rest, *used, *_unequal(plan)), look.width)
     who = "another order" if is_kept(plan) else "this plan"
     yield from assumed_lines(plan.assumed, plan.what_if, look.width, who)
 
@@ -191,26 +173,22 @@ def _placed(plan: Plan, look: Look) -> Iterator[str]:
     yield from _painted(title, look)
     sizes = job.get("parallelism", {})
     axes = " x ".join(f"{a} {sizes[a]}" for a in _AXES if sizes.get(a, 1) > 1)
-    roles = [
-        f"{role} {f'{instances:,} x ' * (instances > 1)}{ranks:,}"
-        for role, instances, ranks in roles_of(plan)
-    ]
+    roles = roles_text(plan, "x")
     details = [
-        *(roles or [axes]),
+        roles or axes,
         f"vp {sizes['vp']}" if sizes.get("vp", 1) > 1 else "",
         "" if roles else f"numbered {job['order']}",
         job.get("launcher", ""),
     ]
-    yield from wrapped(", ".join(filter(None, details)), "  ", look.width)
-    yield from wrapped(", ".join(_domains(plan)), "  ", look.width)
-    yield from rule_lines(plan.rules, look.width)
-    for text in _moved(plan.previous):
-        yield from wrapped(text, "  ", look.width)
+    texts = [", ".join(filter(None, details)), ", ".join(_domains(plan))]
+    texts += [*_rules(plan.rules), *_moved(plan.previous)]
     solver = plan.solver
     if "method" in solver:
-        how = f"placed by {solver['method']} in {solver['wall_s']:.2f} s"
         why = _WHY.get(solver["stop_reason"], "")
-        yield from wrapped(f"{how} ({why})", "  ", look.width)
+        texts.append(
+            f"placed by {solver['method']} in {solver['wall_s']:.2f} s ({why})"
+        )
+    yield from told(texts, look.width)
 
 
 def _moved(previous: Mapping[str, Any]) -> Iterator[str]:
@@ -259,7 +237,7 @@ def _proved(bound: Mapping[str, Any], look: Look) -> Iterator[str]:
 
 
 def _worst(
-    score: Mapping[str, Any], tiers: Sequence[str], scale_up: int, width: int
+    score: Mapping[str, Any], tiers: Sequence[str], scale_up: int
 ) -> Iterator[str]:
     """The group for which the step waits longest, where some wait less."""
     worst = slowest_group(score)
@@ -270,18 +248,17 @@ def _worst(
     over = f" over {counted(domains, island)}" * (domains > 1)
     count = "" if alike == 1 else f", one of {alike:,} as slow,"
     share = worst["exposed_s"] / score["step_time_s"]
-    text = (
+    yield (
         f"slowest of {worst['groups']:,} {worst['axis']} groups: {worst['axis']}:"
         f"{worst['group']}{count} with {worst['ranks']:,} ranks{over} inside one "
         f"{worst['common_tier']}: {format_seconds(worst['seconds'])} for "
         f"{worst['operation']}; {worst['axis']} adds "
         f"{format_seconds(worst['exposed_s'])} ({share:z.1%})"
     )
-    yield from wrapped(text, "  ", width)
 
 
-def used_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
-    """A line for the domains that give equally many nodes, most nodes first.
+def used_texts(plan: Plan) -> Iterator[str]:
+    """A text for the domains that give equally many nodes, most nodes first.
 
     None where the plan names no domains between a node and the whole machine.
     """
@@ -293,21 +270,17 @@ def used_lines(plan: Plan, width: int = WIDTH) -> Iterator[str]:
     for count in counts[:_MOST]:
         names = domains_of[count]
         each = " each" * (len(names) > 1)
-        text = (
+        yield (
             f"{counted(count, 'node')}{each} in {counted(len(names), tier)}: "
             f"{hosts_text(in_natural_order(names))}"
         )
-        yield from wrapped(text, "  ", width)
     if rest := counts[_MOST:]:
         total = sum(len(domains_of[count]) for count in rest)
         yield f"fewer in {counted(total, f'other {tier}')}"
 
 
-def rule_lines(rules: Mapping[str, Any], width: int = WIDTH) -> Iterator[str]:
-    """Lines that say which rules hold, what is kept free and which hosts are used.
-
-    ``rules`` is the section of a plan; none gives no lines.
-    """
+def _rules(rules: Mapping[str, Any]) -> Iterator[str]:
+    """Which rules hold, what is kept free and which hosts are used."""
     pins = rules.get("pin", ())
     held = [f"ranks {pin['ranks']} on {pin['nodes']}" for pin in pins[:MOST_NAMED]]
     if len(pins) > MOST_NAMED:
@@ -317,14 +290,13 @@ def rule_lines(rules: Mapping[str, Any], width: int = WIDTH) -> Iterator[str]:
     for tier, number in rules.get("spares", {}).items():
         held.append(f"{counted(number, 'spare node')} in every {tier} used")
     if held:
-        yield from wrapped(f"kept: {'; '.join(held)}", "  ", width)
+        yield f"kept: {'; '.join(held)}"
     if rules.get("budgets"):
-        yield from wrapped(f"budgets: {'; '.join(rules['budgets'])}", "  ", width)
+        yield f"budgets: {'; '.join(rules['budgets'])}"
     if rules.get("spare_nodes"):
-        text = f"spare: {len(rules['spare_nodes']):,} nodes are free in these domains"
-        yield from wrapped(text, "  ", width)
+        yield f"spare: {len(rules['spare_nodes']):,} nodes are free in these domains"
     if rules.get("avoid"):
-        yield from wrapped(_avoided(rules), "  ", width)
+        yield _avoided(rules)
 
 
 def _avoided(rules: Mapping[str, Any]) -> str:

@@ -178,13 +178,12 @@ def _parts(rows: Mapping[str, Row]) -> list[list[str]]:
         times = [row["parts_s"].get(part, 0.0) for row in rows.values()]
         if max(times) > 1e-9:
             lines.append([part, *map(format_seconds, times)])
-    lines.append(
-        ["step", *(format_seconds(row["step_time_s"]) for row in rows.values())]
-    )
-    memory = [format_bytes(row["memory_bytes"]) for row in rows.values()]
-    lines.append(["memory of a GPU", *memory])
-    restart = [format_bytes(row["restart_bytes"]) for row in rows.values()]
-    lines.append(["read at a restart", *restart])
+    for name, key, form in (
+        ("step", "step_time_s", format_seconds),
+        ("memory of a GPU", "memory_bytes", format_bytes),
+        ("read at a restart", "restart_bytes", format_bytes),
+    ):
+        lines.append([name, *(form(row[key]) for row in rows.values())])
     return lines
 
 
@@ -227,14 +226,14 @@ def next_lines(
         mine = _flags(own["flags"])
         if _asked_by_megatron(words, row["parallelism"]):
             mine.pop(_EXPERT_SIZE, None)  # a job without experts had no such flag
-        changed, gone = _changes(mine, _flags(words))
-        yield from _bound(changed)
-        if gone:
+        new = _flags(words)
+        yield from _bound({k: v for k, v in new.items() if mine.get(k) != v})
+        if gone := {name: "" for name in mine if name not in new}:
             yield "and to leave out:"
             yield from _bound(gone)
     else:
         yield f"Flags of row {index + 1} for {framework}:"
-        yield from _bound(_flags(words).items())
+        yield from _bound(_flags(words))
     if words and framework == "deepspeed":
         yield from wrapped(
             "They are those of Megatron-DeepSpeed. The file of --deepspeed_config says "
@@ -263,19 +262,11 @@ def _flags(words: Sequence[str]) -> Flags:
     return found
 
 
-def _changes(
-    own: Flags, new: Flags
-) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Flags of ``new`` that differ, and names of ``own`` that it lacks."""
-    changed = [item for item in new.items() if own.get(item[0]) != item[1]]
-    return changed, [(name, "") for name in own if name not in new]
-
-
-def _bound(flags: Any) -> Iterator[str]:
+def _bound(flags: Flags) -> Iterator[str]:
     """Flags in lines; each stays with its values."""
     words = [
         f"{name} {value}".strip().replace(" ", "\N{NO-BREAK SPACE}")
-        for name, value in flags
+        for name, value in flags.items()
     ]
     yield from (f"  {line}" for line in wrapped(" ".join(words), width=78))
 

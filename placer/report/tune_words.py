@@ -108,14 +108,11 @@ def tight(rows: Sequence[Row], limit: float) -> str:
 def alike_words(number: int, row: Row) -> str:
     """What the choices differ in that cannot be told from a row."""
     parts = [
-        f"{_NAMES.get(key, key)} {', '.join(map(_value, values))}"
+        f"{_NAMES.get(key, key)} "
+        + ", ".join(v if isinstance(v, str) else f"{v:g}" for v in values)
         for key, values in row["alike_in"].items()
     ]
     return f"row {number} stands for {row['alike']} more: {'; '.join(parts)}"
-
-
-def _value(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
 
 
 def verdict(found: Mapping[str, Any]) -> str:
@@ -156,22 +153,14 @@ def _beside_own(best: Row, own: Row | None) -> str:
     if is_same(own, best):
         return "These are the job's own degrees."
     mine, theirs = best["step_time_s"], own["step_time_s"]
-    said = _gain(mine, theirs, name)
-    return said + _not_considered(mine, theirs)
-
-
-def _gain(mine: float, theirs: float, name: str) -> str:
-    """What the best row saves: the one place that says how sure that is."""
     said = compared("time", mine, theirs, name)
+    # The one place that says how sure that is.
     if mine != theirs and abs(mine - theirs) <= DIFFERENCE * theirs:
         said += f", {within_noise(DIFFERENCE)}"
-    return f"{said[0].upper()}{said[1:]}."
-
-
-def _not_considered(mine: float, theirs: float) -> str:
-    if theirs >= mine * (1 - SAME):
-        return ""
-    return " Those were not among the choices: a rule or a list leaves them out."
+    said = f"{said[0].upper()}{said[1:]}."
+    if theirs < mine * (1 - SAME):
+        said += " Those were not among the choices: a rule or a list leaves them out."
+    return said
 
 
 def is_same(one: Row, other: Row) -> bool:
@@ -206,7 +195,8 @@ def ties(rows: Sequence[Row]) -> str:
         values = [row[key] for row in near]
         if max(values) > min(values) * (1 + 1e-6):
             least = values.index(min(values))
-            text = unit.format(_amount(key, min(values)))
+            amount = format_bytes if key.endswith("bytes") else "{:,}".format
+            text = unit.format(amount(min(values)))
             best_at.setdefault(least, []).append(f"{words} ({text})")
     if not best_at:
         return said
@@ -229,10 +219,6 @@ def fewer(found: Mapping[str, Any]) -> str:
         return "Time was up before the best with fewer GPUs was known."
     none = [f"{count:,}" for count in found["unusable_gpus"]]
     return f"With {listed(none)} GPUs no legal choice fits." if none else ""
-
-
-def _amount(key: str, value: float) -> str:
-    return format_bytes(value) if key.endswith("bytes") else f"{value:,}"
 
 
 def why_not(best: Row, other: Row, name: str) -> str:
@@ -258,18 +244,15 @@ def _apart(best: Row, other: Row) -> str:
     said = degrees(other)
     if said != degrees(best):
         return said
-    for words in (_batch, sharding, _recompute):
-        if words(other) != words(best):
-            said += f", {words(other)}"
+    for mine, theirs in zip(_choices(best), _choices(other), strict=True):
+        if theirs != mine:
+            said += f", {theirs}"
     return said
 
 
-def _batch(row: Row) -> str:
-    return f"{row['micro_batches']} micro-batches of {row['micro_batch']}"
-
-
-def _recompute(row: Row) -> str:
-    return f"recompute {row['recompute']}"
+def _choices(row: Row) -> tuple[str, ...]:
+    batch = f"{row['micro_batches']} micro-batches of {row['micro_batch']}"
+    return batch, sharding(row), f"recompute {row['recompute']}"
 
 
 def _changes(best: Row, other: Row) -> Iterator[str]:

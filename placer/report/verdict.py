@@ -21,7 +21,7 @@ from placer.report.words import (
     compared,
     each,
     gap_words,
-    gpu_hours_a_day,
+    hours_text,
     knows_work,
     lacks_memory,
     no_worse,
@@ -208,7 +208,10 @@ def _compared(plan: Plan, facts: Facts) -> Iterator[str]:
         if facts["advice"] == MOVE and facts["reason"] != broken:
             yield f"in your order {facts['reason']}"
     yield unbeaten(plan.bound)
-    yield f"the plan: {_worth(plan)} on {_where(plan)}{_hours(plan, facts)}"
+    # Told where anybody can measure that there are any.
+    saved = facts.get("saved_share", 0.0) if facts.get("advice") == MOVE else 0.0
+    hours = _hours(plan, max(saved, 0.0))
+    yield f"the plan: {_worth(plan)} on {_where(plan)}{hours}"
 
 
 def _decision(plan: Plan, facts: Facts, broken: str) -> str:
@@ -233,7 +236,9 @@ def _repaired(plan: Plan) -> Iterator[str]:
         same = no_worse(objective, "before")
         yield f"{same}: {NOUN[objective]} {amount(objective, own)}"
     else:
-        yield compared(objective, own, before, "before", plan.period) + _costs(plan)
+        is_same = before and "given_up" not in about
+        hours = _hours(plan, 1 - own / before) if is_same else ""
+        yield compared(objective, own, before, "before", plan.period) + hours
     if given_up := about.get("given_up"):
         yield f"{counted(len(given_up), 'replica')} given up"
     if not about["moved"]:
@@ -258,26 +263,12 @@ def _where(plan: Plan) -> str:
     return f"{_nodes(plan)} in {counted(len(domains), tier)}"
 
 
-def _hours(plan: Plan, facts: Facts) -> str:
-    """GPU hours a day that are saved, where anybody can measure that there are any."""
-    is_time, share = plan.bound["objective"] == "time", facts.get("saved_share", 0.0)
-    if not (is_time and facts.get("advice") == MOVE and knows_work(plan.score)):
+def _hours(plan: Plan, share: float) -> str:
+    """GPU hours a day that a share of the step is worth, where they are known."""
+    if plan.bound["objective"] != "time" or not knows_work(plan.score):
         return ""
-    hours = gpu_hours_a_day(plan.world_size, share)
-    return f", saves {hours:,.0f} GPU hours a day" if hours >= 1 else ""
-
-
-def _costs(plan: Plan) -> str:
-    """GPU hours a day that a repair costs, or saves, where its job is the same."""
-    about = plan.previous
-    if plan.bound["objective"] != "time" or "given_up" in about:
-        return ""
-    if not (about["value_before"] and knows_work(plan.score)):
-        return ""
-    share = plan.bound["value"] / about["value_before"] - 1
-    hours = gpu_hours_a_day(plan.world_size, share)
-    word = "costs" if hours > 0 else "saves"
-    return f", {word} {abs(hours):,.0f} GPU hours a day" if abs(hours) >= 1 else ""
+    hours = hours_text(plan.world_size, share)
+    return f", {hours}" if hours else ""
 
 
 def _memory(score: Mapping[str, Any]) -> str:

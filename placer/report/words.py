@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from placer.base.hostlist import compress
-from placer.base.units import format_seconds, unit_of_seconds
+from placer.base.hostlist import compress_grid, with_blanks
+from placer.base.units import format_bytes, format_seconds, unit_of_seconds
 
 if TYPE_CHECKING:
     from placer.placement.plan import Plan
 
 _MOST = 200  # characters
-# Commas inside brackets belong to a range of hosts.
-_BETWEEN_HOSTS = re.compile(r",(?![^\[]*\])")
-# The last number that is not in brackets, with what stands before and after it.
-_OUTER = re.compile(r"([^\[]*?)([0-9]{1,18})([^0-9\[]+)(?:([0-9]+)|(\[.*))")
 
 
 def hosts_text(hosts: Sequence[str]) -> str:
@@ -30,46 +24,13 @@ def hosts_text(hosts: Sequence[str]) -> str:
     """
 
     def length(count: int) -> int:
-        return len(_folded(hosts[:count]))
+        return len(compress_grid(hosts[:count]))
 
     shown = len(hosts)
     if length(shown) > _MOST:
         shown = max(1, bisect_right(range(1, len(hosts) + 1), _MOST, key=length))
     more = f" and {len(hosts) - shown:,} more" if shown < len(hosts) else ""
-    return _BETWEEN_HOSTS.sub(", ", _folded(hosts[:shown])) + more
-
-
-def _folded(hosts: Sequence[str]) -> str:
-    """A host list in which neighbours that differ in an outer number are one."""
-    items = _BETWEEN_HOSTS.split(compress(hosts))
-    while True:
-        fewer = [*_fewer(items)]
-        if len(fewer) == len(items):
-            return ",".join(items)
-        items = fewer
-
-
-def _fewer(items: Sequence[str]) -> Iterator[str]:
-    """The items, neighbours joined that differ in their last outer number alone."""
-    for around, group in groupby(items, key=_around):
-        members = [*group]
-        if around is None or len(members) == 1:
-            yield from members
-            continue
-        found = filter(None, map(_OUTER.fullmatch, members))
-        before, after = around
-        yield before + compress(match[2] for match in found) + after
-
-
-def _around(item: str) -> tuple[str, str] | None:
-    """What stands before and after the last outer number of an item, if it has one.
-
-    No list ends in plain text after a bracket, so a last number gets its own.
-    """
-    found = _OUTER.fullmatch(item)
-    if found is None:
-        return None
-    return found[1], found[3] + (f"[{found[4]}]" if found[4] else found[5])
+    return with_blanks(compress_grid(hosts[:shown])) + more
 
 
 # What each objective is called.
@@ -107,6 +68,16 @@ def proved(status: str, lower_bound: float, gap: float) -> str:
     if not lower_bound:
         return "no lower bound"
     return f"within {gap_text(gap).replace('%', ' %')} of optimal"
+
+
+def link_cells(link: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What a shared link is called, the bytes on it, and how long they keep it busy."""
+    return link_name(link), format_bytes(link["bytes"]), format_seconds(link["busy_s"])
+
+
+def link_name(link: Mapping[str, Any]) -> str:
+    """``n1 up, rack tier``."""
+    return "{domain} {direction}, {tier} tier".format_map(link)
 
 
 def slowest_host(facts: Mapping[str, Any] | None) -> str:
@@ -228,6 +199,16 @@ def gpu_hours_a_day(gpus: int, share: float) -> float:
     return gpus * 24 * share
 
 
+def hours_text(gpus: int, share: float) -> str:
+    """What a share of the step saves, or costs: ``saves 12 GPU hours a day``.
+
+    Empty for less than an hour.
+    """
+    hours = gpu_hours_a_day(gpus, share)
+    word = "saves" if hours > 0 else "costs"
+    return f"{word} {abs(hours):,.0f} GPU hours a day" if abs(hours) >= 1 else ""
+
+
 def hop_cost(value: float) -> str:
     """A hop cost in full, as far as it is exact."""
     return f"{value:,.12g}"
@@ -255,3 +236,11 @@ def roles_of(plan: Plan) -> list[tuple[str, int, int]]:
         (role, int(instances[role]) + 1, ranks // (int(instances[role]) + 1))
         for role, ranks in Counter(plan.role_of_rank).items()
     ]
+
+
+def roles_text(plan: Plan, times: str) -> str:
+    """``trainer 64, rollout 2 x 32``, ``times`` the sign between the two numbers."""
+    return ", ".join(
+        f"{role} {f'{instances:,} {times} ' * (instances > 1)}{ranks:,}"
+        for role, instances, ranks in roles_of(plan)
+    )

@@ -114,7 +114,7 @@ def sweep(
         machine, work, named, objective, seconds_of(time_limit), seed, framework
     )
     rows = run(task, points, engine, progress, stop)
-    return Sweep(task, rows, tuple(axis.key for axis in axes), len(points))
+    return Sweep(task, rows, tuple(axes), len(points))
 
 
 answer_calls(__name__)

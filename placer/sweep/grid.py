@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ from placer.base.naming import named
 from placer.base.units import parse_bandwidth, parse_number
 
 Point = Mapping[str, int | float]
+Axes = Mapping[str, Sequence[int | float]]  # values of each swept key, in their order
 Value = TypeVar("Value", int, float)
 
 # Sizes from which others follow: dp from the GPUs, micro-batches from the batch.
@@ -27,14 +27,6 @@ MAX_POINTS = 10_000
 MAX_SIZE = 2**20
 
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})|:([0-9]{1,9}):([0-9]{1,9}))?")
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One swept key and its values, in the order given."""
-
-    key: str
-    values: tuple[int | float, ...]
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
@@ -86,8 +78,8 @@ def listed_axes(
     sizes: Mapping[str, Sequence[int] | None],
     rates: Sequence[float],
     ratios: Sequence[float] | Mapping[str, Sequence[float]],
-) -> list[Axis]:
-    """The axes of lists: sizes by key, NIC rates (B/s), oversubscriptions by tier."""
+) -> Axes:
+    """The values of lists: sizes by key, NIC rates (B/s), oversubscriptions by tier."""
     by_tier = ratios if isinstance(ratios, Mapping) else {"": ratios}
     lists: list[tuple[str, Sequence[float], float, float]] = [
         *((key, values or (), 1, MAX_SIZE) for key, values in sizes.items()),
@@ -109,28 +101,22 @@ def listed_axes(
         if len(set(values)) < len(values)
     ]
     refuse(problems)
-    return [Axis(key, tuple(values)) for key, values, *_ in lists if len(values)]
+    return {key: tuple(values) for key, values, *_ in lists if len(values)}
 
 
-def grid(axes: Iterable[Axis]) -> list[Point]:
+def grid(axes: Axes) -> list[Point]:
     """Every combination of the axes' values, the last axis fastest."""
-    listed = list(axes)
-    keys = [axis.key for axis in listed]
-    if not listed:
+    if not axes:
         raise InputError(
             f"nothing to sweep: give lists, such as sizes of {named('dp')}"
         )
-    for key in keys:
-        if keys.count(key) > 1:
-            raise InputError(f"{key} is swept twice: put all its values in one list")
     for key, follows in ((GPUS, "dp"), (GLOBAL_BATCH, "micro_batches")):
-        if key in keys and follows in keys:
+        if key in axes and follows in axes:
             raise InputError(f"{follows} follows from {key}: sweep one of the two")
-    count = math.prod(len(axis.values) for axis in listed)
+    count = math.prod(map(len, axes.values()))
     if count > MAX_POINTS:
         raise InputError(f"the grid has {count:,} points, the most is {MAX_POINTS:,}")
-    combinations = product(*(axis.values for axis in listed))
-    return [dict(zip(keys, values, strict=True)) for values in combinations]
+    return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
 
 
 def _items(text: str) -> list[str]:

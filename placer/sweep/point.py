@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,10 +24,10 @@ from placer.sweep.grid import (
     NIC_RATE,
     OVERSUBSCRIPTION,
     SIZES,
-    Axis,
+    Axes,
     Point,
 )
-from placer.topology.model import Tier, Topology
+from placer.topology.model import Topology
 from placer.tune.choice import Choice, overlap_at
 from placer.tune.space import broken
 from placer.workers.engine import Engine, Sequential, Stop
@@ -223,8 +223,13 @@ def machine_at(topology: Topology, point: Point) -> Topology:
         name, _, tier = key.partition("_")
         if key == NIC_RATE:
             _require_scale_out(topology)
+            inner = tiers[0].bandwidth
             for t in range(topology.scale_up_tier + 1, len(tiers)):
-                tiers[t] = _at_rate(tiers[t], value, tiers[0].bandwidth)
+                # A distance that followed the rate follows it again.
+                followed = tiers[t].distance == inner / tiers[t].bandwidth
+                distance = inner / value if followed else tiers[t].distance
+                rate = float(value)
+                tiers[t] = replace(tiers[t], bandwidth=rate, distance=distance)
         elif name == OVERSUBSCRIPTION:
             t = _scale_out_tier(topology, tier)
             tiers[t] = replace(tiers[t], oversubscription=float(value))
@@ -234,25 +239,18 @@ def machine_at(topology: Topology, point: Point) -> Topology:
     return replace(topology, tiers=tuple(tiers), sha256="")
 
 
-def check_axes(topology: Topology, axes: Iterable[Axis]) -> None:
+def check_axes(topology: Topology, axes: Axes) -> None:
     """Nothing, when the machine has what the axes want to change."""
     outermost = topology.tiers[-1].name
     swept = []
-    for axis in axes:
-        machine_at(topology, {axis.key: axis.values[0]})
-        name, _, tier = axis.key.partition("_")
+    for key, values in axes.items():
+        machine_at(topology, {key: values[0]})
+        name, _, tier = key.partition("_")
         if name == OVERSUBSCRIPTION:
             swept.append(tier or outermost)
     for tier in swept:
         if swept.count(tier) > 1:
             raise InputError(f"the oversubscription of tier {tier} is swept twice")
-
-
-def _at_rate(tier: Tier, bandwidth: float, innermost: float) -> Tier:
-    """The tier at another rate; a distance that followed the rate follows it again."""
-    followed = tier.distance == innermost / tier.bandwidth
-    distance = innermost / bandwidth if followed else tier.distance
-    return replace(tier, bandwidth=float(bandwidth), distance=distance)
 
 
 def _scale_out_tier(topology: Topology, name: str) -> int:

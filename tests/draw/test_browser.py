@@ -12,7 +12,7 @@ from placer.draw.pipeline import pipeline_chart
 from placer.draw.placement_map import placement_map
 from placer.draw.time_line import time_line
 from placer.placement.build import placement_of_plan
-from placer.sweep.plot import sweep_plot
+from placer.sweep.result import sweep_plot
 from placer.topology.read import read_topology
 from placer.tune.plot import tune_plot
 from tests.page.plans import small_job

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from placer.cost import JITTER
-from placer.report.summary import used_lines
+from placer.report.summary import used_texts
 from placer.report.verdict import reason, sentence, why_broken
 from placer.testing.strategies import tiny_plan
 from tests.texts import table
@@ -138,10 +138,10 @@ def test_domains_by_their_nodes():
     """Which domains, and how many nodes of each: the fullest first, all of them."""
     made = plan(1.0, 2.0)
     domains = {"rack": ("a1",) * 3 + ("a2",) * 3 + ("b",) * 2}
-    lines = [*used_lines(replace(made, domains=domains))]
+    lines = [*used_texts(replace(made, domains=domains))]
     assert lines == ["3 nodes each in 2 racks: a[1-2]", "2 nodes in 1 rack: b"]
     many = {"rack": tuple(f"r{n}" for n in range(8) for _ in range(n + 1))}
-    lines = [*used_lines(replace(made, domains=many))]
+    lines = [*used_texts(replace(made, domains=many))]
     assert lines[0] == "8 nodes in 1 rack: r7"
     assert lines[-1] == "fewer in 2 other racks"
-    assert [*used_lines(replace(made, domains={}))] == []
+    assert [*used_texts(replace(made, domains={}))] == []

@@ -4,9 +4,9 @@ import pytest
 
 from placer.base.units import format_bytes, format_seconds
 from placer.report.columns import wrapped
-from placer.report.sweep_table import cell, sweep_text
 from placer.report.tune_words import tight
 from placer.report.words import gap_text, hosts_text, share_text, unbeaten
+from placer.sweep.result import cell, sweep_text
 
 TEXT = "1.559 s a step, 8.4 % of 12 GB in 20.1 ms, 2 sites, 3 Boxes and 45 us"
 LONG = [f"n{i}" for i in range(0, 2000, 2)]

@@ -10,7 +10,6 @@ from placer.base.errors import InfeasibleError, InputError
 from placer.job.decode import job_digest
 from placer.sweep.grid import (
     NIC_RATE,
-    Axis,
     grid,
     parse_oversubscriptions,
     parse_rates,
@@ -55,7 +54,7 @@ def test_rates_and_ratios_are_of_every_scale_out_tier_and_of_one():
 def test_axes_that_the_machine_lacks(topology, axes, what):
     """What no point could have is refused before the first."""
     with pytest.raises(InputError, match=what):
-        check_axes(read_topology(topology), [Axis(key, (2.0,)) for key in axes])
+        check_axes(read_topology(topology), dict.fromkeys(axes, (2.0,)))
 
 
 GPUS = BATCH = 16
@@ -135,12 +134,12 @@ def test_bad_ratios(text):
 
 
 def test_bad_grids():
-    """No axis, the same axis twice and too many points are refused."""
+    """No axis, too many points and a size that follows are refused."""
     long = tuple(range(1, 202))
     for axes in (
-        [],
-        [Axis("dp", (1,)), Axis("dp", (2,))],
-        [Axis("dp", long), Axis("tp", long)],
+        {},
+        {"dp": long, "tp": long},
+        {"gpus": long, "dp": (1,)},
     ):
         with pytest.raises(InputError):
             grid(axes)

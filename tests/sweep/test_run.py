@@ -9,7 +9,7 @@ import pytest
 from placer.api.place import place
 from placer.base.errors import PlacerError
 from placer.cost.footprint.stages import memory_score
-from placer.sweep.grid import Axis, grid
+from placer.sweep.grid import grid
 from placer.sweep.point import job_at, sweep
 from placer.topology.gpu_kinds import Gpu
 from placer.workers.cluster import Cluster
@@ -17,12 +17,12 @@ from placer.workers.pool import Pool
 from tests.sweep.cases import job, machine, task
 
 # dp 16 is more than the machine has, pp 16 more than the model has layers.
-POINTS = grid([Axis("dp", (4, 2, 16)), Axis("pp", (2, 16))])
+POINTS = grid({"dp": (4, 2, 16), "pp": (2, 16)})
 
 
 def test_rows_are_those_of_single_calls():
     """Every row has the time, bound and status that placing its job alone gives."""
-    rows = sweep(task(), grid([Axis("dp", (2, 4, 8))]))
+    rows = sweep(task(), grid({"dp": (2, 4, 8)}))
     for row in rows:
         alone = place(machine(), job(dp=row["dp"]))
         assert row["step_time_s"] == alone.score["step_time_s"]
@@ -51,7 +51,7 @@ def test_points_without_a_placement_are_rows():
 
 def test_points_that_lack_memory_are_not_searched():
     """As infeasible as what has no place, where the machine says what a GPU holds."""
-    points = grid([Axis("pp", (1, 2, 4))])
+    points = grid({"pp": (1, 2, 4)})
     needs = [memory_score(job_at(job(), p), 0.0) for p in points]
     totals = [need["memory_bytes"]["total"] for need in needs]
     assert totals[0] > totals[1] > totals[2]
@@ -65,13 +65,13 @@ def test_points_that_lack_memory_are_not_searched():
 
 def test_weak_scaling_efficiency():
     """It is the first step time over the row's, among rows that differ in dp alone."""
-    rows = sweep(task(), grid([Axis("dp", (2, 8)), Axis("micro_batches", (2, 8))]))
+    rows = sweep(task(), grid({"dp": (2, 8), "micro_batches": (2, 8)}))
     for micro_batches in (2, 8):
         first, last = (row for row in rows if row["micro_batches"] == micro_batches)
         assert first["weak_scaling_efficiency"] == 1.0
         ratio = first["step_time_s"] / last["step_time_s"]
         assert last["weak_scaling_efficiency"] == ratio
-    rows = sweep(task(), grid([Axis("micro_batches", (2, 8))]))
+    rows = sweep(task(), grid({"micro_batches": (2, 8)}))
     assert not any("weak_scaling_efficiency" in row for row in rows)
 
 
@@ -85,7 +85,7 @@ def test_pool_and_sequence_agree():
 def test_progress_and_stop():
     """Each row is told; a stop keeps those that are done."""
     told = []
-    points = grid([Axis("dp", (1, 2, 4))])
+    points = grid({"dp": (1, 2, 4)})
     rows = sweep(
         task(),
         points,
@@ -99,7 +99,7 @@ def test_progress_and_stop():
 def test_pool_stops():
     """A stopped pool starts nothing more and leaves no process behind."""
     told = []
-    points = grid([Axis("dp", (1, 2, 4)), Axis("micro_batches", tuple(range(1, 30)))])
+    points = grid({"dp": (1, 2, 4), "micro_batches": tuple(range(1, 30))})
     rows = sweep(
         task(),
         points,
@@ -157,7 +157,7 @@ def test_no_dask(monkeypatch):
 
 def test_gpus_and_batch_give_what_follows():
     """A row of GPUs and a global batch is that of its dp and micro-batches, ranked."""
-    axes = [Axis("gpus", (16, 32, 20)), Axis("global_batch", (32,))]
+    axes = {"gpus": (16, 32, 20), "global_batch": (32,)}
     rows = sweep(task(), grid(axes))
     points = [{"dp": 2, "micro_batches": 16}, {"dp": 4, "micro_batches": 8}]
     for row, expected in zip(rows, sweep(task(), points), strict=False):

@@ -7,14 +7,12 @@ Shapes: N nodes, R ranks of a side.
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from xml.etree import ElementTree as Xml
 
 import numpy as np
-import numpy.typing as npt
 
 from placer.base.arrays import IntArray
 from placer.draw import columns
@@ -22,7 +20,7 @@ from placer.draw.columns import Layout
 from placer.draw.grouping import grouping, present
 from placer.draw.machine_view import MachineView, Path, machine_views
 from placer.report.moves import Matching
-from placer.report.page.side import Side
+from placer.report.page.side import Side, encoded
 
 NOWHERE = -1
 # Pixels across of one map, and of two side by side; they scale with the page.
@@ -38,11 +36,6 @@ _MODES = {
     "tp": ("tp", "TP group"),
 }
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-
-
-def encoded(values: npt.ArrayLike) -> str:
-    """Whole numbers as base64 of 32 bits each, little end first."""
-    return b64encode(np.asarray(values, dtype="<i4").tobytes()).decode()
 
 
 @dataclass(frozen=True, eq=False)

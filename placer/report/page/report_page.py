@@ -28,6 +28,7 @@ from placer.report.page.bars import (
     kinds_of_tiers,
     link_tables,
     links_heading,
+    pipelines,
     step_rows,
     tier_style,
     widths,
@@ -43,12 +44,10 @@ from placer.report.page.headlines import (
     map_line,
     step_heading,
 )
-from placer.report.page.maps import Maps, encoded, maps_of, modes, partners
-from placer.report.page.pipelines import pipelines
-from placer.report.page.side import Side
-from placer.report.page.times import times_data
+from placer.report.page.maps import Maps, maps_of, modes, partners
+from placer.report.page.side import Side, encoded, times_data
 from placer.report.verdict import is_kept
-from placer.report.words import amount, roles_of, unbeaten
+from placer.report.words import amount, roles_of, roles_text, unbeaten
 
 
 @cache
@@ -102,8 +101,11 @@ def report_page(sides: Sequence[Side], path: str) -> str:
     ``sides``: one placement, or two: before and after. ``path``: file of the last one's
     plan, for commands; none are told if empty.
     """
-    plan, first_words = sides[-1].plan, _first_words(sides)
-    folded = is_folded(sides)
+    plan, folded = sides[-1].plan, is_folded(sides)
+    said, worth = map(_bound, headline(sides))  # what terminals print first
+    mood = "good" if gained(sides) > 0 or len(sides) == 1 else "plain"
+    first = {"said": said, "worth": worth, "mood": mood}
+    begins = _bound(lede(sides, homes(sides)))
     if folded:
         sides = [replace(sides[-1], name="your order")]
     maps, found = maps_of(sides), homes(sides)
@@ -111,7 +113,7 @@ def report_page(sides: Sequence[Side], path: str) -> str:
     texts = _texts(sides, maps, found, matching, path)
     job, machine = plan.job.get("name"), plan.topology.get("name")
     page, document = map(_templates().get_template, ("page.html", "document.html"))
-    body = page.render(folded=folded, **first_words, **texts)
+    body = page.render(folded=folded, headline=first, lede=begins, **texts)
     style = svg.page_style() + _asset("page.css") + tier_style(plan) + widths(body)
     script = "\n".join(["", '"use strict";', *map(_asset, _SCRIPTS)])
     return document.render(
@@ -122,16 +124,6 @@ def report_page(sides: Sequence[Side], path: str) -> str:
         data=_json(_data(sides, maps, found, matching)),
         script=script,
     )
-
-
-def _first_words(sides: Sequence[Side]) -> dict[str, Any]:
-    """What terminals print first."""
-    said, worth = map(_bound, headline(sides))
-    mood = "good" if gained(sides) > 0 or len(sides) == 1 else "plain"
-    return {
-        "headline": {"said": said, "worth": worth, "mood": mood},
-        "lede": _bound(lede(sides, homes(sides))),
-    }
 
 
 def _bound(text: str) -> str:
@@ -150,12 +142,17 @@ def _texts(
     plan = sides[-1].plan
     lines = [map_line(sides, side, found) for side in (0, -1)]
     old, new = ({"line": line, "mood": mood} for line, mood in lines)
+    # As in the text of a search: what makes files for the launcher.
+    commands = launch_commands(plan, path) if path else []
+    names, left_out = sides[0].name, counted(maps.left_out, "node")
+    if len(sides) > 1:
+        names = f"before: {names}, after: {sides[1].name}"
     return {
         "plan": plan,
         "before": matching is not None,
         "world": counted(plan.world_size, "GPU"),
         "shape": _shape(plan),
-        "names": _names(sides),
+        "names": names,
         "facts": [*facts(sides, found)],
         "groups_heading": groups_heading(sides, found),
         "group_rows": [*group_rows(sides)],
@@ -166,43 +163,29 @@ def _texts(
         "new": sides[-1].name,
         "map_old": old,
         "map_new": new,
-        "shown": _shown_text(maps),
+        "shown": f"{left_out} in domains without ranks are not drawn."
+        if maps.left_out
+        else "",
         "size": maps.size,
         "ground": maps.ground(),
         "links_heading": links_heading(sides),
         "link_tables": [*link_tables(sides)],
         **pipelines(sides),
         "certificate": [*_certificate(plan)],
-        "commands": [*_commands(plan, path)],
+        "commands": [join(["placer", *words]) for words in commands],
         "switch": _switch(sides, matching),
     }
 
 
 def _shape(plan: Plan) -> str:
     times = "\N{MULTIPLICATION SIGN}"
-    if roles := roles_of(plan):
-        return ", ".join(
-            f"{name} {f'{instances:,} {times} ' * (instances > 1)}{ranks:,}"
-            for name, instances, ranks in roles
-        )
+    if plan.role_of_rank:
+        return roles_text(plan, times)
     sizes = plan.job.get("parallelism") or {}
     shown = [
         f"{a} {sizes[a]}" for a in ("tp", "cp", "pp", "ep", "dp") if sizes.get(a, 1) > 1
     ]
     return f" {times} ".join(shown) or "one rank a replica"
-
-
-def _names(sides: Sequence[Side]) -> str:
-    if len(sides) == 1:
-        return sides[0].name
-    return f"before: {sides[0].name}, after: {sides[1].name}"
-
-
-def _shown_text(maps: Maps) -> str:
-    if not maps.left_out:
-        return ""
-    count = maps.left_out
-    return f"{counted(count, 'node')} in domains without ranks are not drawn."
 
 
 def _certificate(plan: Plan) -> Iterator[str]:
@@ -218,12 +201,6 @@ def _certificate(plan: Plan) -> Iterator[str]:
         yield f"{text}: {unbeaten(bound)}."
     who = "another order" if is_kept(plan) else "this plan"
     yield from (f"{text}." for text in assumed_texts(plan.assumed, plan.what_if, who))
-
-
-def _commands(plan: Plan, path: str) -> Iterator[str]:
-    """The commands that make files for the launcher, as in the text of a search."""
-    if path:
-        yield from (join(["placer", *words]) for words in launch_commands(plan, path))
 
 
 def _switch(sides: Sequence[Side], matching: Matching | None) -> str:
