@@ -8,9 +8,8 @@ from typing import cast
 from placer.base.arguments import PATH, instance, sequence, takes
 from placer.base.errors import read_before, refuse
 from placer.documents.recognise import Source
-from placer.formats.jobs.job import read_job
+from placer.formats.jobs.job import host_hint, read_job
 from placer.formats.jobs.job_list import Listed
-from placer.formats.jobs.opened import host_hint
 from placer.job.model import Job
 from placer.placement.host_rules import unknown_tiers
 from placer.placement.inputs import Inputs, inputs_of, kept_topology

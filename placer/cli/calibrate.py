@@ -125,7 +125,7 @@ def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:
 
 def _job(options: dict[str, Any]) -> placer.Job:
     """The job of ``-j``; its compute time is what is asked for, so any will do."""
-    from placer.formats.jobs.opened import open_source
+    from placer.formats.jobs.job import open_source
 
     timed = options["tflops"] or options["micro_batch_time"]
     plain = any(isinstance(open_source(job), placer.Job) for job in options["job"])

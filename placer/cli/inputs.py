@@ -210,7 +210,7 @@ def notes_told(options: dict[str, Any]) -> Iterator[None]:
 def _read_job(
     options: dict[str, Any], gpus: int | None, machine: placer.Topology | None
 ) -> placer.Job:
-    from placer.formats.jobs import report
+    from placer.formats.jobs.convert import origins
     from placer.formats.jobs.job import Options, open_job
 
     others = {name: options[name] for name in SOURCE_OPTIONS if name != "gpus"}
@@ -220,7 +220,7 @@ def _read_job(
         return opened
     job = opened.job()
     if options["verbose"] and not options.get("quiet"):
-        for line in report.lines(opened.found):
+        for line in origins(opened.found):
             click.echo(line, err=True)
     for remark in opened.remarks():
         teller(options)(remark)
@@ -250,7 +250,7 @@ def read_machine(
 def _read(
     options: dict[str, Any], sources: Sequence[str], name: str | None
 ) -> placer.Topology:
-    from placer.formats.jobs.opened import host_hint
+    from placer.formats.jobs.job import host_hint
 
     named = (*(sources or options["topology"]), options["hardware"])
     for old, new in RENAMED["topologies"].items():

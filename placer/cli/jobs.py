@@ -67,7 +67,7 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
     What was read, derived, assumed and ignored goes to stderr, one line per key. What
     is missing is asked for, with the option that says it.
     """
-    from placer.formats.jobs import report
+    from placer.formats.jobs.convert import origins
     from placer.formats.jobs.job import Options, open_job
     from placer.job.write import to_document
 
@@ -85,7 +85,7 @@ def convert(jobs: tuple[str, ...], **options: Any) -> None:
     else:
         write_text(output, opened.text())
     if not (isinstance(opened, placer.Job) or options["quiet"]):
-        for line in (*report.lines(opened.found), *opened.remarks()):
+        for line in (*origins(opened.found), *opened.remarks()):
             click.echo(line, err=True)
 
 

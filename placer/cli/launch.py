@@ -75,7 +75,7 @@ def launch(**options: Any) -> None:
     write instead.
     """
     from placer.emit.slurm import render_hostfile, render_nodes
-    from placer.formats.jobs.launched import launched
+    from placer.formats.jobs.starter import launched
 
     given = options["plan"]
     options["hosts"] = options["hosts"] or _own_hosts(options)
@@ -172,7 +172,7 @@ def _probed(options: dict[str, Any]) -> placer.Plan:
 
 def _is_agent(command: Sequence[str]) -> bool:
     """Whether it is torchrun, or nvidia-resiliency-ext's, which takes its options."""
-    from placer.formats.jobs.launched import FT_LAUNCHER
+    from placer.formats.jobs.starter import FT_LAUNCHER
 
     called = PurePath(command[0]).name
     if called.startswith("python") and command[1:2] == ("-m",):

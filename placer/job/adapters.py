@@ -121,7 +121,7 @@ def _of_model(model: Model, adapters: Adapters, rank: float) -> float:
 def _of_layer(
     model: Model, adapters: Adapters, rank: float, *, moe: bool
 ) -> LayerAdapters:
-    attention = attention_sides(model)
+    attention = sum(attention_sides(model).values())
     if not moe:
         return LayerAdapters(rank * (attention + _feed_forward(model, model.ffn)), 0.0)
     shared = routed = 0.0
@@ -132,21 +132,26 @@ def _of_layer(
     return LayerAdapters(rank * (attention + shared), rank * routed)
 
 
-def attention_sides(model: Model) -> float:
-    """Inputs and outputs of all matrices of a layer's attention together.
+def attention_sides(model: Model) -> dict[str, float]:
+    """Inputs and outputs of each matrix of a layer's attention, by its usual name.
 
-    Query, key, value and output; latent attention also has the two that compress.
+    Latent attention has one that compresses keys and values, and may have one for
+    queries.
     """
-    hidden = model.hidden
+    hidden, rank = model.hidden, model.kv_lora_rank
     queries, values = attention_widths(model)
-    if not model.kv_lora_rank:
+    if rank:
+        up = rank + model.heads * (model.qk_head_dim + model.v_head_dim)
+        down = hidden + rank + model.rope_head_dim
+        found = {"q_proj": hidden + queries}
+        if compressed := model.q_lora_rank:
+            found = {"q_a_proj": hidden + compressed, "q_b_proj": compressed + queries}
+        found |= {"kv_a_proj_with_mqa": down, "kv_b_proj": up}
+    else:
         kept = model.kv_heads / model.heads
-        return 4 * hidden + (1 + kept) * (queries + values)
-    to_query = model.q_lora_rank or hidden
-    from_both = model.heads * (model.qk_head_dim + model.v_head_dim)
-    sides = to_query + queries + model.kv_lora_rank + from_both + values + hidden
-    sides += hidden + model.kv_lora_rank + model.rope_head_dim
-    return sides + (hidden + model.q_lora_rank if model.q_lora_rank else 0)
+        found = {"q_proj": hidden + queries, "k_proj": hidden + kept * queries}
+        found["v_proj"] = hidden + kept * values
+    return found | {"o_proj": values + hidden}
 
 
 def _feed_forward(model: Model, width: int) -> float:

@@ -3,7 +3,7 @@
 import pytest
 
 import placer
-from placer.formats.jobs.opened import host_hint
+from placer.formats.jobs.job import host_hint
 from tests.texts import table
 
 SCRIPT = """torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py \\

@@ -27,12 +27,12 @@ from placer.formats.jobs.findings import (
 )
 from placer.formats.jobs.fsdp import by_layer, shard
 from placer.formats.jobs.megatron.arguments import arguments_of, name_of
-from placer.formats.jobs.megatron.launches import Launch, launch_of_command, select
+from placer.formats.jobs.megatron.launches import Launch, launch_of_command, started
 from placer.formats.jobs.reading import of_yaml
 from placer.formats.jobs.settings import Setting, Settings, reader
 from placer.formats.jobs.shell import Script, read_script
-from placer.formats.jobs.shell.questions import no_launch, note_left_out, setting_of
-from placer.formats.jobs.starter import is_program, read_starter, starter
+from placer.formats.jobs.shell.questions import setting_of
+from placer.formats.jobs.starter import is_program, starter
 
 _LAUNCH = re.compile(
     r"^[^#\n]*\baccelerate(?:[ \t]+|\.commands\.)launch\b", re.MULTILINE
@@ -52,7 +52,8 @@ _STRATEGIES: dict[str, Scalar] = {
     "5": "hsdp",
 }
 _CP_WAYS: dict[str, Scalar] = {"allgather": "all_gather", "alltoall": "p2p"}
-_MEGATRON = {"tp": "tp_degree", "pp": "pp_degree"}
+_MEGATRON = {"parallelism.tp": "tp_degree", "parallelism.pp": "pp_degree"}
+_ONE = 1, "default of accelerate"
 # Sections of the configuration file, by how options that set their keys begin
 # (accelerate, ``commands/launch.py``).
 _SECTIONS = {
@@ -109,7 +110,8 @@ def _read_mesh(settings: Settings) -> None:
     }
     sizes = {name: settings.integer(*keys[name]) for name in _SIZES}
     said = any(sizes.values())
-    settings.axes({axis: keys[axis] for axis in ("tp", "cp")}, "accelerate")
+    for axis in ("tp", "cp"):
+        settings.copy(f"parallelism.{axis}", *keys[axis], usual=_ONE)
     if (sizes["sp"] or 1) > 1:
         if (sizes["cp"] or 1) > 1:
             settings.refuse(keys["sp"][0], "accelerate takes cp or sp, not both")
@@ -187,20 +189,14 @@ def _read_deepspeed(settings: Settings) -> None:
         settings.found = join([found, named_deepspeed(found, name, asked)])
         return
     prefix = f"{section}."
-    inner = {
-        key.removeprefix(prefix): setting
-        for key, setting in settings.values.items()
-        if key.startswith(prefix)
-    }
-    settings.known |= {key for key in settings.values if key.startswith(prefix)}
-    for key in asked.settings:
-        if key.startswith(prefix) and (got := settings.get(key)) is not None:
-            inner[key.removeprefix(prefix)] = got[1]
-    for key in inner:
-        got = settings.get(prefix + key)
-        if got is not None and isinstance(got[1].value, Unknown):
-            hint = named("settings", {prefix + key: "VALUE"})
-            inner[key] = inner[key]._replace(value=Unknown(got[1].value.text, hint))
+    inner: dict[str, Setting] = {}
+    for key in (*settings.values, *asked.settings):
+        got = settings.get(key) if key.startswith(prefix) else None
+        if got is not None:
+            value, place = got[1]
+            if isinstance(value, Unknown):
+                value = Unknown(value.text, named("settings", {key: "VALUE"}))
+            inner[key.removeprefix(prefix)] = Setting(value, place)
     stage = inner.pop("zero_stage", None)
     renamed = {f"zero_optimization.{key}": value for key, value in inner.items()}
     renamed |= {key: inner[key] for key in inner if key.startswith("gradient_acc")}
@@ -231,9 +227,9 @@ def named_deepspeed(found: Findings, name: str, asked: Asked) -> Findings:
 def _read_megatron(settings: Settings) -> None:
     """Megatron-LM as accelerate's plugin starts it."""
     found, prefix = settings.found, "megatron_lm_config.megatron_lm_"
-    settings.axes({k: (prefix + own,) for k, own in _MEGATRON.items()}, "accelerate")
+    settings.take(_MEGATRON, prefix, _ONE)
     settings.copy("micro_batches", prefix + "num_micro_batches")
-    settings.copy_flag("tensor_parallel.sequence", prefix + "sequence_parallelism")
+    settings.copy("tensor_parallel.sequence", prefix + "sequence_parallelism")
     sharded = settings.flag(prefix + "use_distributed_optimizer")
     sharding = "zero1" if sharded else "ddp"
     found.derive("data_parallel.sharding", sharding, "use_distributed_optimizer")
@@ -250,11 +246,7 @@ def settings_of_script(
         if (called := starter(command.words, script.variables))
         and called[0].startswith("accelerate")
     ]
-    if not launches:
-        raise no_launch(script, "it has no accelerate launch")
-    launch = select(launches, asked, source)
-    note_left_out(found, script)
-    read_starter(found, launch.words, script, launch.environment)
+    launch = started(found, script, launches, asked, "it has no accelerate launch")
     given = dict(_given(launch, script))
     file = given.pop("config_file", None)
     if file is None:

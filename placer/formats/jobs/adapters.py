@@ -14,29 +14,45 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from placer.base.naming import named
-from placer.formats.jobs.adapter_modules import (
-    FUSED,
-    OF_VOCABULARY,
-    every_module,
-    sides_of_modules,
-)
 from placer.formats.jobs.findings import Findings, Place, Scalar, shown
 from placer.formats.jobs.fsdp import model_of
 from placer.formats.jobs.megatron.arguments import Arguments
 from placer.formats.jobs.settings import Settings
+from placer.job.adapters import attention_sides
+from placer.job.models import Model
 
+# Names of Megatron-Core, in which query, key and value are one matrix, gate and up
+# another; others are of Hugging Face.
+_FUSED = ("linear_qkv", "linear_proj", "linear_fc1", "linear_fc2")
+# Its names of what others call so: of plain attention, of latent attention.
+_OF_HEADS = {"q_proj": "linear_q", "k_proj": "linear_k", "v_proj": "linear_v"}
+_OF_LATENT = {
+    "kv_a_proj_with_mqa": "linear_kv_down_proj",
+    "kv_b_proj": "linear_kv_up_proj",
+    "q_a_proj": "linear_q_down_proj",
+    "q_b_proj": "linear_q_up_proj",
+    "q_proj": "linear_q_proj",
+}
+# Query, key and value as one matrix.
+_OF_THREE = ("linear_qkv", "qkv_proj", "query_key_value")
+_FEED_FORWARD = (
+    *("gate_proj", "up_proj", "down_proj", "w1", "w2", "w3", "fc1", "fc2"),
+    *("linear_fc1_gate", "linear_fc1_up", "linear_fc2"),
+)
+# Looked up, or multiplied with, once: of as many parameters as the vocabulary has rows.
+_OF_VOCABULARY = ("embed_tokens", "lm_head", "word_embeddings", "output_layer")
 _KEY = "adapters.parameters"
 # How PEFT, ms-swift and LLaMA-Factory call every matrix of every layer.
 _EVERY = ("all-linear", "all_linear", "all")
 # NeMo 1's names.
 _OLDER = {
-    "attention": FUSED[:2],
-    "mlp": FUSED[2:],
-    "all": FUSED,
-    "attention_qkv": FUSED[:1],
-    "attention_dense": FUSED[1:2],
-    "mlp_fc1": FUSED[2:3],
-    "mlp_fc2": FUSED[3:],
+    "attention": _FUSED[:2],
+    "mlp": _FUSED[2:],
+    "all": _FUSED,
+    "attention_qkv": _FUSED[:1],
+    "attention_dense": _FUSED[1:2],
+    "mlp_fc1": _FUSED[2:3],
+    "mlp_fc2": _FUSED[3:],
 }
 # NF4 with its scales in 8 bits: 4.127 bits (Dettmers et al. 2023, arXiv 2305.14314).
 _FOUR_BITS = 0.516
@@ -111,10 +127,10 @@ def _count(found: Findings, adapted: _Adapted) -> None:
     targets = list(dict.fromkeys(adapted.targets))
     model = model_of(found)
     if model is not None:  # otherwise its shape is asked for too
-        known = sides_of_modules(model)
-        targets = every_module(model, fused=adapted.fused) if every else targets
+        known = _sides_of_modules(model)
+        targets = _every_module(model, fused=adapted.fused) if every else targets
         doubts += [f"are on {shown(name)}" for name in targets if name not in known]
-        whole = [name for name in adapted.whole if name not in OF_VOCABULARY]
+        whole = [name for name in adapted.whole if name not in _OF_VOCABULARY]
         doubts += [f"leave {shown(name)} trained whole" for name in whole]
     if doubt := next(filter(None, doubts), ""):
         message = f"adapters that {doubt} cannot be counted"
@@ -299,8 +315,44 @@ def read_mlperf(found: Findings, rank: str, place: Place) -> None:
     ``conf/megatron_gpt_peft_tuning_config.yaml``; of v5.0 its ``train.py``.
     """
     known = int(rank) if re.fullmatch("[1-9][0-9]{0,5}", rank) else None
-    found.later(_count, _Adapted(place, known, FUSED[:2]))
+    found.later(_count, _Adapted(place, known, _FUSED[:2]))
     rule = "MLPerf's LoRA is of Llama 2 70B"
     for key, value in _LLAMA_2.items():
         found.derive(f"model.{key}", value, rule, place)
     found.assume("sequence", 8192, "of MLPerf's LoRA")
+
+
+def _every_module(model: Model, *, fused: bool) -> list[str]:
+    """Every matrix of a layer."""
+    attention = attention_sides(model)
+    if fused:
+        latent = [name for own, name in _OF_LATENT.items() if own in attention]
+        return [*(latent if model.kv_lora_rank else _FUSED[:1]), *_FUSED[1:]]
+    gate = ["gate_proj"] if model.gated else []
+    return [*attention, *gate, "up_proj", "down_proj"]
+
+
+def _sides_of_modules(model: Model) -> dict[str, tuple[float, float]]:
+    """Inputs and outputs of a module in all layers, of each it is known by.
+
+    Those outside routed experts, and those of one expert in each layer that has any.
+    """
+    attention = attention_sides(model)
+    if not model.kv_lora_rank:
+        three = sum(attention[own] for own in _OF_HEADS) - 2 * model.hidden
+        attention |= dict.fromkeys(_OF_THREE, three)
+    names = (_OF_LATENT if model.kv_lora_rank else _OF_HEADS) | {"o_proj": _FUSED[1]}
+    attention |= {names[own]: attention[own] for own in names if own in attention}
+    found = {name: (model.layers * each, 0.0) for name, each in attention.items()}
+    found |= dict.fromkeys(_FEED_FORWARD, _feed_forward(model, 1))
+    both = _feed_forward(model, 2 if model.gated else 1)
+    return found | dict.fromkeys(("linear_fc1", "gate_up_proj"), both)
+
+
+def _feed_forward(model: Model, out: int) -> tuple[float, float]:
+    """One matrix of the feed-forward, whose outer side is ``out`` widths."""
+    dense = (model.layers - model.moe_layers) * (model.hidden + out * model.ffn)
+    if model.shared_experts:
+        wide = out * model.shared_experts * model.expert_ffn
+        dense += model.moe_layers * (model.hidden + wide)
+    return dense, model.moe_layers * (model.hidden + out * model.expert_ffn)

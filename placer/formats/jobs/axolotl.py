@@ -23,10 +23,10 @@ _SIZES = {
     "cp": ("context_parallel_size", "sequence_parallel_degree"),
     "ep": ("expert_parallel_size",),
 }
-_BATCH = {
+_BATCH: dict[str, str | tuple[str, ...]] = {
     "sequence": ("sequence_len", "cutoff_len"),
     "micro_batch": ("micro_batch_size", "per_device_train_batch_size"),
-    "micro_batches": ("gradient_accumulation_steps",),
+    "micro_batches": "gradient_accumulation_steps",
 }
 
 
@@ -60,7 +60,9 @@ def _read_mesh(settings: Settings) -> None:
     """Expert ranks multiply: dense layers are replicated or sharded over them too."""
     found = settings.found
     sizes = {name: settings.integer(*keys) for name, keys in _SIZES.items()}
-    settings.axes({axis: _SIZES[axis] for axis in ("tp", "cp", "ep")}, "axolotl")
+    for axis in ("tp", "cp", "ep"):
+        usual = 1, "default of axolotl"
+        settings.copy(f"parallelism.{axis}", *_SIZES[axis], usual=usual)
     found.derive("parallelism.pp", 1, "axolotl has no pipeline")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of accelerate")
     if (sizes["ep"] or 1) > 1:
@@ -75,8 +77,7 @@ def _read_mesh(settings: Settings) -> None:
 
 
 def _read_batch(settings: Settings) -> None:
-    for fact, keys in _BATCH.items():
-        settings.copy(fact, *keys)
+    settings.take(_BATCH)
     key = "gradient_accumulation_steps"
     if settings.integer(key) is None and not settings.is_auto(key):
         settings.found.derive("micro_batches", 1, "default: no accumulation")

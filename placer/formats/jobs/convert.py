@@ -1,10 +1,10 @@
-"""Findings as a job and its file with origins; a complete job with keys changed."""
+"""Findings as a job, its file with origins and in words; a job with keys changed."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,9 @@ from placer.formats.jobs.findings import (
     GPUS,
     Fact,
     Findings,
+    Kind,
     Place,
+    Remark,
     Scalar,
     Value,
     one_line,
@@ -158,8 +160,9 @@ def changed_job(source: Source, keys: Mapping[str, Scalar]) -> Job:
     try:
         return decode_job(document_of(content, document.source))
     except InputError as error:
-        raise InputError(
-            _at_its_option(problem, keys) for problem in error.problems
+        raise InputError(  # what was set is told of the option that did
+            replace(one, source=_setting_of(one.key)) if one.key in keys else one
+            for one in error.problems
         ) from None
 
 
@@ -189,12 +192,74 @@ def _set(content: dict[str, Any], key: str, value: Scalar) -> Problem | None:
     return None
 
 
-def _at_its_option(problem: Problem, keys: Mapping[str, Scalar]) -> Problem:
-    """A problem of what was set, told of the option that did."""
-    if problem.key in keys:
-        return replace(problem, source=_setting_of(problem.key))
-    return problem
-
-
 def _setting_of(key: str) -> str:
     return named(key) if key == "name" else entry("settings", f"job.{one_line(key)}")
+
+
+_MOST = 4
+
+
+def summary(found: Findings) -> str:
+    """One line: how much of each kind, with what is not plainly read.
+
+    ``read 24, derived 7 (dp 64 = 1,024 GPUs / (tp 8 x pp 2)), assumed 2 (...), ...``
+    """
+    parts = []
+    for kind in ("given", "read", "derived", "assumed"):
+        facts = _of_kind(found, kind)
+        if not facts:
+            continue
+        told = []
+        for key, fact in facts:
+            if kind == "assumed":
+                told.append(f"{key} {shown(fact.value)}: {fact.origin}")
+            elif kind == "derived" and key == "parallelism.dp":
+                told.append(f"dp {shown(fact.value)} = {fact.origin}")
+        parts.append(_counted(kind, len(facts), told))
+    if found.not_modelled:
+        told = [_remark(remark) for remark in found.not_modelled]
+        parts.append(_counted("not modelled", len(told), told))
+    if found.ignored:
+        parts.append(_counted("ignored", len(found.ignored), []))
+    return one_line(", ".join(parts))
+
+
+def origins(found: Findings) -> Iterator[str]:
+    """A line for each key: what it is and where it comes from."""
+    for key, fact in found.facts.items():
+        yield one_line(f"{key}: {shown(fact.value)}: {origin(fact)}")
+    for words, remarks in (
+        ("not modelled", found.not_modelled),
+        ("ignored", found.ignored),
+    ):
+        for remark in remarks:
+            yield one_line(f"{words}: {_remark(remark)}: {remark.place}")
+
+
+def doubts(found: Findings) -> list[Problem]:
+    """What is assumed and what is not modelled, each as a problem."""
+    problems = [
+        Problem(f"assumed {shown(fact.value)}: {fact.origin}", *fact.place, key)
+        for key, fact in _of_kind(found, "assumed")
+    ]
+    problems += [
+        Problem(f"not modelled: {_remark(remark)}", *remark.place)
+        for remark in found.not_modelled
+    ]
+    return problems
+
+
+def _of_kind(found: Findings, kind: Kind) -> list[tuple[str, Fact]]:
+    return [(key, fact) for key, fact in found.facts.items() if fact.kind == kind]
+
+
+def _remark(remark: Remark) -> str:
+    return f"{remark.key}, {remark.reason}" if remark.reason else remark.key
+
+
+def _counted(words: str, count: int, told: Sequence[str]) -> str:
+    """So many of a kind, with the first of them in brackets."""
+    if not told:
+        return f"{words} {count}"
+    more = f"; {len(told) - _MOST} more" if len(told) > _MOST else ""
+    return f"{words} {count} ({'; '.join(told[:_MOST])}{more})"

@@ -24,6 +24,10 @@ _TYPES: dict[str, Scalar] = {
     "torch.bfloat16": 2,
 }
 BUCKET, _BUCKET = 500_000_000, "data_parallel.bucket_parameters"
+_AXES = {
+    "parallelism.tp": "tensor_parallel.autotp_size",
+    "parallelism.pp": "pipeline.stages",
+}
 _SHARED = "data_parallel.sharding"
 _TRAIN, _MICRO, _STEPS = (
     "train_batch_size",
@@ -36,8 +40,7 @@ def read_deepspeed(settings: Settings) -> None:
     """Take what DeepSpeed's keys say of a job, wherever they stand."""
     found = settings.found
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "PipeModelDataParallelTopology")
-    axes = {"tp": ("tensor_parallel.autotp_size",), "pp": ("pipeline.stages",)}
-    settings.axes(axes, "DeepSpeed")
+    settings.take(_AXES, usual=(1, "default of DeepSpeed"))
     if settings.copy("parallelism.cp", "sequence_parallel_size"):
         rule = "sequence_parallel_size is of Ulysses"
         found.derive("context_parallel.communication", "a2a", rule)

@@ -1,6 +1,7 @@
 """Hugging Face's ``config.json``: the shape of a model.
 
-Source: huggingface/transformers, ``models/*/configuration_*.py``. Types of models are
+Sources: huggingface/transformers, ``models/*/configuration_*.py`` (defaults) and
+``modeling_*.py`` (whether a feed-forward is gated). Types of models are
 named one by one: what a key means, and what its absence means, is each class's own.
 Which layers have experts is the line of ``models/*/modeling_*.py`` in which a decoder
 layer chooses between a feed-forward and experts.
@@ -8,12 +9,116 @@ layer chooses between a feed-forward and experts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
 from placer.documents import closest
-from placer.formats.jobs.hf_types import HYBRIDS, TYPES, Experts, Kind
 from placer.formats.jobs.reading import of_json
 from placer.formats.jobs.settings import Settings, reader
+
+# How a class spreads experts over layers.
+_Experts = Literal["", "all", "sparse_step", "after_first", "interleaved"]
+
+_HYBRIDS = (
+    "bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "mamba",
+    "mamba2", "minimax", "mllama", "nemotron_h", "qwen3_next", "recurrent_gemma",
+    "zamba", "zamba2",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a class of transformers says where the file is silent."""
+
+    words: str  # name of the class in messages
+    gated: bool = True  # the feed-forward has three matrices
+    tied: bool = False  # default of ``tie_word_embeddings``
+    # Default width of the feed-forward in widths of the model; 0 when there is none.
+    ffn: int = 0
+    head_dim: int = 0  # default width of a head; 0 is an equal share of the model's
+    experts: _Experts = ""  # which layers have experts; empty for dense models
+    positions: bool = False  # position embeddings are learned
+    multi_query: str = ""  # key that, when true, says one key-value head
+    # Its own names of keys that others share.
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+_GPT2_KEYS = {
+    "num_hidden_layers": ("n_layer",),
+    "hidden_size": ("n_embd",),
+    "num_attention_heads": ("n_head",),
+    "intermediate_size": ("n_inner",),
+    "max_position_embeddings": ("n_positions", "n_ctx"),
+}
+_BLOOM_KEYS = {
+    "num_hidden_layers": ("n_layer", "num_hidden_layers"),
+    "hidden_size": ("hidden_size", "n_embed"),
+    "num_attention_heads": ("n_head", "num_attention_heads"),
+}
+_FALCON_KEYS = {
+    "num_key_value_heads": ("num_kv_heads",),
+    "intermediate_size": ("ffn_hidden_size",),
+}
+_LLAMA4_KEYS = {"intermediate_size": ("intermediate_size_mlp",)}
+_MULTI = "multi_query"
+_older = partial(Kind, gated=False, tied=True, ffn=4)
+_gpt = partial(_older, positions=True, keys=_GPT2_KEYS)
+
+_TYPES: dict[str, Kind] = {
+    "arcee": Kind("ArceeConfig", gated=False),
+    "bloom": _older("BloomConfig", keys=_BLOOM_KEYS),
+    "cohere": Kind("CohereConfig", tied=True),
+    "cohere2": Kind("Cohere2Config", tied=True),
+    "deepseek_v2": Kind("DeepseekV2Config", experts="after_first"),
+    "deepseek_v3": Kind("DeepseekV3Config", experts="after_first"),
+    "falcon": _older("FalconConfig", multi_query=_MULTI, keys=_FALCON_KEYS),
+    "gemma": Kind("GemmaConfig", tied=True, head_dim=256),
+    "gemma2": Kind("Gemma2Config", tied=True, head_dim=256),
+    "gemma3_text": Kind("Gemma3TextConfig", tied=True, head_dim=256),
+    "glm4": Kind("Glm4Config", head_dim=128),
+    "glm4_moe": Kind("Glm4MoeConfig", experts="after_first"),
+    "gpt2": _gpt("GPT2Config"),
+    "gpt_bigcode": _gpt("GPTBigCodeConfig", multi_query=_MULTI),
+    "gpt_neox": Kind("GPTNeoXConfig", gated=False),
+    "gpt_oss": Kind("GptOssConfig", head_dim=64, experts="all"),
+    "gptj": Kind("GPTJConfig", gated=False, ffn=4, keys=_GPT2_KEYS),
+    "granite": Kind("GraniteConfig"),
+    "granitemoe": Kind("GraniteMoeConfig", experts="all"),
+    "internlm2": Kind("InternLM2Config"),
+    "kimi_k2": Kind("DeepseekV3Config", experts="after_first"),
+    "llama": Kind("LlamaConfig"),
+    "llama4_text": Kind(
+        "Llama4TextConfig", head_dim=128, experts="interleaved", keys=_LLAMA4_KEYS
+    ),
+    "mistral": Kind("MistralConfig"),
+    "mixtral": Kind("MixtralConfig", experts="all"),
+    "nemotron": Kind("NemotronConfig", gated=False),
+    "olmo": Kind("OlmoConfig"),
+    "olmo2": Kind("Olmo2Config"),
+    "olmoe": Kind("OlmoeConfig", experts="all"),
+    "opt": _gpt("OPTConfig", ffn=0, keys={"intermediate_size": ("ffn_dim",)}),
+    "phi": Kind("PhiConfig", gated=False),
+    "phi3": Kind("Phi3Config"),
+    "phimoe": Kind("PhimoeConfig", experts="all"),
+    "qwen2": Kind("Qwen2Config"),
+    "qwen2_5_vl": Kind("Qwen2_5_VLConfig"),
+    "qwen2_5_vl_text": Kind("Qwen2_5_VLTextConfig"),
+    "qwen2_moe": Kind("Qwen2MoeConfig", experts="sparse_step"),
+    "qwen2_vl": Kind("Qwen2VLConfig"),
+    "qwen3": Kind("Qwen3Config", head_dim=128),
+    "qwen3_moe": Kind("Qwen3MoeConfig", experts="sparse_step"),
+    "qwen3_vl_text": Kind("Qwen3VLTextConfig", head_dim=128),
+    "qwen3_vl_moe_text": Kind("Qwen3VLMoeTextConfig", experts="sparse_step"),
+    "seed_oss": Kind("SeedOssConfig", head_dim=128),
+    "smollm3": Kind("SmolLM3Config", tied=True),
+    "stablelm": Kind("StableLmConfig"),
+    "starcoder2": Kind("Starcoder2Config", gated=False, tied=True),
+}
+
 
 # A model without any of these is none.
 _NEVER_NONE = (
@@ -69,13 +174,13 @@ def read_shape(settings: Settings, kind: Kind, prefix: str = "") -> None:
     settings.copy("model.vocab", *keys("vocab_size"))
     found.derive("model.gated", kind.gated, f"the feed-forward of {kind.words}", place)
     tied = "model.tied_embeddings"
-    if settings.copy_flag(tied, *keys("tie_word_embeddings")) is None:
+    if settings.copy(tied, *keys("tie_word_embeddings")) is None:
         found.derive(tied, kind.tied, why, place)
     _read_head(settings, kind, keys("head_dim"), why)
     if kind.positions:
         settings.copy("model.positions", *keys("max_position_embeddings"))
     if settings.integer(prefix + "kv_lora_rank"):
-        settings.copy_all(LATENT, prefix)
+        settings.take(LATENT, prefix)
     if kind.experts:
         read_experts(settings, kind.experts, prefix)
     _read_window(settings, prefix)
@@ -130,20 +235,20 @@ def _kind(settings: Settings, prefix: str) -> Kind:
     if settings.get("block_configs", prefix + "block_configs"):
         key, message = "block_configs", "the layers of this model differ"
         hint = "write model of a job file with their mean"
-    elif name in HYBRIDS:
+    elif name in _HYBRIDS:
         message = f'the layers of a "{name}" model are not all attention'
         hint = "it is not modelled: a job knows layers with attention alone"
-    elif name in TYPES:
-        return TYPES[name]
+    elif name in _TYPES:
+        return _TYPES[name]
     elif name:
         message = f'models of type "{name}" are not read'
-        hint = closest(name, TYPES) or "write the model into a job file"
+        hint = closest(name, _TYPES) or "write the model into a job file"
     else:
         message, hint = 'the key "model_type" is missing', "is it a config.json?"
     raise InputError([Problem(message, *settings.place(key), key, hint)])
 
 
-def read_experts(settings: Settings, spread: Experts, prefix: str) -> None:
+def read_experts(settings: Settings, spread: _Experts, prefix: str) -> None:
     """Take the experts of a model, where it has any."""
     found = settings.found
     count, visited = ([prefix + k for k in keys] for keys in (_COUNT, _VISITED))
@@ -164,7 +269,7 @@ def read_experts(settings: Settings, spread: Experts, prefix: str) -> None:
         settings.derive("model.dense_first", False, rule, *own)
 
 
-def _read_shared(settings: Settings, spread: Experts, prefix: str, wide: int) -> None:
+def _read_shared(settings: Settings, spread: _Experts, prefix: str, wide: int) -> None:
     """Experts that every token visits, in widths of a routed one."""
     found = settings.found
     key = f"{prefix}shared_expert_intermediate_size"
@@ -182,7 +287,7 @@ def _read_shared(settings: Settings, spread: Experts, prefix: str, wide: int) ->
 
 
 def _layers(
-    settings: Settings, spread: Experts, prefix: str, layers: int
+    settings: Settings, spread: _Experts, prefix: str, layers: int
 ) -> tuple[list[bool], str]:
     """Which layers have experts, and why."""
     if spread == "sparse_step":

@@ -1,10 +1,12 @@
-"""A job from whatever describes it: the way in to all sources."""
+"""A job from whatever describes it: the way in to all sources, and to their hosts."""
 
 from __future__ import annotations
 
+import os
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
@@ -20,11 +22,25 @@ from placer.base.arguments import (
 )
 from placer.base.errors import InputError, Problem, capped, refuse
 from placer.base.naming import entry, named
-from placer.documents import closest
-from placer.documents.recognise import Source, Text, checked_name
+from placer.documents import closest, files, parse_document
+from placer.documents.presets import preset_names
+from placer.documents.recognise import (
+    Source,
+    Text,
+    checked_name,
+    open_text,
+    perhaps_of_another,
+    refuse_other,
+)
 from placer.documents.scalars import visible
-from placer.formats.jobs import report
-from placer.formats.jobs.convert import assumptions, changed_job, to_job, to_text
+from placer.formats.jobs.convert import (
+    assumptions,
+    changed_job,
+    doubts,
+    summary,
+    to_job,
+    to_text,
+)
 from placer.formats.jobs.findings import (
     GPUS,
     Asked,
@@ -34,12 +50,16 @@ from placer.formats.jobs.findings import (
     Scalar,
     join,
     one_line,
+    refuse_long,
 )
-from placer.formats.jobs.opened import include, open_source
 from placer.formats.jobs.registry import FORMATS
 from placer.formats.jobs.settings import plain_value
 from placer.formats.jobs.settle import TIME, settle
+from placer.formats.machines.registry import FORMATS as MACHINES
+from placer.job import read as job_files
 from placer.job.model import Job
+from placer.job.read import decode_job
+from placer.topology.gpu_kinds import HostHint
 from placer.topology.model import Topology
 
 _JOB_KEY = "job."
@@ -59,11 +79,6 @@ class Options:
     machine: Topology | None = None
     asks_time: bool = True  # who asks for degrees alone needs no rate
 
-    def given(self) -> list[str]:
-        """Names of those that say something of the job, as options call them."""
-        names = (item.name for item in fields(self) if getattr(self, item.name))
-        return [name for name in names if name not in ("machine", "asks_time")]
-
 
 @dataclass(frozen=True)
 class Opened:
@@ -82,7 +97,7 @@ class Opened:
         """What a user should know: a line of what was read and assumed, then notes."""
         source = self.found.source
         notes = (f"{source}: {one_line(note)}" for note in self.found.notes)
-        return [f"{source}: {report.summary(self.found)}", *notes]
+        return [f"{source}: {summary(self.found)}", *notes]
 
     def text(self) -> str:
         """The job file, with the origin of each value."""
@@ -164,7 +179,7 @@ def read_job(
     if note:
         for line in opened.remarks():
             note(line)
-    elif opened.found.notes or report.doubts(opened.found):
+    elif opened.found.notes or doubts(opened.found):
         warnings.warn("; ".join(opened.remarks()), stacklevel=3)
     return job
 
@@ -214,7 +229,7 @@ def _settled(texts: Sequence[Text], options: Options) -> Findings:
         notes = (f"{joined.source}: {one_line(note)}" for note in joined.notes)
         raise InputError(capped([*joined.missing, *problems]), notes=notes)
     if options.strict:
-        refuse(report.doubts(joined))
+        refuse(doubts(joined))
     joined.notes[:0] = [f"{p.message} ({p.source}:{p.line})" for p in joined.missing]
     return joined
 
@@ -273,11 +288,103 @@ def _check_plain(job: Job, count: int, options: Options) -> None:
     )
     problems = [
         Problem(f"{complete} and takes no {named(key)}", key=key, hint=hint)
-        for key in options.given()
-        if key not in ("settings", "name", "strict")
+        for key in ("gpus", "tflops", "micro_batch_time", "select")
+        if getattr(options, key)
     ]
     problems += _unused(options, Asked())
     if count > 1:
         message = f"{complete} and cannot be joined with others"
         problems.append(Problem(message, key="job", hint="give it alone"))
     refuse(problems)
+
+
+# Requests of sbatch for GPUs of a host, with their type and number.
+_BATCH = re.compile(
+    r"^#SBATCH[ \t][^\n]*?(?P<option>--gpus-per-node|--gres|--gpus|-G)[= \t]+"
+    r"(?:gres[:/])?(?:gpu:)?(?:(?P<gpu>[A-Za-z][\w.-]*):)?(?P<count>[0-9]{1,4})\b",
+    re.MULTILINE,
+)
+
+
+def open_source(source: Source) -> Job | Text:
+    """A job as such, or a text with the format it is in."""
+    if os.fspath(source) in preset_names("jobs"):
+        return job_files.read_job(source)
+    found = open_text(source, FORMATS)
+    if found is None:
+        return job_files.read_job(source)
+    if not found.format:
+        return _own(found.text, found.shown)
+    if not FORMATS[found.format].logs:
+        refuse_long(found.text, found.shown)
+    return found
+
+
+def include(source: str, name: str) -> tuple[str, str] | None:
+    """Text and shown name of a file that a source names; None when there is none.
+
+    It is looked for beside the source: by its path from there, then by its last part
+    alone. Standard input has nothing beside it, and no other folder is looked at for a
+    path from the root.
+    """
+    if source == "<stdin>" or not name:
+        return None
+    for relative in (name, Path(name).name):
+        path = files.beside(source, relative)
+        if relative and not Path(relative).is_absolute() and files.is_file(path):
+            return files.read_text(path), path
+    return None
+
+
+def _own(text: str, shown: str) -> Job:
+    """A text that shows no other format, as a job file."""
+    refuse_other(text, shown, MACHINES, "topology")
+    if text.startswith("#!"):
+        message = "its format does not show from its content"
+        hint = "say which: FORMAT:FILE; placer job formats lists what is read"
+        raise InputError([Problem(message, shown, hint=hint)])
+    with perhaps_of_another(text, "placer job formats"):
+        return decode_job(parse_document(text, shown))
+
+
+def host_hint(
+    source: Source | Sequence[Source],
+    settings: Mapping[str, str] | None = None,
+    select: str | None = None,
+) -> HostHint:
+    """What the job's sources say of its hosts; empty where they say nothing.
+
+    What is wrong with them is told by who reads the job.
+    """
+    sources = [source] if isinstance(source, str | PathLike) else list(source)
+    hints = [_of(one, Asked(None, settings or {}, select or "")) for one in sources]
+    return HostHint(
+        next((hint.gpus for hint in hints if hint.gpus), 0),
+        next((hint.gpu for hint in hints if hint.gpu), ""),
+        next((hint.origin for hint in hints if hint.origin), ""),
+    )
+
+
+def _of(source: Source, asked: Asked) -> HostHint:
+    asked.include = include
+    try:
+        opened = open_source(source)
+        if isinstance(opened, Job):
+            return HostHint()
+        batch = _batch_hint(opened.text, opened.shown)
+        if batch.gpus:
+            return batch
+        own = FORMATS[opened.format].read(opened.text, opened.shown, asked).host
+    except InputError:
+        return HostHint()
+    return HostHint(own.gpus, batch.gpu, own.origin or batch.origin)
+
+
+def _batch_hint(text: str, shown: str) -> HostHint:
+    """What the lines that sbatch reads say of hosts."""
+    gpus, gpu = 0, ""
+    for line in _BATCH.finditer(text):
+        gpu = gpu or line["gpu"] or ""
+        if line["option"] in ("--gpus-per-node", "--gres"):
+            gpus = gpus or int(line["count"])
+    return HostHint(gpus, gpu, shown if gpus or gpu else "")

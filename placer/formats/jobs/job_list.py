@@ -14,8 +14,7 @@ from placer.documents.keys import DURATION, TEXT, integer, key, number, special
 from placer.documents.presets import is_preset
 from placer.documents.recognise import Source
 from placer.documents.records import nested, read
-from placer.formats.jobs.job import Options, read_job
-from placer.formats.jobs.opened import open_source
+from placer.formats.jobs.job import Options, open_source, read_job
 from placer.formats.jobs.registry import FORMATS
 from placer.job.decode import job_digest
 from placer.job.model import Job

@@ -86,7 +86,7 @@ def _include_model(settings: Settings, name: str) -> None:
 
 def _read_shape(settings: Settings) -> None:
     found = settings.found
-    settings.copy_all(_SHAPE)
+    settings.take(_SHAPE)
     _read_block(settings)
     latent = settings.text("attention_type") == "mla"
     # base.yml has these for models without latent attention too.
@@ -107,7 +107,7 @@ def _read_shape(settings: Settings) -> None:
         settings.derive("model.gated", parts > 1, f"{parts} mlp_activations", key)
         usual = False, "default of MaxText: logits_via_embedding false"
         key = "logits_via_embedding"
-        settings.copy_flag("model.tied_embeddings", key, usual=usual)
+        settings.copy("model.tied_embeddings", key, usual=usual)
     _read_experts(settings)
 
 

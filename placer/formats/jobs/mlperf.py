@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from placer.base.errors import Problem
-from placer.formats.jobs import adapters, core_rules
+from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import (
     GLOBAL_BATCH,
     GPUS,
@@ -71,21 +71,20 @@ _SHARDS, _MODEL = "USE_DIST_OPTIMIZER", ("MODEL_SIZE", "SIZE")
 _SEQUENCE = 8192
 
 
-class _Variables(Settings):
-    """Variables at the end of the scripts, with the defaults of ``custom.yaml``."""
-
-    def take(self, key: str, *names: str, usual: Usual | None = None) -> None:
-        """Take a fact of a job; ``usual`` where it is not told."""
-        read = self.flag if key in _FLAGS else self.integer
-        value = read(*names, fact=key)
-        if value is None:
-            if usual is not None:
-                self.found.derive(key, *usual)
-        elif self.place(*names) == _ASSUMED:
-            why = f"{names[0]} of v5.0, as {_CUSTOM} is missing"
-            self.found.assume(key, value, why)
-        else:
-            self.found.read(key, value, self.place(*names))
+def _take(
+    variables: Settings, key: str, *names: str, usual: Usual | None = None
+) -> None:
+    """Take a fact of a job; ``usual`` where it is not told."""
+    found = variables.found
+    read = variables.flag if key in _FLAGS else variables.integer
+    value = read(*names, fact=key)
+    if value is None:
+        if usual is not None:
+            found.derive(key, *usual)
+    elif variables.place(*names) == _ASSUMED:
+        found.assume(key, value, f"{names[0]} of v5.0, as {_CUSTOM} is missing")
+    else:
+        found.read(key, value, variables.place(*names))
 
 
 def read(text: str, source: str, asked: Asked) -> Findings:
@@ -98,7 +97,7 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     for names in (*_SIZES.values(), _EACH, _NODES, _BATCH, _MODEL):
         if any(name in given for name in names):  # no other name's default counts
             defaults = {n: v for n, v in defaults.items() if n not in names}
-    variables = _Variables(found, defaults | given, asked)
+    variables = Settings(found, defaults | given, asked)
     _axes(found, variables)
     _world(found, variables)
     _batch(found, variables)
@@ -142,7 +141,7 @@ def _defaults(
     return defaults
 
 
-def _world(found: Findings, variables: _Variables) -> None:
+def _world(found: Findings, variables: Settings) -> None:
     """The GPUs of a node times the nodes; asked for where they are open."""
     each, nodes = variables.get(*_EACH), variables.get(*_NODES)
     if each is None or nodes is None:
@@ -155,23 +154,22 @@ def _world(found: Findings, variables: _Variables) -> None:
         found.read(GPUS, gpus * hosts, nodes[1].place)
 
 
-def _axes(found: Findings, variables: _Variables) -> None:
+def _axes(found: Findings, variables: Settings) -> None:
     for key, names in _SIZES.items():
         is_axis = key.startswith("parallelism.") and key != "parallelism.etp"
-        variables.take(key, *names, usual=(1, "not set") if is_axis else None)
+        _take(variables, key, *names, usual=(1, "not set") if is_axis else None)
     name = "INTERLEAVED_PIPELINE"
-    variables.take("parallelism.vp", name, usual=(1, f"{name} is not set"))
-    name = "TP_PP_DP_MAPPING"
-    core_rules.order(found, variables.place(name) if variables.flag(name) else None)
+    _take(variables, "parallelism.vp", name, usual=(1, f"{name} is not set"))
+    mcore.order(variables, "TP_PP_DP_MAPPING")
     for key, name in (("embedding", "ASYM_PP_EMBED"), ("loss", "ASYM_PP_LOSS")):
         if variables.flag(name):
             found.read(f"stages.{key}", 1, variables.place(name))
 
 
-def _batch(found: Findings, variables: _Variables) -> None:
+def _batch(found: Findings, variables: Settings) -> None:
     """``MINIBS`` counts the sequences of a replica, ``GBS`` those of all."""
     if variables.get(*_BATCH) is not None:
-        variables.take(GLOBAL_BATCH, *_BATCH)
+        _take(variables, GLOBAL_BATCH, *_BATCH)
         return
     replica = variables.integer("MINIBS", fact="micro_batches")
     one = found.integer("micro_batch")
@@ -186,9 +184,9 @@ def _batch(found: Findings, variables: _Variables) -> None:
     found.derive("micro_batches", replica // one, rule, place)
 
 
-def _overlaps(found: Findings, variables: _Variables) -> None:
+def _overlaps(found: Findings, variables: Settings) -> None:
     for key, name in _FLAGS.items():
-        variables.take(key, name, usual=(False, f"{name} is not set"))
+        _take(variables, key, name, usual=(False, f"{name} is not set"))
     key = "data_parallel.sharding"
     sharded, place = variables.flag(_SHARDS, fact=key), variables.place(_SHARDS)
     sharding = "ddp" if sharded is False else "zero1"
@@ -202,7 +200,7 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
     # FP4 where it is on, else FP8 and its recipe.
     if name := next(filter(variables.flag, ("FP4", "FP8")), ""):
         recipe, place = variables.text(f"{name}_RECIPE"), variables.place(name)
-        core_rules.precision(found, name.lower(), recipe, place)
+        mcore.precision(found, name.lower(), recipe, place)
     # AMD's name is the other one.
     gather = "FP8_PARAM_GATHER", "FP8_PARAMS"
     if variables.flag(*gather):
@@ -213,10 +211,10 @@ def _overlaps(found: Findings, variables: _Variables) -> None:
     bucket = variables.integer("BUCKET_SIZE", minimum=0, maximum=10**13, fact=key)
     if bucket and bucket >= _LEAST_BUCKET:
         found.read(key, bucket, variables.place("BUCKET_SIZE"))
-    core_rules.messages(found, overlap=bool(variables.flag("OVERLAP_P2P_COMM")))
+    mcore.messages(found, overlap=bool(variables.flag("OVERLAP_P2P_COMM")))
 
 
-def _model(found: Findings, variables: _Variables) -> None:
+def _model(found: Findings, variables: Settings) -> None:
     """The shape that the benchmark fixes."""
     if variables.value(*_LORA) is not None:
         rank = variables.text("LORA_DIM", "LORA_RANK") or "16"
@@ -237,9 +235,9 @@ def _model(found: Findings, variables: _Variables) -> None:
 
 def _derive(found: Findings) -> None:
     """What follows from sizes, and what Megatron-Core refuses."""
-    core_rules.buckets(found)
-    core_rules.sequence_parallel(found)
-    core_rules.stages(found)
+    mcore.buckets(found)
+    mcore.sequence_parallel(found)
+    mcore.stages(found)
     one, dp = found.integer("micro_batch"), found.integer("parallelism.dp")
     batch = found.integer("micro_batches") * one * dp
     if batch:

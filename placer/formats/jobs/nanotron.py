@@ -6,8 +6,7 @@ Sources: huggingface/nanotron 2411b022, ``src/nanotron/config/`` (defaults),
 
 from __future__ import annotations
 
-from placer.formats.jobs.hf import read_shape
-from placer.formats.jobs.hf_types import Kind
+from placer.formats.jobs.hf import Kind, read_shape
 from placer.formats.jobs.reading import of_yaml
 from placer.formats.jobs.settings import Settings, reader
 

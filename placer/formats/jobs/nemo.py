@@ -12,7 +12,7 @@ import re
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
-from placer.formats.jobs import adapters, core_rules, mcore
+from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import (
     GLOBAL_BATCH,
     GPUS,
@@ -22,12 +22,11 @@ from placer.formats.jobs.findings import (
     Scalar,
 )
 from placer.formats.jobs.hf import ask_for_model
-from placer.formats.jobs.interpolation import resolved
 from placer.formats.jobs.python import Library, python_values
-from placer.formats.jobs.reading import of_yaml
+from placer.formats.jobs.reading import of_yaml, resolved
 from placer.formats.jobs.settings import Setting, Settings, reader
 
-HF_NAME, NAME = "model.hf_path", "recipe"
+_HF_NAME, _NAME = "model.hf_path", "recipe"
 _LAYOUT = ("pipeline_model_parallel_layout",)
 _TUNING: dict[str, Scalar] = {
     "train.global_batch_size": 128,
@@ -93,22 +92,11 @@ _OLDER = (
     *("model.mcore_gpt", "model.optim.name", "model.encoder_seq_length"),
     *("model.activation", "model.megatron_amp_O2"),
 )
+_OLDER_OVERLAPS = {
+    "data_parallel.overlap_reduce": "overlap_grad_sync",
+    "data_parallel.overlap_gather": "overlap_param_sync",
+}
 _BUCKET = 128 * 1024**2
-
-
-def recipe_values(text: str, source: str, asked: Asked) -> dict[str, Setting]:
-    """Values of the configuration that a recipe returns, by dotted key.
-
-    The name of the model on Hugging Face stands under `HF_NAME`, that of the function
-    under `NAME`.
-    """
-    values = python_values(text, source, asked, _LIBRARY)
-    values[NAME] = values.pop("model.name")
-    model = values.get("model")
-    named = _FROM_HF.search(str(model.value)) if model else None
-    if model and named:
-        values[HF_NAME] = Setting(named[1], model.place)
-    return values
 
 
 class _Recipe(Settings):
@@ -116,9 +104,18 @@ class _Recipe(Settings):
 
 
 def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
-    """A recipe, or a YAML; one of FlagScale is refused."""
+    """A recipe, or a YAML; one of FlagScale is refused.
+
+    The name of a recipe's function stands under `_NAME`, that of its model on Hugging
+    Face under `_HF_NAME`.
+    """
     if _IS_PYTHON.search(text):
-        return _Recipe(found, recipe_values(text, source, asked), asked)
+        values = python_values(text, source, asked, _LIBRARY)
+        values[_NAME] = values.pop("model.name")
+        model = values.get("model")
+        if model and (name := _FROM_HF.search(str(model.value))):
+            values[_HF_NAME] = Setting(name[1], model.place)
+        return _Recipe(found, values, asked)
     settings = of_yaml(text, source, found, asked)
     settings.values = resolved(settings.values, asked)
     keys = [key for key in settings.values if key.startswith(_FLAGSCALE)]
@@ -154,7 +151,7 @@ def read(settings: Settings) -> None:
         rule = f"{nodes} nodes x {each} devices"
         settings.derive(GPUS, each * nodes, rule, keys[0])
     adapters.read_bridge(settings)
-    ask_for_model(settings, HF_NAME)
+    ask_for_model(settings, _HF_NAME)
     _complete(settings, whole, older)
 
 
@@ -164,10 +161,10 @@ def _read_older(settings: Settings) -> None:
     if activation := settings.text("model.activation"):
         rule, is_gated = f"activation {activation}", activation.endswith("glu")
         settings.derive("model.gated", is_gated, rule, "model.activation")
-    settings.copy_flag("overlap.tp", "model.ub_tp_comm_overlap")
+    settings.copy("overlap.tp", "model.ub_tp_comm_overlap")
     if settings.flag("model.fp8"):
         place = settings.place("model.fp8")
-        core_rules.precision(found, "fp8", "", place)
+        mcore.precision(found, "fp8", "", place)
         settings.not_modelled("model.fp8", "products in fp8")
         if settings.flag("model.fp8_params"):
             found.derive("bytes.parameter_gather", 1, "fp8_params")
@@ -178,9 +175,7 @@ def _read_older(settings: Settings) -> None:
         if wire := settings.text("model.optim.grad_sync_dtype"):
             width = 2 if wire in ("bf16", "fp16", "16") else 4
             found.derive("bytes.gradient", width, f"grad_sync_dtype {wire}", place)
-    for fact, key in (("reduce", "grad"), ("gather", "param")):
-        name = f"model.optim.overlap_{key}_sync"
-        settings.copy_flag(f"data_parallel.overlap_{fact}", name)
+    settings.take(_OLDER_OVERLAPS, "model.optim.")
 
 
 def _read_batch(settings: Settings) -> None:
@@ -219,7 +214,7 @@ def _read_precision(settings: Settings) -> None:
         # Recipes with a scale for each tensor leave layers at both ends in bf16.
         ends = (4 if recipe.startswith("n") else 2) if "current" in recipe else 0
         how = "mxfp8" if "mxfp8" in recipe else ""
-        core_rules.precision(found, kind, how, place, ends)
+        mcore.precision(found, kind, how, place, ends)
 
 
 def _read_overlap(settings: Settings) -> None:
@@ -230,12 +225,10 @@ def _read_overlap(settings: Settings) -> None:
         settings.flag("comm_overlap")
     if not keys or (len(keys) == 1 and not settings.get(keys[0])):
         return
-    settings.copy_flag("overlap.tp", "comm_overlap.tp_comm_overlap")
+    settings.copy("overlap.tp", "comm_overlap.tp_comm_overlap")
     place = settings.place(keys[0])
     settings.copy("data_parallel.bucket_parameters", "comm_overlap.bucket_size")
-    for fact, key in (("reduce", "grad_reduce"), ("gather", "param_gather")):
-        name = f"comm_overlap.overlap_{key}"
-        settings.copy_flag(f"data_parallel.overlap_{fact}", name)
+    settings.take(mcore.OVERLAPS, "comm_overlap.")
     found.later(_overlaps, place)
 
 
@@ -255,7 +248,7 @@ def _complete(settings: Settings, whole: bool, older: bool) -> None:
     found = settings.found
     if older or whole:
         mcore.ones(found, f"default of {'NeMo 1' if older else 'Megatron-Core'}")
-    name = settings.text(NAME) if whole else ""
+    name = settings.text(_NAME) if whole else ""
     if not found.has(GPUS) and (gpus := _GPUS.search(name)):
         found.notes.append(f"{name} is named after {gpus[1]} GPUs")
 

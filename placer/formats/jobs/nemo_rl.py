@@ -12,10 +12,13 @@ from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings, Place
 from placer.formats.jobs.fsdp import bucket_of_a_layer, shard
 from placer.formats.jobs.hf import ask_for_model
-from placer.formats.jobs.interpolation import resolved
-from placer.formats.jobs.reading import of_yaml
+from placer.formats.jobs.reading import of_yaml, resolved
 from placer.formats.jobs.settings import Setting, Settings, reader
 
+_AXES = {
+    "parallelism.tp": "tensor_parallel_size",
+    "parallelism.cp": "context_parallel_size",
+}
 _MOST_PARENTS = 20
 _POLICY = "policy."
 _MEGATRON, _DTENSOR = "policy.megatron_cfg.", "policy.dtensor_cfg."
@@ -111,13 +114,12 @@ def _read_megatron(settings: Settings) -> None:
 def _read_dtensor(settings: Settings) -> None:
     """PyTorch's FSDP2 over all GPUs that tensor and context ranks leave."""
     found = settings.found
-    axes = {"tp": "tensor_parallel_size", "cp": "context_parallel_size"}
-    settings.axes({axis: (_DTENSOR + k,) for axis, k in axes.items()}, "NeMo-RL")
+    settings.take(_AXES, _DTENSOR, (1, "default of NeMo-RL"))
     found.derive("parallelism.pp", 1, "FSDP2 has no pipeline")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of NeMo-RL")
     if found.integer("parallelism.tp", 2) > 1:
         key = _DTENSOR + "sequence_parallel"
-        settings.copy_flag("tensor_parallel.sequence", key)
+        settings.copy("tensor_parallel.sequence", key)
     place = settings.place(f"{_DTENSOR}enabled")
     found.later(shard, 1, False, place)
     found.later(bucket_of_a_layer)

@@ -57,12 +57,12 @@ def _read_axes(settings: Settings) -> None:
             found.derive(f"parallelism.{axis}", 1, "default of gpt-neox")
     if found.integer("parallelism.tp", 2) > 1:
         usual, key = (False, "default of gpt-neox"), "sequence_parallel"
-        settings.copy_flag("tensor_parallel.sequence", key, usual=usual)
+        settings.copy("tensor_parallel.sequence", key, usual=usual)
 
 
 def _read_model(settings: Settings) -> None:
     found = settings.found
-    settings.copy_all(_SHAPE)
+    settings.take(_SHAPE)
     hidden, heads = found.integer("model.hidden"), found.integer("model.heads")
     if settings.copy("model.kv_heads", "num_kv_heads") is None and heads:
         found.derive("model.kv_heads", heads, "as many as heads")

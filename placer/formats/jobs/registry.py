@@ -13,7 +13,8 @@ the file is ``findings.read``, one that the framework gives by itself
 ``findings.derive``; what depends on sizes that another source or an option may give is
 left to a function in ``findings.rules``. Nothing is guessed: what only the user knows
 is ``findings.ask``. What is values by key is opened as `placer.formats.jobs.settings`,
-and its reader a function of those, under ``@reader``.
+and its reader a function of those, under ``@reader``: a table of facts with their keys
+goes to ``settings.take``, `placer.formats.jobs.neox` is an example.
 
 `placer.formats.jobs.settle` derives data-parallel size and micro-batches from ``gpus``
 and ``global_batch``, and asks for what every job needs. YAML and JSON are read with
@@ -39,16 +40,10 @@ class JobFormat(Format):
     module: str = ""  # of `placer.formats.jobs`, where the name is not that of one
     logs: bool = False  # whether a file may be a log, which may be long
 
-    @property
-    def reader(self) -> str:
-        """Its module and function, as ``hf.read``."""
-        return f"{self.module or self.name}.read"
-
     def read(self, text: str, source: str, asked: Asked) -> Findings:
         """Findings of a text, given its source's name and what options say."""
-        module, _, function = self.reader.rpartition(".")
-        read = getattr(import_module(f"placer.formats.jobs.{module}"), function)
-        findings: Findings = read(text, source, asked)
+        module = import_module(f"placer.formats.jobs.{self.module or self.name}")
+        findings: Findings = module.read(text, source, asked)
         return findings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from placer.base.errors import Problem
 from placer.base.naming import entry, named
@@ -21,15 +21,19 @@ from placer.formats.jobs.findings import (
 )
 
 _INTEGER = re.compile(r"[-+]?[0-9]+(_[0-9]+)*")
+# Of another program, which fills it in.
 _VARIABLE = re.compile(r"\$\{|\{\{")
 _LONGEST = 40
 # Values that say nothing: a null of the notation, or of a tool that prints it.
 _NOTHING = ("", "null", "None", "none", "~")
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+# Facts that are true or false, by how they begin; others that are copied are numbers.
+_BOOLEANS = ("data_parallel.overlap_", "model.tied_", "overlap.", "tensor_parallel.")
 # Filled in by who runs the framework (transformers, DeepSpeedConfigHF).
 AUTO = "auto"
 
 
+T = TypeVar("T")
 # A value that holds where nothing is said, and why.
 Usual = tuple[Scalar, str]
 
@@ -75,7 +79,10 @@ class Settings:
                 return key, Setting(plain_value(given), Place(entry("settings", key)))
             setting = self.values.get(key)
             if setting is not None and setting.value not in (None, *_NOTHING):
-                return key, _filled_in(setting)
+                value = setting.value
+                if isinstance(value, str) and _VARIABLE.search(value):
+                    setting = Setting(Unknown(value), setting.place)
+                return key, setting
             silent = silent and setting is None
         above = self._above(keys[0]) if silent and keys else None
         return (keys[0], above) if above else None
@@ -148,17 +155,15 @@ class Settings:
 
     def _as(
         self,
-        convert: Callable[[Any], Any],
+        convert: Callable[[Any], T | None],
         what: str,
         keys: tuple[str, ...],
         fact: str = "",
-    ) -> Any:
+    ) -> T | None:
         """A value converted; one of which ``convert`` makes None is a problem."""
         got = self._told(keys, fact)
-        if got is None or got[1] == AUTO:
-            return None
-        value = convert(got[1])
-        if value is None:
+        value = None if got is None else convert(got[1])
+        if got is not None and value is None and got[1] != AUTO:
             self.wrong(got[0], what)
         return value
 
@@ -171,9 +176,7 @@ class Settings:
             value = _whole(given)
             return None if value is None or not minimum <= value <= maximum else value
 
-        words = f"an integer from {minimum} to {maximum}"
-        value: int | None = self._as(convert, words, keys, fact)
-        return value
+        return self._as(convert, f"an integer from {minimum} to {maximum}", keys, fact)
 
     def number(self, *keys: str) -> float | None:
         """A finite number that is not below 0, None where nothing is said."""
@@ -182,7 +185,7 @@ class Settings:
             is_number = isinstance(given, int | float) and not isinstance(given, bool)
             return float(given) if is_number else None
 
-        value: float | None = self._as(convert, "a number", keys)
+        value = self._as(convert, "a number", keys)
         if value is None or 0 <= value <= 1e18:
             return value
         self.wrong(keys[0], "a number that is not below 0")
@@ -190,10 +193,9 @@ class Settings:
 
     def flag(self, *keys: str, fact: str = "") -> bool | None:
         """True or false, None where nothing is said."""
-        value: bool | None = self._as(
+        return self._as(
             lambda given: _FLAGS.get(str(given).lower()), "true or false", keys, fact
         )
-        return value
 
     def text(self, *keys: str) -> str:
         """A text on one line, empty where nothing is said."""
@@ -203,14 +205,11 @@ class Settings:
     def choice(self, words: Mapping[str, Scalar], *keys: str) -> Scalar | None:
         """What a word stands for, None where nothing is said."""
         got = self._told(keys)
-        if got is None:
-            return None
-        word = str(got[1]).lower()
-        for known, meaning in words.items():
-            if word == known.lower():
-                return meaning
-        self.wrong(got[0], f"one of {', '.join(words)}")
-        return None
+        known = {word.lower(): meaning for word, meaning in words.items()}
+        meaning = known.get(str(got[1]).lower()) if got else None
+        if got and meaning is None:
+            self.wrong(got[0], f"one of {', '.join(words)}")
+        return meaning
 
     def texts(self, *keys: str) -> list[str]:
         """The texts of a list, or the one there is."""
@@ -226,8 +225,7 @@ class Settings:
         found = [_whole(v) for v in got[1]] if isinstance(got[1], list) else [None]
         if None in found:
             self.wrong(got[0], "a list of integers")
-            return []
-        return [value for value in found if value is not None]
+        return [value for value in found if value is not None and None not in found]
 
     def _option(self, fact: str, keys: tuple[str, ...]) -> Setting | None:
         """What an option says of a fact, before any of its keys does."""
@@ -235,10 +233,13 @@ class Settings:
             self.known.update(keys)
             return Setting(self.asked.gpus, Place(named("gpus")))
         given = self.asked.settings.get(f"job.{fact}")
-        if given is None:
+        value = None if given is None else plain_value(given)
+        if value is None or (
+            fact.startswith(_BOOLEANS) and not isinstance(value, bool)
+        ):
             return None
         self.known.update(keys)
-        return Setting(plain_value(given), Place(entry("settings", f"job.{fact}")))
+        return Setting(value, Place(entry("settings", f"job.{fact}")))
 
     def copy(
         self,
@@ -248,50 +249,35 @@ class Settings:
         maximum: int = 10**9,
         usual: Usual | None = None,
     ) -> int | None:
-        """Take a whole number as the fact of a job; what it is, None if not said.
+        """Take a fact of a job, a whole number or a boolean; None if it is not said.
 
         ``usual`` is derived where nothing is said, with why.
         """
-        option = self._option(fact, keys)
+        is_flag, option = fact.startswith(_BOOLEANS), self._option(fact, keys)
+        place = self.place(*keys) if option is None else option.place
+        value: int | None
         if option is not None:
-            value, place = _whole(option.value), option.place
+            value = option.value if is_flag else _whole(option.value)
+        elif is_flag:
+            value = self.flag(*keys, fact=fact)
         else:
             value = self.integer(*keys, minimum=minimum, maximum=maximum, fact=fact)
-            place = self.place(*keys)
-        self._take(fact, value, place, usual)
-        return value
-
-    def copy_flag(
-        self, fact: str, *keys: str, usual: Usual | None = None
-    ) -> bool | None:
-        """Take a boolean as the fact of a job, as `copy` does."""
-        option = self._option(fact, keys)
-        if option is not None and isinstance(option.value, bool):
-            value: bool | None = option.value
-            place = option.place
-        else:
-            value, place = self.flag(*keys, fact=fact), self.place(*keys)
-        self._take(fact, value, place, usual)
-        return value
-
-    def _take(
-        self, fact: str, value: Scalar | None, place: Place, usual: Usual | None
-    ) -> None:
         if value is not None:
             self.found.read(fact, value, place)
         elif usual is not None:
             self.found.derive(fact, *usual)
+        return value
 
-    def copy_all(self, keys: Mapping[str, str], prefix: str = "") -> None:
-        """Take whole numbers as facts, each of its key."""
-        for fact, key in keys.items():
-            self.copy(fact, prefix + key)
-
-    def axes(self, keys: Mapping[str, tuple[str, ...]], whose: str) -> None:
-        """Take the sizes of axes; where nothing says one it is 1, by default."""
-        for axis, names in keys.items():
-            usual = 1, f"default of {whose}"
-            self.copy(f"parallelism.{axis}", *names, usual=usual)
+    def take(
+        self,
+        table: Mapping[str, str | tuple[str, ...]],
+        prefix: str = "",
+        usual: Usual | None = None,
+    ) -> None:
+        """Take facts, each of the key that it has in a table, or of the first said."""
+        for fact, keys in table.items():
+            names = (keys,) if isinstance(keys, str) else keys
+            self.copy(fact, *(prefix + name for name in names), usual=usual)
 
     def derive(self, fact: str, value: Scalar, rule: str, *keys: str) -> None:
         """Set a fact by a rule of the framework, from the first of ``keys``."""
@@ -374,14 +360,6 @@ def plain_value(text: str) -> Scalar:
     """A text as the number or boolean that a configuration would take it for."""
     words = {"true": True, "false": False}
     return words.get(text.lower(), number_of(text))
-
-
-def _filled_in(setting: Setting) -> Setting:
-    """A value; one with a variable, which another program fills in, is unknown."""
-    value = setting.value
-    if isinstance(value, str) and _VARIABLE.search(value):
-        return Setting(Unknown(value), setting.place)
-    return setting
 
 
 def _whole(value: Any) -> int | None:

@@ -9,7 +9,6 @@ placements differ; that of Llama 3 (128,256, Meta's model card) is as good as an
 from __future__ import annotations
 
 from math import lcm, prod
-from typing import NamedTuple
 
 from placer.assumed import RATE
 from placer.base.naming import named
@@ -212,14 +211,7 @@ def _ask(found: Findings) -> None:
         found.ask("compute", message, hint, Place(found.source))
 
 
-class Share(NamedTuple):
-    """Share of a peak that products sustain, and between which it lies."""
-
-    usual: float
-    low: float
-    high: float
-
-
+# Shares of a peak that products sustain: the usual one, the lowest and the highest.
 # Nine tenths of the median of dense runs that were published, in whole points, and
 # about where nine of ten of them lie (``docs/assumed.md`` has the figures): who
 # publishes has tuned, so others reach a little less. Sources: of bf16 arXiv 2407.21783,
@@ -227,9 +219,9 @@ class Share(NamedTuple):
 # and 27 of NVIDIA's and torchtitan's (median 0.42); of fp4 MLPerf's (0.27, 0.34) and
 # four of NVIDIA's (0.25 to 0.33).
 _SHARES = {
-    "bf16": Share(0.40, 0.30, 0.55),
-    "fp8": Share(0.38, 0.25, 0.52),
-    "fp4": Share(0.25, 0.15, 0.35),
+    "bf16": (0.40, 0.30, 0.55),
+    "fp8": (0.38, 0.25, 0.52),
+    "fp4": (0.25, 0.15, 0.35),
 }
 
 
@@ -255,8 +247,8 @@ def _assume_rate(found: Findings, machine: Topology) -> None:
     precision = PEAK_OF[found.text("memory.gemm", "bf16")]
     if precision not in gpu.peak:
         precision = "bf16"
-    share, peak = _SHARES[precision], gpu.peak[precision] / 1e12
-    usual, low, high = (float(f"{part * peak:.3g}") for part in share)
-    why = f"{100 * share.usual:g} % of the {precision} peak of {whose}"
+    shares, peak = _SHARES[precision], gpu.peak[precision] / 1e12
+    usual, low, high = (float(f"{share * peak:.3g}") for share in shares)
+    why = f"{100 * shares[0]:g} % of the {precision} peak of {whose}"
     place = Place(found.source)
     found.facts[RATE] = Fact(usual, "assumed", why, place, (low, high))

@@ -1,16 +1,22 @@
-"""What starts a job: the launcher in the command of its script, and its program."""
+"""What starts a job: the launcher in a command, its program, and what undoes a plan."""
 
 from __future__ import annotations
 
 import itertools
+import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import NamedTuple
 
-from placer.formats.jobs.findings import Findings
-from placer.formats.jobs.shell import Script, Text
+from placer.base.errors import InputError, Problem
+from placer.documents.files import is_file, read_text
+from placer.formats.jobs.findings import Asked, Findings
+from placer.formats.jobs.shell import Command, Script, Text, read_script
 from placer.formats.jobs.shell.script import image_called
-from placer.formats.jobs.shell.text import is_settable, known, named, opens
+from placer.formats.jobs.shell.text import is_settable, known, named, opens, readable
 from placer.job.started import Started
 
 _BACKEND, _IMAGE = "rdzv_backend", "container_image"
@@ -42,7 +48,7 @@ def read_starter(
     found: Findings,
     words: Sequence[Text],
     script: Script,
-    environment: Mapping[str, Text] | None = None,
+    environment: Mapping[str, Text],
 ) -> None:
     """Find what starts the job: the innermost launcher of its command.
 
@@ -52,13 +58,16 @@ def read_starter(
     ----------
     words : sequence of Text
         Of the command that starts the job.
-    environment : mapping of str to Text, optional
+    environment : mapping of str to Text
         Variables set for that command alone.
     """
     called = starter(words, script.variables)
     if called is None and words:
-        outer = [c for c in script.commands if _runs_a_shell(c.words)]
-        called = starter(outer[-1].words, script.variables) if outer else None
+        for command in reversed(script.commands):
+            texts = [PurePath(word.text).name for word in command.words]
+            if {"bash", "sh"} & {*texts} and "-c" in texts:
+                called = starter(command.words, script.variables)
+                break
     if script.is_manifest and words and (called is None or called[0] != "verl"):
         called = "kubernetes", (words[0] if called is None else called[1])
     if called is None:
@@ -77,7 +86,7 @@ def read_starter(
         source,
         line,
         program_of(name, words),
-        dict(_kept({**exported, **(environment or {})})),
+        dict(_kept({**exported, **environment})),
         script.image or image_called(dict(options_of(words)).get(_IMAGE, "")),
     )
 
@@ -197,6 +206,125 @@ def _is_plain(text: str) -> bool:
     return bool(text.strip()) and text.isprintable()
 
 
-def _runs_a_shell(words: Sequence[Text]) -> bool:
-    texts = [PurePath(word.text).name for word in words]
-    return bool({"bash", "sh"} & {*texts}) and "-c" in texts
+_BY_NODE = (
+    *("torchrun-c10d", "torchrun-static", "accelerate", "accelerate-c10d"),
+    *("swift", "deepspeed", "ray", "verl"),
+)
+# nvidia-resiliency-ext's launcher, and the module that is it.
+FT_LAUNCHER = ("ft_launcher", "nvidia_resiliency_ext.fault_tolerance.launcher")
+_AGENTS = ("deepspeed.launcher.launch", *FT_LAUNCHER)
+# It numbers hosts by this, before Slurm's blocks and Slurm's tasks (utils.py).
+_FT_RANK = "CROSS_SLURM_PROCID"
+_RAY = (
+    "Ray starts the ranks where its placement groups are, whatever the order of the "
+    "nodes: give the program those of placer emit PLAN ray"
+)
+_SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
+# Of launchers that sort hosts by name, the option that says it and what to write.
+_INSTEAD = {
+    "torchrun-c10d": (
+        "--rdzv-backend",
+        "--rdzv-backend=static --node-rank=$SLURM_PROCID --master-addr=$MASTER_ADDR "
+        "--master-port=$MASTER_PORT, inside srun bash -c '...'; or start the script of "
+        "placer emit PLAN torchrun",
+    ),
+    "accelerate-c10d": (
+        "--rdzv_backend",
+        "--rdzv_backend static --machine_rank $SLURM_PROCID",
+    ),
+}
+
+
+class Launched(NamedTuple):
+    """What a command line starts."""
+
+    per_node: bool  # whether an agent a node starts the ranks
+    # What would undo the plan's order of the hosts, with what to write instead.
+    problems: list[Problem]
+    remark: str = ""  # what a user should know; may be empty
+    # Nodes of an NVLink domain that nvidia-resiliency-ext takes together; else 0.
+    segment: int = 0
+
+
+def launched(command: Sequence[str]) -> Launched:
+    """What a command line starts, so far as it and the scripts that it names tell."""
+    problems: list[Problem] = []
+    per_node = by_ray = False
+    segment = 0
+    for script in _scripts(command):
+        for one in script.commands:
+            name = (starter(one.words, script.variables) or ("",))[0]
+            called = {PurePath(word.text).name for word in one.words}
+            per_node |= name in _BY_NODE or bool(called & {*_AGENTS})
+            if called & {*FT_LAUNCHER}:
+                said = dict(options_of(one.words)).get("ft_segment", "")
+                segment = int(said) if said.isdecimal() else segment
+            by_ray |= name in ("ray", "verl")
+            problems += _undone(name, one, script)
+    return Launched(per_node, problems, _RAY * by_ray, segment)
+
+
+def _scripts(command: Sequence[str]) -> Iterator[Script]:
+    """The command line as a script, and the scripts of shells among its words.
+
+    What cannot be followed is left to whoever runs it.
+    """
+    with suppress(InputError):
+        yield read_script(shlex.join(command), "COMMAND", Asked())
+    for word in command:
+        if PurePath(word).suffix in _SCRIPTS and is_file(word):
+            with suppress(InputError):
+                text = read_text(word)
+                yield read_script(text, str(Path(word)), Asked())
+
+
+def _undone(name: str, command: Command, script: Script) -> Iterator[Problem]:
+    words = command.words
+    options = dict(options_of(words))
+    if name in _INSTEAD:
+        whose, (key, hint) = name.removesuffix("-c10d"), _INSTEAD[name]
+        message = f"{whose}'s c10d rendezvous sorts the hosts by name again"
+        yield _problem(words, key, message, f"write {hint}")
+    variable = command.environment.get("NODE_RANK", script.variables.get("NODE_RANK"))
+    ranks = {"--node-rank": "node_rank", "--machine_rank": "machine_rank"}
+    said = {key: options.get(option, "") for key, option in ranks.items()}
+    if name == "swift" and variable is not None:
+        said["NODE_RANK"] = variable.text
+    for key, rank in said.items():
+        if "SLURM_NODEID" in readable(rank):
+            message = "SLURM_NODEID counts hosts by name, whatever the host file says"
+            yield _problem(words, key, message, "write $SLURM_PROCID")
+    called = [PurePath(word.text).name for word in words]
+    if called[:1] == ["srun"]:
+        blocks = os.environ.get("SLURM_TOPOLOGY_ADDR_PATTERN", "").lower()
+        is_told = any(_FT_RANK in word.text for word in words)
+        if blocks == "block.node" and {*called} & {*FT_LAUNCHER} and not is_told:
+            message = "ft_launcher numbers the hosts by Slurm's blocks again"
+            hint = f"leave srun out, or set {_FT_RANK}=$SLURM_PROCID in front of it"
+            yield _problem(words, "ft_launcher", message, hint)
+        dealt = _distribution(words)
+        if dealt and not dealt.startswith("arbitrary"):
+            message = f"{dealt} deals tasks to the hosts by name again"
+            hint = "leave it out: placer launch sets arbitrary"
+            yield _problem(words, "--distribution", message, hint)
+
+
+def _distribution(words: Sequence[Text]) -> str:
+    """How an ``srun`` is told to deal tasks, in front of its program."""
+    texts = [word.text for word in words]
+    for text, following in zip(texts, [*texts[1:], ""], strict=True):
+        if text in ("bash", "sh", "python", "python3") or text.endswith(".py"):
+            break
+        if text in ("-m", "--distribution"):
+            return following
+        if text.startswith("--distribution="):
+            return text.partition("=")[2]
+    return ""
+
+
+def _problem(words: Sequence[Text], key: str, message: str, hint: str) -> Problem:
+    """The problem at the command, if it stands in a file."""
+    source, line, column = words[0].place
+    if source == "COMMAND":
+        return Problem(message, source, key=key, hint=hint)
+    return Problem(message, source, line, column, key, hint)

@@ -29,14 +29,12 @@ from placer.formats.jobs.megatron.launches import (
     ask_for_anything,
     launch_of_command,
     read_world,
-    select,
+    started,
 )
 from placer.formats.jobs.megatron.rules import add_rules
 from placer.formats.jobs.settings import AUTO, Setting, Settings
 from placer.formats.jobs.shell import Command, read_script
-from placer.formats.jobs.shell.questions import no_launch, note_left_out
 from placer.formats.jobs.shell.text import readable
-from placer.formats.jobs.starter import read_starter
 
 _PROGRAMS = ("swift", "megatron")
 _TASKS = ("sft", "pt", "rlhf")
@@ -65,12 +63,8 @@ def read(text: str, source: str, asked: Asked) -> Findings:
         for command in script.commands
         if _trains(command)
     ]
-    if not launches:
-        hint = "megatron sft --tensor_model_parallel_size 4 ..."
-        raise no_launch(script, "it starts no training", hint)
-    launch = select(launches, asked, source)
-    found = Findings(source)
-    note_left_out(found, script)
+    found, hint = Findings(source), "megatron sft --tensor_model_parallel_size 4 ..."
+    launch = started(found, script, launches, asked, "it starts no training", hint)
     ask_for_anything(launch, found, script)
     # ``NNODES`` nodes, one if not set, of ``NPROC_PER_NODE`` processes.
     each, nodes = (
@@ -79,7 +73,6 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     )
     if each is not None:
         read_world(found, each, nodes, asked)
-    read_starter(found, launch.words, script, launch.environment)
     arguments = Arguments(found, launch.arguments)
     if any(PurePath(word.text).name == "swift" for word in launch.launcher):
         _model(found, arguments)

@@ -11,20 +11,89 @@ import re
 from math import ceil
 from pathlib import PurePath
 
-from placer.formats.jobs import adapters, core_rules
+from placer.formats.jobs import adapters, mcore
 from placer.formats.jobs.findings import (
     DP_MULTIPLE,
     GLOBAL_BATCH,
     Asked,
     Findings,
     Place,
+    Scalar,
 )
 from placer.formats.jobs.fsdp import by_layer, shard
 from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.python import Library, python_values
 from placer.formats.jobs.reading import toml_values
 from placer.formats.jobs.settings import Settings, reader
-from placer.formats.jobs.torchtitan_models import SHAPES, SOURCE
+
+# The shapes that it ships; the same numbers stand there in b5bcd76c.
+_SOURCE = "238fa995, models/*/__init__.py"
+
+_Shape = dict[str, Scalar]
+_DENSE = ("layers", "hidden", "ffn", "heads", "kv_heads", "vocab")
+_LATENT: _Shape = {
+    "kv_lora_rank": 512,
+    "qk_head_dim": 128,
+    "rope_head_dim": 64,
+    "v_head_dim": 128,
+}
+
+
+def _dense(*sizes: int) -> _Shape:
+    """Layers, widths of the model and its feed-forward, heads, vocabulary."""
+    return dict(zip(_DENSE, sizes, strict=True))
+
+
+def _qwen3(*sizes: int, tied: bool = False) -> _Shape:
+    """A head is 128 wide, which may be no equal share of the model's width."""
+    shape = _dense(*sizes, 8, 151936) | {"tied_embeddings": tied}
+    return shape if 128 * sizes[3] == sizes[1] else shape | {"head_dim": 128}
+
+
+def _qwen3_moe(*sizes: int) -> _Shape:
+    """All layers have 128 experts, of which a token visits 8."""
+    experts = {"experts": 128, "top_k": 8, "expert_ffn": sizes[2]}
+    return _qwen3(*sizes) | experts | {"kv_heads": 4, "moe_layers": sizes[0]}
+
+
+def _deepseek(dense: int, experts: tuple[int, int, int, int], *sizes: int) -> _Shape:
+    """Dense layers; experts, those that a token and that all visit, their width."""
+    names = "experts", "top_k", "shared_experts", "expert_ffn"
+    shape = _dense(*sizes[:5], sizes[6]) | dict(zip(names, experts, strict=True))
+    moe = {"moe_layers": sizes[0] - dense, "q_lora_rank": sizes[5]}
+    return shape | moe | _LATENT
+
+
+# The feed-forward of Llama 3 is ``floor(m floor(8h/3))``, up to a multiple.
+_SHAPES: dict[str, dict[str, _Shape]] = {
+    "llama3": {
+        "debugmodel": _dense(6, 256, 768, 16, 16, 2048),
+        "8B": _dense(32, 4096, 14336, 32, 8, 128256),
+        "70B": _dense(80, 8192, 28672, 64, 8, 128256),
+        "405B": _dense(126, 16384, 53248, 128, 8, 128256),
+    },
+    "qwen3": {
+        "debugmodel": _qwen3(8, 256, 3072, 16, tied=True) | {"vocab": 2048},
+        "0.6B": _qwen3(28, 1024, 3072, 16, tied=True),
+        "1.7B": _qwen3(28, 2048, 6144, 16, tied=True),
+        "4B": _qwen3(36, 2560, 9728, 32, tied=True),
+        "8B": _qwen3(36, 4096, 12288, 32),
+        "14B": _qwen3(40, 5120, 17408, 40),
+        "32B": _qwen3(64, 5120, 25600, 64),
+        "30B-A3B": _qwen3_moe(48, 2048, 768, 32),
+        "235B-A22B": _qwen3_moe(94, 4096, 1536, 64),
+    },
+    "deepseek_v3": {
+        "16B": _deepseek(1, (64, 6, 2, 1408), 27, 2048, 10944, 16, 16, 0, 102400),
+        "236B": _deepseek(
+            1, (160, 6, 2, 1536), 60, 5120, 12288, 128, 128, 1536, 102400
+        ),
+        "671B": _deepseek(
+            3, (256, 8, 1, 2048), 61, 7168, 18432, 128, 128, 1536, 129280
+        ),
+    },
+}
+
 
 _AXES = {"tp": "tensor", "cp": "context", "pp": "pipeline", "ep": "expert"}
 _ONE_CHUNK = ("1F1B", "GPipe")
@@ -32,8 +101,11 @@ _LOOPED = ("Interleaved1F1B", "InterleavedZeroBubble", "LoopedBFS")
 _V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
 # Before 2025 degrees stood under [training] and [experimental].
 _TABLES = ("parallelism", "training", "experimental")
-_RECOMPUTE = {"full": "full", "selective": "op", "none": "none"}
-_AC_CLASSES = {"FullAC": "full", "SelectiveAC": "selective"}
+_RECOMPUTE = {
+    **dict.fromkeys(("full", "FullAC"), "full"),
+    **dict.fromkeys(("", "selective", "SelectiveAC"), "op"),
+    "none": "none",
+}
 # What makes another model of one.
 _OTHERS = ("vl", "next", "omni", "moe", "coder")
 _IS_PYTHON = re.compile(r"^(?:def|from|import) +\w", re.MULTILINE)
@@ -59,9 +131,9 @@ def read(settings: Settings) -> None:
     _read_rest(settings)
 
 
-def _degree(settings: Settings, name: str, least: int = 1) -> int | None:
-    keys = [f"{table}.{name}_degree" for table in _TABLES]
-    return settings.integer(*keys, minimum=least, maximum=10**6)
+def _keys(name: str) -> list[str]:
+    """A key in each of the tables that it may stand in."""
+    return [f"{table}.{name}" for table in _TABLES]
 
 
 def _read_model(settings: Settings) -> None:
@@ -70,8 +142,8 @@ def _read_model(settings: Settings) -> None:
     name, flavor = _model_name(settings), ""
     if not settings.unknown("model.flavor"):
         flavor = settings.text("model.flavor")
-    shape = SHAPES.get(name, {}).get(_KERNEL.sub("", flavor))
-    rule = f"{name} {flavor} of torchtitan ({SOURCE})"
+    shape = _SHAPES.get(name, {}).get(_KERNEL.sub("", flavor))
+    rule = f"{name} {flavor} of torchtitan ({_SOURCE})"
     for key, value in (shape or {}).items():
         found.derive(f"model.{key}", value, rule, place)
     found.derive("model.vocab_multiple", 1, "torchtitan does not pad", place)
@@ -89,13 +161,13 @@ def _model_name(settings: Settings) -> str:
     if not settings.unknown("model.registry"):
         registry = settings.text("model.registry").strip(".").rpartition(".")[2]
     folder, said = path.parent.name, settings.text("model.name")
-    if registry or folder in SHAPES:
+    if registry or folder in _SHAPES:
         return registry or folder
-    if any(folder.startswith(known) for known in SHAPES):
+    if any(folder.startswith(known) for known in _SHAPES):
         return folder
-    names = [known for known in SHAPES if _is_of(said, known)]
+    names = [known for known in _SHAPES if _is_of(said, known)]
     if not names and (not said or "model.registry" in settings.values):
-        names = [known for known in SHAPES if _is_of(path.stem, known)]
+        names = [known for known in _SHAPES if _is_of(path.stem, known)]
     return names[0] if names else said
 
 
@@ -110,8 +182,7 @@ def _is_of(words: str, model: str) -> bool:
 def _read_axes(settings: Settings) -> None:
     found = settings.found
     for axis, name in _AXES.items():
-        keys = [f"{table}.{name}_parallel_degree" for table in _TABLES]
-        usual = 1, "default of torchtitan"
+        keys, usual = _keys(f"{name}_parallel_degree"), (1, "default of torchtitan")
         settings.copy(f"parallelism.{axis}", *keys, maximum=10**6, usual=usual)
     if found.integer("parallelism.ep", 2) > 1:
         key = "parallelism.expert_tensor_parallel_degree"
@@ -126,9 +197,10 @@ def _read_axes(settings: Settings) -> None:
 def _read_sharding(settings: Settings) -> None:
     """Replicas and shards; -1 shards take the GPUs that are left."""
     found = settings.found
-    replicate = _degree(settings, "data_parallel_replicate") or 1
-    shards = _degree(settings, "data_parallel_shard", -1)
-    keys = [f"{table}.data_parallel_shard_degree" for table in _TABLES]
+    names = _keys("data_parallel_replicate_degree")
+    replicate = settings.integer(*names, maximum=10**6) or 1
+    keys = _keys("data_parallel_shard_degree")
+    shards = settings.integer(*keys, minimum=-1, maximum=10**6)
     place = settings.place(*keys)
     if shards == 0:
         settings.wrong(keys[0], "-1, or 1 or more")
@@ -271,11 +343,11 @@ def _read_rest(settings: Settings) -> None:
     tp, cp = found.integer("parallelism.tp", 2), found.integer("parallelism.cp", 2)
     if tp > 1:
         key, usual = "parallelism.enable_sequence_parallel", "torchtitan's plan for tp"
-        settings.copy_flag("tensor_parallel.sequence", key, usual=(True, usual))
+        settings.copy("tensor_parallel.sequence", key, usual=(True, usual))
         _read_async(settings)
     method = settings.choice(
         {"allgather": "all_gather", "alltoall": "p2p"},
-        *(f"{table}.context_parallel_rotate_method" for table in _TABLES),
+        *_keys("context_parallel_rotate_method"),
     )
     if cp > 1:
         rule = "context_parallel_rotate_method"
@@ -287,7 +359,7 @@ def _read_rest(settings: Settings) -> None:
         way, rule = _BACKENDS[backend], f"{backend} dispatch"
         found.derive("expert_parallel.dispatch", way, rule)
         place = settings.place("parallelism.expert_parallel_comm_backend")
-        core_rules.equal_parts(found, backend, place)
+        mcore.equal_parts(found, backend, place)
     _read_recompute(settings)
 
 
@@ -298,7 +370,7 @@ def _read_recompute(settings: Settings) -> None:
     rule = f"activation_checkpoint {mode}" if mode else "default of torchtitan"
     if not mode and any(key in settings.values for key in keys):
         mode, rule = "none", "activation_checkpoint none"
-    recompute = _RECOMPUTE.get(_AC_CLASSES.get(mode, mode or "selective"))
+    recompute = _RECOMPUTE.get(mode)
     if recompute is None:
         settings.not_modelled(key, f"activation checkpointing by {mode}")
         return
@@ -309,8 +381,7 @@ def _read_recompute(settings: Settings) -> None:
 
 def _read_async(settings: Settings) -> None:
     """Tensor parallel traffic beside products, which takes compiled models."""
-    tables = (f"{table}.enable_async_tensor_parallel" for table in _TABLES)
-    wanted = settings.flag(*tables)
+    wanted = settings.flag(*_keys("enable_async_tensor_parallel"))
     parts = settings.texts("compile.components") or ["model", "loss"]
     compiled = settings.flag("compile.enable", "training.compile")
     if wanted and compiled and "model" in parts:

@@ -15,18 +15,11 @@ from placer.formats.jobs.findings import GLOBAL_BATCH, GPUS, Asked, Findings
 from placer.formats.jobs.fsdp import bucket_of_a_layer
 from placer.formats.jobs.hf import ask_for_model
 from placer.formats.jobs.megatron.arguments import Argument
-from placer.formats.jobs.megatron.launches import Launch, ask_for_anything, select
+from placer.formats.jobs.megatron.launches import Launch, ask_for_anything, started
 from placer.formats.jobs.settings import Setting, Settings, reader
 from placer.formats.jobs.shell import Command, Text, read_script
-from placer.formats.jobs.shell.questions import (
-    no_launch,
-    note_left_out,
-    setting_of,
-    unknown_value,
-)
-from placer.formats.jobs.shell.text import known, opens
-from placer.formats.jobs.shell.values import Either
-from placer.formats.jobs.starter import read_starter
+from placer.formats.jobs.shell.questions import setting_of, unknown_value
+from placer.formats.jobs.shell.text import Either, known, opens
 
 _ACTOR, _DATA = "actor_rollout_ref.actor.", "data."
 _MEGATRON = f"{_ACTOR}megatron."
@@ -50,13 +43,10 @@ def _opened(text: str, source: str, found: Findings, asked: Asked) -> Settings:
             for key in (word.text.lstrip("+"), *_hidden(word, script.either))
         )
     ]
-    if not launches:
-        hint = "the script that starts verl.trainer.main_ppo is wanted"
-        raise no_launch(script, f"no command has arguments {_ACTOR}*", hint)
-    launch = select(launches, asked, source)
-    note_left_out(found, script)
+    missing = f"no command has arguments {_ACTOR}*"
+    hint = "the script that starts verl.trainer.main_ppo is wanted"
+    launch = started(found, script, launches, asked, missing, hint)
     ask_for_anything(launch, found, script)
-    read_starter(found, launch.launcher, script, launch.environment)
     values: dict[str, Setting] = {}
     for word in launch.launcher:
         for key in _hidden(word, script.either):
@@ -97,9 +87,8 @@ def _launch_of(command: Command, either: Either) -> Launch:
         and any(not either.of(o.number) for o in opens(word.text))
     )
     arguments = tuple(Argument(word.text, (), word.place) for word in words)
-    return Launch(
-        arguments, words, command.environment, tuple(anything), command.causes
-    )
+    environment, causes = command.environment, command.causes
+    return Launch(arguments, words, environment, tuple(anything), causes, words)
 
 
 def _hidden(word: Text, either: Either, depth: int = 0) -> list[str]:
@@ -181,7 +170,7 @@ def _read_fsdp(settings: Settings) -> None:
     """PyTorch's FSDP over all GPUs, or over groups of ``fsdp_size``."""
     found, key = settings.found, f"{_ACTOR}fsdp_config.fsdp_size"
     ulysses = f"{_ACTOR}ulysses_sequence_parallel_size"
-    settings.axes({"cp": (ulysses,)}, "veRL")
+    settings.copy("parallelism.cp", ulysses, usual=(1, "default of veRL"))
     if found.integer("parallelism.cp") > 1:
         found.derive("context_parallel.communication", "a2a", "Ulysses")
     found.derive("parallelism.order", "tp-cp-ep-dp-pp", "mesh of veRL")

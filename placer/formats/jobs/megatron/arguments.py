@@ -9,13 +9,12 @@ from difflib import get_close_matches
 
 from placer.base.errors import Problem
 from placer.documents.scalars import visible
-from placer.formats.jobs import core_rules
+from placer.formats.jobs import mcore
 from placer.formats.jobs.findings import Findings, Place, Remark, Scalar
 from placer.formats.jobs.settings import Setting, Settings
 from placer.formats.jobs.shell import Text
 from placer.formats.jobs.shell.questions import ask, unknown_value
-from placer.formats.jobs.shell.text import known, opens
-from placer.formats.jobs.shell.values import Either
+from placer.formats.jobs.shell.text import Either, known, opens
 
 _FLAG = re.compile(r"--[A-Za-z][\w-]*")
 _INTEGER = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
@@ -119,19 +118,19 @@ class Arguments(Settings):
         if self.get(name):
             self.found.read(key, value, self.place(name))
 
-    def switch(self, key: str, name: str) -> bool | None:
+    def switch(self, key: str, name: str) -> int | None:
         """Read a flag as a fact, which is false where it is not given; its value."""
-        return self.copy_flag(
-            key, name, usual=(False, f"no --{name.replace('_', '-')}")
-        )
+        return self.copy(key, name, usual=(False, f"no --{name.replace('_', '-')}"))
 
     def refuse(self, key: str, message: str, hint: str = "") -> None:
         """Record that what a flag says is not read."""
         self.add(Problem(message, *self.place(key), hint=hint))
 
     def forbid(self, name: str, message: str, hint: str = "") -> None:
-        """Record that Megatron refuses a flag, as `core_rules.refuse`."""
-        core_rules.refuse(self.found, self.place(name), message, hint)
+        """Record that Megatron refuses a flag; nothing while any value is asked for."""
+        if not self.found.unsure:
+            words, place = mcore.REFUSES + message, self.place(name)
+            self.found.problems.append(Problem(words, *place, hint=hint))
 
     def ignore_rest(self, joined: Findings) -> None:
         """Ignore the flags that nobody asked for; a note has one that may be a slip."""

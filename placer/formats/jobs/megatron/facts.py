@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from placer.formats.jobs import core_rules
+from placer.formats.jobs import mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, Findings, Remark
 from placer.formats.jobs.megatron.arguments import Arguments
 from placer.formats.jobs.megatron.traffic import read_traffic
@@ -82,13 +82,11 @@ def read_facts(found: Findings, arguments: Arguments, *, shape: bool = True) -> 
 
 
 def _axes(found: Findings, arguments: Arguments) -> None:
-    for key, name in _AXES.items():
-        arguments.copy(key, name, usual=(1, _DEFAULT))
+    arguments.take(_AXES, usual=(1, _DEFAULT))
     if (arguments.copy("parallelism.cp", "ds_sequence_parallel_size") or 1) > 1:
         found.derive("context_parallel.communication", "a2a", "DeepSpeed-Ulysses")
     arguments.copy("parallelism.etp", "expert_tensor_parallel_size")
-    mapped = arguments.flag("use_tp_pp_dp_mapping")
-    core_rules.order(found, arguments.place("use_tp_pp_dp_mapping") if mapped else None)
+    mcore.order(arguments, "use_tp_pp_dp_mapping")
     name, key = "tensor_parallel_num_weight_shards", "parallelism.tp"
     if (arguments.integer(name, fact=key) or 0) > found.integer(key, 1):
         message = "weights sharded beyond tensor parallelism have no job key"
@@ -179,11 +177,11 @@ def _experts(found: Findings, arguments: Arguments) -> None:
     dispatcher = arguments.text(kind)
     if arguments.flag("moe_enable_deepep"):
         dispatcher, kind = "flex", kind if arguments.get(kind) else "moe_enable_deepep"
-    if way := core_rules.DISPATCHES.get(dispatcher):
+    if way := mcore.DISPATCHES.get(dispatcher):
         arguments.say("expert_parallel.dispatch", way, kind)
         if way == "deduplicated":
             name = "moe_flex_dispatcher_backend"
-            core_rules.equal_parts(found, arguments.text(name), arguments.place(name))
+            mcore.equal_parts(found, arguments.text(name), arguments.place(name))
     elif arguments.unknown(kind):
         return
     elif found.integer("parallelism.ep", 1) > 1 and not deepspeed:

@@ -13,9 +13,16 @@ from placer.documents.scalars import visible
 from placer.formats.jobs.findings import GPUS, Asked, Findings, Place
 from placer.formats.jobs.megatron.arguments import Argument, arguments_of, name_of
 from placer.formats.jobs.shell import Command, Script, Text
-from placer.formats.jobs.shell.questions import ask, depends, question, setting
-from placer.formats.jobs.shell.text import known, opens
-from placer.formats.jobs.shell.values import Either
+from placer.formats.jobs.shell.questions import (
+    ask,
+    depends,
+    no_launch,
+    note_left_out,
+    question,
+    setting,
+)
+from placer.formats.jobs.shell.text import Either, known, opens
+from placer.formats.jobs.starter import read_starter
 from placer.topology.gpu_kinds import HostHint
 
 _MARKERS = {
@@ -107,6 +114,23 @@ def select(launches: Sequence[Launch], asked: Asked, source: str) -> Launch:
         hint = f"say which: {named('select', 'NUMBER')}"
         raise InputError([Problem(message, *launches[1].place, hint=hint)])
     return launches[0]
+
+
+def started(
+    found: Findings,
+    script: Script,
+    launches: Sequence[Launch],
+    asked: Asked,
+    missing: str,
+    hint: str = "",
+) -> Launch:
+    """The launch that is selected; what starts it and what is left out is noted."""
+    if not launches:
+        raise no_launch(script, missing, hint)
+    launch = select(launches, asked, script.source)
+    note_left_out(found, script)
+    read_starter(found, launch.words, script, launch.environment)
+    return launch
 
 
 def launch_of_command(command: Command, either: Either) -> Launch:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from placer.formats.jobs import core_rules
-from placer.formats.jobs.core_rules import refuse_fact
+from placer.formats.jobs import mcore
 from placer.formats.jobs.findings import GLOBAL_BATCH, Findings
+from placer.formats.jobs.mcore import refuse_fact
 from placer.formats.jobs.megatron.arguments import Arguments
 from placer.formats.jobs.megatron.deepspeed import pipeline_ends
-from placer.formats.jobs.python.config import constant
+from placer.formats.jobs.python import constant
 
 _LAYERS_PER_STAGE = "num_layers_per_virtual_pipeline_stage"
 _VIRTUAL = (
@@ -43,11 +43,11 @@ def _stages(found: Findings, arguments: Arguments) -> None:
         flag = f"--{name.replace('_', '-')}"
         found.notes.append(f"{flag}: stages are taken as equally long")
     if not (uneven or layout or deepspeed):
-        core_rules.stages(found)
+        mcore.stages(found)
     overlap = not arguments.flag("no_overlap_p2p_communication")
     if arguments.get("overlap_p2p_comm"):
         overlap = bool(arguments.flag("overlap_p2p_comm"))
-    core_rules.messages(found, overlap=overlap)
+    mcore.messages(found, overlap=overlap)
     if vp == 1:
         return
     if pp < 2 + (not overlap):
@@ -126,11 +126,11 @@ def _shape(found: Findings, arguments: Arguments) -> None:
         words = f"hidden {hidden} is not divisible by {heads} heads"
         refuse_fact(found, "model.heads", words)
     by_heads = arguments.get("ds_sequence_parallel_size") is not None
-    core_rules.cuts(found, by_heads=by_heads)
+    mcore.cuts(found, by_heads=by_heads)
 
 
 def _moe(found: Findings, arguments: Arguments) -> None:
-    core_rules.experts(found, sequence=arguments.get("deepspeed") is None)
+    mcore.experts(found, sequence=arguments.get("deepspeed") is None)
     if found.integer("model.experts"):
         _shared(found, arguments)
         if layers := found.integer("model.layers"):
@@ -195,11 +195,11 @@ def _traffic(found: Findings, arguments: Arguments) -> None:
     """Instances of the optimizer, and buckets of gradients."""
     name = "num_distributed_optimizer_instances"
     instances = arguments.integer(name, fact="data_parallel.optimizer_instances")
-    core_rules.optimizer_instances(found, instances or 1, arguments.place(name))
+    mcore.optimizer_instances(found, instances or 1, arguments.place(name))
     if not arguments.flag("deepspeed"):
         name = "ddp_num_buckets"
         count = arguments.integer(name, fact="data_parallel.bucket_parameters")
-        core_rules.buckets(found, count or 0, arguments.place(name))
+        mcore.buckets(found, count or 0, arguments.place(name))
 
 
 def _batch(found: Findings) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from placer.formats.jobs import core_rules
+from placer.formats.jobs import mcore
 from placer.formats.jobs.findings import Findings, Place
-from placer.formats.jobs.mcore import read_states
 from placer.formats.jobs.megatron.arguments import Arguments
-from placer.job.memory import MODULES
 
 # NVIDIA/Megatron-LM, ``megatron/experimental/gtp``; ranks in the order
 # ``tp-gtp_remat-cp-ep-dp-pp``, those of experts ``tp-cp-ep-gtp_remat-dp-pp``.
@@ -22,7 +20,7 @@ def read_traffic(found: Findings, arguments: Arguments) -> None:
     _sharding(found, arguments)
     _bytes(found, arguments)
     _overlaps(found, arguments)
-    _recompute(found, arguments)
+    _recompute(arguments)
     _not_modelled(found, arguments)
 
 
@@ -46,7 +44,7 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
     elif fsdp:
         name = "data_parallel_sharding_strategy"
         strategy = arguments.text(name) or "optim_grads_params"
-        sharding = core_rules.STRATEGIES.get(strategy, "zero3")
+        sharding = mcore.STRATEGIES.get(strategy, "zero3")
         arguments.say(key, sharding, name if arguments.get(name) else fsdp)
     elif distributed:
         arguments.say(key, "zero1", "use_distributed_optimizer")
@@ -55,7 +53,7 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
     for word in arguments.words("optimizer")[:1]:
         if word.text in _EMERGING:
             arguments.not_modelled("optimizer", what=f"optimizer {word.text}")
-    read_states(arguments)
+    mcore.read_states(arguments)
 
 
 def _refuse_fsdp2(found: Findings, arguments: Arguments) -> None:
@@ -127,7 +125,7 @@ def _overlaps(found: Findings, arguments: Arguments) -> None:
     key, name = "data_parallel.bucket_parameters", "ddp_bucket_size"
     arguments.copy(key, name, maximum=10**13)
     arguments.switch("tensor_parallel.sequence", "sequence_parallel")
-    core_rules.sequence_parallel(found)
+    mcore.sequence_parallel(found)
     overlaps = arguments.switch("overlap.tp", "tp_comm_overlap")
     if overlaps and not found.integer("tensor_parallel.sequence"):
         message = "--tp-comm-overlap without sequence parallelism"
@@ -138,7 +136,7 @@ def _overlaps(found: Findings, arguments: Arguments) -> None:
 
 def _context(found: Findings, arguments: Arguments) -> None:
     """How cp sees the sequence; only the ring runs beside attention."""
-    kinds, name = core_rules.CONTEXT_WAYS, "cp_comm_type"
+    kinds, name = mcore.CONTEXT_WAYS, "cp_comm_type"
     if not arguments.get(name) or found.integer("parallelism.cp", 1) == 1:
         return
     given = arguments.texts(name)
@@ -153,7 +151,7 @@ def _context(found: Findings, arguments: Arguments) -> None:
         arguments.not_modelled(name, f"modelled as {first}", words)
 
 
-def _recompute(found: Findings, arguments: Arguments) -> None:
+def _recompute(arguments: Arguments) -> None:
     granularity = arguments.text("recompute_granularity")
     name = "recompute_granularity"
     for old in (
@@ -171,28 +169,15 @@ def _recompute(found: Findings, arguments: Arguments) -> None:
     arguments.say("memory.recompute", granularity, name)
     method = arguments.text("recompute_method", "activations_checkpoint_method")
     if granularity == "selective":
-        _modules(found, arguments)
+        # Attention proper is where no module is said.
+        for module in mcore.recomputed_modules(arguments, "recompute_modules"):
+            arguments.not_modelled("recompute_modules", what=f"recompute {module}")
         return
     reason = "one more forward; a measured time holds it"
     arguments.not_modelled(name, reason, "recompute full")
     if method in ("uniform", "block"):
         arguments.say("memory.recompute_method", method, name)
         arguments.copy("memory.recompute_layers", "recompute_num_layers")
-
-
-def _modules(found: Findings, arguments: Arguments) -> None:
-    """What is computed again; attention proper where nothing is said."""
-    key = "recompute_modules"
-    given = arguments.texts(key)
-    known = [name for name in given if name in MODULES]
-    if known:
-        found.read("memory.recompute_modules", known, arguments.place(key))
-    elif given:
-        # Only what the model does not know is computed again.
-        found.facts.pop("memory.recompute", None)
-    for name in given:
-        if name not in MODULES:
-            arguments.not_modelled(key, what=f"recompute {name}")
 
 
 def _not_modelled(found: Findings, arguments: Arguments) -> None:
@@ -236,4 +221,4 @@ def _precision(found: Findings, arguments: Arguments, kind: str, place: Place) -
             for end in ("start", "end")
         )
         ends = sum(1 if count is None else count for count in given)
-    core_rules.precision(found, kind, recipe, place, ends)
+    mcore.precision(found, kind, recipe, place, ends)

@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 
 from placer.formats.jobs.findings import Asked
 from placer.formats.jobs.python.expressions import Expressions, Library
-from placer.formats.jobs.python.records import Merge, Part, parts_of, refill
 from placer.formats.jobs.python.values import (
     CLASS,
     LONGEST,
+    Merge,
+    Part,
     Record,
     is_unknown,
+    parts_of,
     plain,
+    refill,
     result,
     truth,
     unknown,

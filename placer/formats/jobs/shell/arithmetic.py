@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 from placer.formats.jobs.findings import Place
 from placer.formats.jobs.shell.text import (
     Text,
+    elements,
     filled,
     readable,
     roots,
     text_at,
     unknown,
 )
-from placer.formats.jobs.shell.values import elements
 
 if TYPE_CHECKING:
     from placer.formats.jobs.shell.variables import Environment

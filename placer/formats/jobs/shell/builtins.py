@@ -17,6 +17,7 @@ from placer.formats.jobs.shell.text import (
     Text,
     join,
     known,
+    numbered,
     opens,
     readable,
     roots,
@@ -24,7 +25,6 @@ from placer.formats.jobs.shell.text import (
     text_of_file,
     unknown,
 )
-from placer.formats.jobs.shell.values import numbered
 from placer.formats.jobs.shell.ways import JumpError
 
 if TYPE_CHECKING:
@@ -235,10 +235,6 @@ def _printf(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
     return HOLDS
 
 
-def _let(shell: Shell, _node: Simple, words: list[Text]) -> Outcome:
-    return [FAILS, *(shell.calculate(word) for word in words[1:])][-1]
-
-
 BUILTINS: dict[str, Callable[[Shell, Simple, list[Text]], Outcome]] = {
     "source": _source,
     ".": _source,
@@ -255,7 +251,7 @@ BUILTINS: dict[str, Callable[[Shell, Simple, list[Text]], Outcome]] = {
     "read": _read,
     "mapfile": _read,
     "readarray": _read,
-    "let": _let,
+    "let": lambda shell, _, words: [FAILS, *map(shell.calculate, words[1:])][-1],
     "true": lambda *_: HOLDS,
     "false": lambda *_: FAILS,
     ":": lambda *_: HOLDS,

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 from placer.formats.jobs.findings import Place
 from placer.formats.jobs.shell.arithmetic import calculated
-from placer.formats.jobs.shell.changes import changed, unbraced
 from placer.formats.jobs.shell.lexer import Lexer
-from placer.formats.jobs.shell.outputs import printed
+from placer.formats.jobs.shell.outputs import changed, printed, unbraced
 from placer.formats.jobs.shell.text import (
     NOTHING,
     Text,
+    elements,
     join,
     known,
+    numbered,
     opens,
     readable,
     roots,
     text_at,
     unknown,
 )
-from placer.formats.jobs.shell.values import elements, numbered
 
 if TYPE_CHECKING:
     from placer.formats.jobs.shell.variables import Environment

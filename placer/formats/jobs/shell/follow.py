@@ -22,8 +22,7 @@ from placer.formats.jobs.shell.builtins import (
 from placer.formats.jobs.shell.conditions import FAILS, HOLDS, Outcome, Tester, matches
 from placer.formats.jobs.shell.parser import DECLARES, Parser
 from placer.formats.jobs.shell.script import Command, Script, batch_variables
-from placer.formats.jobs.shell.text import Text, opens, readable, roots, text_at
-from placer.formats.jobs.shell.values import Value
+from placer.formats.jobs.shell.text import Text, Value, opens, readable, roots, text_at
 from placer.formats.jobs.shell.variables import Environment
 from placer.formats.jobs.shell.ways import JumpError, Way, Ways, follow_loop
 
@@ -61,7 +60,8 @@ class Shell:
         """Follow another script with these variables, as a frame of a kind."""
         if self._nested < MOST_NESTED:
             for name, value in batch_variables(text):
-                self.environment.default(name, value)
+                known = self.environment.state.values.get(name, value)
+                self.environment.assign(name, known)
             self._deeper(kind, lambda: self.follow(Parser(text).script()))
         return HOLDS
 

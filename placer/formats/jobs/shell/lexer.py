@@ -58,7 +58,6 @@ class Lexer:
         self.text = text
         self.raw = text.text
         self.at = 0
-        self._operator = self._peeked = (-1, "")
 
     @property
     def is_over(self) -> bool:
@@ -67,11 +66,7 @@ class Lexer:
 
     def peek(self) -> str:
         """The operator or the word that comes next."""
-        if sign := self.operator():
-            return sign
-        if self._peeked[0] != self.at:
-            self._peeked = (self.at, self.raw[self.at : self.end_of_word(self.at)])
-        return self._peeked[1]
+        return self.operator() or self.raw[self.at : self.end_of_word(self.at)]
 
     def skip_blanks(self, *, lines: bool = False) -> None:
         """Go over blanks and comments, and over ends of lines where that is said."""
@@ -84,16 +79,11 @@ class Lexer:
 
     def operator(self) -> str:
         """The operator that comes next; empty when a word does, or nothing."""
-        if self._operator[0] != self.at:
-            match = _OPERATOR.match(self.raw, self.at)
-            sign = "" if match is None or self._is_word(self.at) else match[0]
-            self._operator = (self.at, sign)
-        return self._operator[1]
-
-    def _is_word(self, at: int) -> bool:
-        """Whether ``<( )``, ``>( )`` or ``<path>``, to be filled in, begins here."""
-        is_command = self.raw[at : at + 2] in ("<(", ">(")
-        return is_command or _PLACEHOLDER.match(self.raw, at) is not None
+        raw, at = self.raw, self.at
+        match = _OPERATOR.match(raw, at)
+        # A word begins with ``<( )``, ``>( )`` or ``<path>``, to be filled in.
+        is_word = raw[at : at + 2] in ("<(", ">(") or _PLACEHOLDER.match(raw, at)
+        return "" if match is None or is_word else match[0]
 
     def word(self) -> Text:
         """The word that comes next, as it is written; empty when there is none."""

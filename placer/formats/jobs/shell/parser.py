@@ -234,10 +234,6 @@ class Parser:
                 return syntax.Arithmetic(lexer.text.part(start + 1, end - 1))
         return self._group(")")
 
-    def _condition(self) -> syntax.Node:
-        """Tokens up to ``]]``."""
-        return syntax.Condition(self._until("[[", "]]"))
-
     def _until(self, opened: str, close: str) -> tuple[Text, ...]:
         """Words up to what closes them, in ``[[`` with the operators between."""
         lexer, start = self.lexer, self.lexer.at
@@ -332,6 +328,6 @@ _COMPOUNDS: dict[str, Callable[[Parser], syntax.Node]] = {
     "until": Parser._while,
     "{": Parser._group,
     "(": Parser._parentheses,
-    "[[": Parser._condition,
+    "[[": lambda parser: syntax.Condition(parser._until("[[", "]]")),
     "function": Parser._function,
 }

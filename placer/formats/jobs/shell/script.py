@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from placer.documents import Value, parse_document
-from placer.formats.jobs.findings import Asked, Place, Remark
-from placer.formats.jobs.shell.text import Text, text_of_file, unknown
-from placer.formats.jobs.shell.values import Either
+from placer.formats.jobs.findings import Asked, Remark
+from placer.formats.jobs.shell.text import Either, Text, text_of_file, unknown
 from placer.formats.jobs.shell.ways import JumpError
 
 _SBATCH = re.compile(r"^#SBATCH[ \t]+([^\n]*)", re.MULTILINE)
@@ -187,11 +186,6 @@ class Command:
     environment: dict[str, Text]  # variables set for it alone
     # What decides whether it runs and is not known; empty where it runs.
     causes: tuple[str, ...] = ()
-
-    @property
-    def place(self) -> Place:
-        """Where it begins."""
-        return self.words[0].place if self.words else Place("")
 
 
 @dataclass

@@ -14,21 +14,19 @@ from placer.formats.jobs.shell.conditions import HOLDS
 from placer.formats.jobs.shell.expand import Expander
 from placer.formats.jobs.shell.syntax import Assignment, Function
 from placer.formats.jobs.shell.text import (
-    Text,
-    join,
-    known,
-    renamed,
-    roots,
-    text_at,
-    unknown,
-)
-from placer.formats.jobs.shell.values import (
     Either,
+    Text,
     Value,
     blurred,
     elements,
     is_same,
+    join,
+    known,
     numbered,
+    renamed,
+    roots,
+    text_at,
+    unknown,
 )
 
 # Text that a script may make in all, and more for each character that it has.
@@ -117,10 +115,6 @@ class Environment:
         if isinstance(value, Text):
             value = renamed(value, name)
         self.state.values[name] = self._given(name) or value
-
-    def default(self, name: str, value: Text) -> None:
-        """Set a variable that is not set."""
-        self.assign(name, self.state.values.get(name, value))
 
     def arguments(self) -> list[Text]:
         """The positional parameters; of the script, those that settings give."""
