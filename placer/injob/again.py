@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
@@ -134,7 +133,7 @@ class _Search:
             known = {one["host"]: one for one in last["probes"]} | here
             if found := self._kept(before, here, known):
                 return found, {host: known[host] for host in here}
-        machine = machine_of(_lines(here.values()), self.tell)
+        machine = machine_of(here.values(), self.tell)
         ranks = self.nodes * machine.num_gpus // len(here)
         job = self.job or job_of(self.command, machine, ranks, self.tell)
         plans = partial(
@@ -161,7 +160,7 @@ class _Search:
         ranks = self.nodes * max(one["gpus"] for one in here.values())
         if ranks > before.world_size:
             return None
-        machine = machine_of(_lines(known.values()), self.tell)
+        machine = machine_of(known.values(), self.tell)
         try:
             found = replace(
                 before,
@@ -181,7 +180,3 @@ class _Search:
         taken = sum(host in found.plan.nodes for host in new)
         self.tell(f"lost {len(lost)} nodes, {taken} new: {moved:,} ranks move")
         return found.plan
-
-
-def _lines(probes: Iterable[Probe]) -> str:
-    return "".join(f"{json.dumps(one)}\n" for one in probes)
