@@ -8,7 +8,11 @@ from os import PathLike
 from typing import cast
 
 from placer.allocate.allocation import Allocation
+from placer.allocate.grade import graded
+from placer.allocate.offers import Offers
 from placer.allocate.question import Question, demand_of
+from placer.allocate.search import searched
+from placer.allocate.shared import limits_of, use_of
 from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
 from placer.api.inputs import JOBS, JobLike, JobsLike, TopologyLike, read_inputs
@@ -139,12 +143,6 @@ def allocate(
     terms = {} if demand is None else {"demand": demand_of(demand)}
     listed = _listed(jobs, topology if isinstance(topology, Topology) else None)
     whole, _ = read_inputs(topology, listed[0][0])
-    # The solver takes half a second to load, which wrong inputs must not pay.
-    from placer.allocate.grade import graded
-    from placer.allocate.offers import Offers
-    from placer.allocate.search import searched
-    from placer.allocate.shared import limits_of, use_of
-
     asked = read_question(
         whole,
         listed,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from placer.allocate.question import Question
+from placer.allocate.question import Question, Running, Wanted
 from placer.api.inputs import JobLike, inputs_of_plan, read_inputs
 from placer.api.options import ObjectiveName
 from placer.base.arrays import BoolArray, IntArray
@@ -22,6 +22,7 @@ from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.solve.problem.compiled import Problem as Compiled
 from placer.solve.run.solution import Solution
 from placer.topology.allocation import allocate as selected
 from placer.topology.model import Topology
@@ -74,8 +75,6 @@ def read_question(
     ``jobs``: each with what it counts, unless ``weights`` say otherwise by its name.
     ``**terms``: of the question besides.
     """
-    from placer.allocate.question import Question, Running, Wanted
-
     if isinstance(free, str) and free.startswith(SINFO):
         free = _idle(whole, free.removeprefix(SINFO))
     is_free = mask_of(whole, free, busy, {"hosts": "free", "exclude": "busy"})
@@ -195,8 +194,6 @@ def _solution(
     whole: Topology, running: Kept, objective: ObjectiveName | None
 ) -> Solution:
     """The placement of a job that runs, as if a search had found it."""
-    from placer.solve.problem.compiled import Problem as Compiled
-
     goal = Compiled.of(whole, running.inputs.job, objective).goal
     value = float(goal.value(running.placement.gpu_of_rank))
     return Solution(

@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
+import placer
 from placer.base.errors import InputError
 from placer.documents.scalars import visible
 from placer.formats.machines.probe import PROBE
@@ -74,8 +75,6 @@ def machine_of(
     ``tell``: called with what a user should know. ``gpus``: of each node whose probe
     does not count them, by default as most others have, else as Slurm gave the job.
     """
-    from placer.formats.machines.machine import read_topology
-
     counts = Counter(n for one in probes if isinstance(n := one.get("gpus"), int) and n)
     if gpus is None:
         gpus = max(counts, key=counts.__getitem__) if counts else _gpus_given()
@@ -87,7 +86,7 @@ def machine_of(
             path.write_text("".join(f"{json.dumps(one)}\n" for one in told))
             notes: list[str] = []
             try:
-                machine = read_topology(
+                machine = placer.read_topology(
                     f"probe:{path}",
                     gpus_per_node=gpus,
                     name="probed",
