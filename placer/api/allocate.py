@@ -154,13 +154,12 @@ def allocate(
         move_price,
         {**(require or {}), **evenly(even or {})},
         rules,
-        apart=_tier(whole, apart),
         tolerance=tolerance,
         objective=objective,
         seed=seed,
         **terms,
     )
-    question = asked.question
+    question = replace(asked.question, apart=_tier(whole, apart))
     granted = None if grade is None else _granted(question, grade)
     if granted is not None:
         question = replace(question, free=question.free | granted)
