@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, repeat
 from os import PathLike
 from typing import cast
 
 from placer.allocate.allocation import Allocation
-from placer.allocate.question import Question, Wanted, demand_of
+from placer.allocate.grade import graded
+from placer.allocate.offers import Offers
+from placer.allocate.question import Question, demand_of
+from placer.allocate.search import searched
+from placer.allocate.shared import limits_of, use_of
 from placer.api.allocation_inputs import mask_of, read_question
 from placer.api.allocation_plans import allocation_of, grade_of
 from placer.api.inputs import JOBS, JobLike, JobsLike, TopologyLike, read_inputs
@@ -28,7 +31,7 @@ from placer.base.arguments import (
     takes,
 )
 from placer.base.arrays import BoolArray
-from placer.base.errors import InputError, Problem, refuse
+from placer.base.errors import InputError, refuse
 from placer.base.threads import awaited
 from placer.formats.jobs.job_list import Listed, is_job_list, read_job_list
 from placer.job.even import evenly
@@ -137,37 +140,26 @@ def allocate(
     numbers = {"time_limit": time_limit, "seed": seed}
     numbers |= {"move_price": move_price, "tolerance": tolerance}
     refuse([*number_problems(**numbers), *objective_problems(objective)])
-    coming = None if demand is None else demand_of(demand)
+    terms = {} if demand is None else {"demand": demand_of(demand)}
     listed = _listed(jobs, topology if isinstance(topology, Topology) else None)
     whole, _ = read_inputs(topology, listed[0][0])
-    # The solver takes half a second to load, which wrong inputs must not pay.
-    from placer.allocate.grade import graded
-    from placer.allocate.offers import Offers
-    from placer.allocate.search import searched
-    from placer.allocate.shared import limits_of, use_of
-
     asked = read_question(
         whole,
-        [job for job, _ in listed],
+        listed,
+        weights or {},
         free,
         busy,
         [*map(plan_of, keep)],
         [*map(plan_of, move)],
         move_price,
-        objective,
         {**(require or {}), **evenly(even or {})},
         rules,
-    )
-    question = replace(
-        asked.question,
-        jobs=_weighted(asked.question, [own for _, own in listed], weights or {}),
-        apart=_tier(whole, apart),
         tolerance=tolerance,
         objective=objective,
         seed=seed,
+        **terms,
     )
-    if coming is not None:
-        question = replace(question, demand=coming)
+    question = replace(asked.question, apart=_tier(whole, apart))
     granted = None if grade is None else _granted(question, grade)
     if granted is not None:
         question = replace(question, free=question.free | granted)
@@ -219,26 +211,3 @@ def _tier(machine: Topology, name: str | None) -> int | None:
         known = f"known: {', '.join(tier.name for tier in machine.tiers)}"
         message = f'the topology has no tier "{name}"'
         raise InputError(message, key="apart", hint=known) from None
-
-
-def _weighted(
-    question: Question, own: Sequence[float], weights: Mapping[str, float]
-) -> tuple[Wanted, ...]:
-    """The jobs with their weights: by name, else their own; jobs that run come last."""
-    names = [wanted.name for wanted in question.jobs]
-    known = ", ".join(names)
-    problems = [
-        Problem(f'no job is called "{name}"', key="weights", hint=f"known: {known}")
-        for name in weights
-        if name not in names
-    ]
-    problems += [
-        Problem(f"{name}: expected a number above 0, got {weight}", key="weights")
-        for name, weight in weights.items()
-        if not 0 < weight < float("inf")
-    ]
-    refuse(problems)
-    return tuple(
-        replace(wanted, weight=float(weights.get(wanted.name, weight)))
-        for wanted, weight in zip(question.jobs, chain(own, repeat(1.0)), strict=False)
-    )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from placer.allocate.question import Question
+from placer.allocate.question import Question, Running, Wanted
 from placer.api.inputs import JobLike, inputs_of_plan, read_inputs
 from placer.api.options import ObjectiveName
 from placer.base.arrays import BoolArray, IntArray
-from placer.base.errors import InputError
+from placer.base.errors import InputError, Problem, refuse
 from placer.base.naming import numbered
 from placer.documents import files
 from placer.job.rules import Rules
@@ -21,6 +22,7 @@ from placer.placement.inputs import Inputs
 from placer.placement.memory_need import check_memory
 from placer.placement.placement import Placement
 from placer.placement.plan import Plan
+from placer.solve.problem.compiled import Problem as Compiled
 from placer.solve.run.solution import Solution
 from placer.topology.allocation import allocate as selected
 from placer.topology.model import Topology
@@ -57,19 +59,22 @@ class Asked(NamedTuple):
 
 def read_question(
     whole: Topology,
-    jobs: Sequence[JobLike],
+    jobs: Sequence[tuple[JobLike, float]],
+    weights: Mapping[str, float],
     free: Sequence[str] | str | None,
     busy: Sequence[str] | str,
     keep: Sequence[Plan],
     move: Sequence[Plan],
     move_price: float,
-    objective: ObjectiveName | None,
     require: Mapping[str, str] | None,
     rules: Rules | None,
+    **terms: Any,
 ) -> Asked:
-    """The inputs of all jobs, and the question they make."""
-    from placer.allocate.question import Question, Running, Wanted
+    """The inputs of all jobs, and the question they make.
 
+    ``jobs``: each with what it counts, unless ``weights`` say otherwise by its name.
+    ``**terms``: of the question besides.
+    """
     if isinstance(free, str) and free.startswith(SINFO):
         free = _idle(whole, free.removeprefix(SINFO))
     is_free = mask_of(whole, free, busy, {"hosts": "free", "exclude": "busy"})
@@ -84,30 +89,46 @@ def read_question(
         raise InputError("no host is free", key="free")
     inputs = [
         Inputs.given(whole, work, hosts, (), require, rules)
-        for _, work in (read_inputs(whole, job) for job in jobs)
+        for _, work in (read_inputs(whole, job) for job, _ in jobs)
     ]
     inputs += [replace(one.inputs, hosts=hosts, exclude=()) for one in movers]
     running: list[Running | None] = [None] * len(jobs)
     running += [
-        Running(_solution(whole, one, objective), one.nodes, move_price)
+        Running(_solution(whole, one, terms["objective"]), one.nodes, move_price)
         for one in movers
     ]
+    counts = [*(own for _, own in jobs), *[1.0] * len(movers)]
     wanted = []
     all_names = [*(one.job.name for one in inputs), *(one.name for one in kept)]
     names = numbered(all_names)
-    for name, given, now in zip(names[: len(inputs)], inputs, running, strict=True):
+    own = names[: len(inputs)]
+    for name, given, now, count in zip(own, inputs, running, counts, strict=True):
         job = given.ruled
         check_memory(given.machine, job)
-        wanted.append(Wanted(name, job, running=now))
+        wanted.append(Wanted(name, job, float(weights.get(name, count)), now))
+    refuse(_weight_problems(weights, own))
     kept = [
         one._replace(name=name)
         for one, name in zip(kept, names[len(inputs) :], strict=True)
     ]
-    question = Question(whole, is_free, tuple(wanted))
+    question = Question(whole, is_free, tuple(wanted), **terms)
     if kept:
         staying = np.any([one.nodes for one in kept], axis=0)
         question = replace(question, staying=staying)
     return Asked(whole, inputs, question, kept)
+
+
+def _weight_problems(
+    weights: Mapping[str, float], names: Sequence[str]
+) -> Iterator[Problem]:
+    for name in weights:
+        if name not in names:
+            hint = f"known: {', '.join(names)}"
+            yield Problem(f'no job is called "{name}"', key="weights", hint=hint)
+    for name, weight in weights.items():
+        if not 0 < weight < inf:
+            message = f"{name}: expected a number above 0, got {weight}"
+            yield Problem(message, key="weights")
 
 
 def _idle(whole: Topology, path: str) -> list[str]:
@@ -173,8 +194,6 @@ def _solution(
     whole: Topology, running: Kept, objective: ObjectiveName | None
 ) -> Solution:
     """The placement of a job that runs, as if a search had found it."""
-    from placer.solve.problem.compiled import Problem as Compiled
-
     goal = Compiled.of(whole, running.inputs.job, objective).goal
     value = float(goal.value(running.placement.gpu_of_rank))
     return Solution(

@@ -10,11 +10,11 @@ import numpy as np
 
 from placer.allocate.allocation import Allocation, JobNodes
 from placer.allocate.fewest_leaves import leaf_tier
-from placer.allocate.grade import Graded
+from placer.allocate.grade import Graded, counts_by_domain
 from placer.allocate.offers import Offer
 from placer.allocate.question import Demand, Question
 from placer.allocate.search import Found
-from placer.allocate.shared import Use
+from placer.allocate.shared import Use, left_by, use_of
 from placer.api.allocation_inputs import Asked, Kept
 from placer.api.checked_plan import checked_plan
 from placer.base.arrays import BoolArray, IntArray
@@ -95,8 +95,6 @@ def allocation_of(
 
     With a budget they say which request guarantees them.
     """
-    from placer.allocate.shared import left_by, use_of
-
     question, together = asked.question, found.together
     jobs = tuple(
         _job_nodes(asked, found, index, budget) for index in range(len(question.jobs))
@@ -230,8 +228,6 @@ def _by_domain(machine: Topology, nodes: BoolArray) -> tuple[str, dict[str, int]
 
 def grade_of(question: Question, found: Graded) -> dict[str, Any]:
     """What is said of granted nodes, ready for JSON."""
-    from placer.allocate.grade import counts_by_domain
-
     objective = found.granted.solution.objective
     tier, _ = _by_domain(question.machine, found.granted.nodes)
 

@@ -151,11 +151,11 @@ def _probed(options: dict[str, Any]) -> placer.Plan:
         raise _no_hosts()
     tell = teller(options)
     hosts = list(dict.fromkeys(hosts_of(options) or ()))
-    lines = completed(probe_step(len(hosts)), hosts)
+    probes = completed(probe_step(len(hosts)), hosts)
     source = click.get_current_context().get_parameter_source("time_limit")
     is_given = source is not ParameterSource.DEFAULT
     end = time.monotonic() + (options["time_limit"] if is_given else LIMIT_S)
-    machine = machine_of(lines, tell, options["gpus_per_node"])
+    machine = machine_of(probes, tell, options["gpus_per_node"])
     if options["job"]:
         job = read_given_job(options, machine, options["hosts"])
     else:

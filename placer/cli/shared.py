@@ -33,16 +33,18 @@ _TOPOLOGY = (
 _JOB = "Preset, file (- is stdin), or FORMAT:FILE such as megatron:pretrain.sh."
 
 
-def _ratio(text: str) -> float:
-    if not 0 < float(text) < math.inf:
-        raise ValueError
-    return float(text)
+def _fitting(
+    fits: Callable[[Any], object], read: Callable[[str], Any] = str.strip
+) -> Callable[[str], Any]:
+    """Reads a text as a value that fits; `ValueError` tells another."""
 
+    def checked(text: str) -> Any:
+        value = read(text)
+        if not fits(value):
+            raise ValueError
+        return value
 
-def _tier(text: str) -> str:
-    if not text.strip().isprintable():
-        raise ValueError
-    return text.strip()
+    return checked
 
 
 _gpu_options = together(
@@ -66,7 +68,11 @@ _gpu_options = together(
         "--label KEY=TIER",
         "Tier that a label of Kubernetes nodes names. KEY= ignores a label. "
         "Repeatable.",
-        by_name(_tier, "like example.com/rack=rack", "tiers, {one} and {other}"),
+        by_name(
+            _fitting(str.isprintable),
+            "like example.com/rack=rack",
+            "tiers, {one} and {other}",
+        ),
         to="labels",
     ),
 )
@@ -76,7 +82,11 @@ hardware = together(
         "--oversubscription TIER=N",
         "Oversubscription of the links into a tier: spine=2. Default: what the machine "
         "or the hardware says, else 1. Repeatable.",
-        by_name(_ratio, "like spine=2", "ratios, see {text!r}"),
+        by_name(
+            _fitting(lambda ratio: 0 < ratio < math.inf, float),
+            "like spine=2",
+            "ratios, see {text!r}",
+        ),
     ),
 )
 
@@ -219,13 +229,9 @@ rules = together(
 )
 
 
-def _some(text: str) -> str:
-    if not text.strip():
-        raise ValueError
-    return text.strip()
-
-
-_axis_rules = by_name(_some, "a rule such as tp=rack", "rules, {one} and {other}")
+_axis_rules = by_name(
+    _fitting(bool), "a rule such as tp=rack", "rules, {one} and {other}"
+)
 
 
 def _even_rules(texts: Sequence[str]) -> dict[str, str]:

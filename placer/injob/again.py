@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import placer
 from placer.base.errors import InfeasibleError, InputError
 from placer.injob.bounded import LateError, within
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.placement.plan import Plan
-    from placer.topology.model import Topology
 
 Probe = dict[str, Any]
 LIMIT_S = 2.0
@@ -41,7 +36,7 @@ def placed_again(
     tell: Callable[[str], None],
     *,
     nodes: int | None = None,
-    job: Job | None = None,
+    job: placer.Job | None = None,
 ) -> Order:
     """Node ranks of nodes by what they say, near those of the round before.
 
@@ -80,18 +75,16 @@ def placed_again(
 
 
 def planned(
-    machine: Topology,
-    job: Job,
+    machine: placer.Topology,
+    job: placer.Job,
     tell: Callable[[str], None],
     *,
     seconds: float,
-    previous: Plan | None = None,
+    previous: placer.Plan | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> Plan:
+) -> placer.Plan:
     """The best plan that is found in time: at least the best of the usual orders."""
-    from placer.api.place import place
-
-    result = place(
+    result = placer.place(
         machine,
         job,
         hosts=machine.node_names,
@@ -109,7 +102,7 @@ class _Search:
     """Plans for so many nodes of a job, or of a command, until ``end`` on the clock."""
 
     command: Sequence[str]
-    job: Job | None
+    job: placer.Job | None
     nodes: int
     end: float
     stop: Callable[[], bool]
@@ -122,7 +115,7 @@ class _Search:
 
     def plan(
         self, probes: Sequence[Probe], last: Mapping[str, Any] | None
-    ) -> tuple[Plan, dict[str, Probe]]:
+    ) -> tuple[placer.Plan, dict[str, Probe]]:
         """The plan, and the probes of its machine by host."""
         from placer.injob.nodes import machine_of
         from placer.injob.work import job_of
@@ -134,7 +127,7 @@ class _Search:
             known = {one["host"]: one for one in last["probes"]} | here
             if found := self._kept(before, here, known):
                 return found, {host: known[host] for host in here}
-        machine = machine_of(_lines(here.values()), self.tell)
+        machine = machine_of(here.values(), self.tell)
         ranks = self.nodes * machine.num_gpus // len(here)
         job = self.job or job_of(self.command, machine, ranks, self.tell)
         plans = partial(
@@ -148,10 +141,9 @@ class _Search:
             return plans(), here
 
     def _kept(
-        self, before: Plan, here: Mapping[str, Probe], known: Mapping[str, Probe]
-    ) -> Plan | None:
+        self, before: placer.Plan, here: Mapping[str, Probe], known: Mapping[str, Probe]
+    ) -> placer.Plan | None:
         """The plan before on the nodes of today; None where it must be made anew."""
-        from placer.api.replace import replace
         from placer.injob.nodes import machine_of
 
         lost = [host for host in before.nodes if host not in here]
@@ -161,9 +153,9 @@ class _Search:
         ranks = self.nodes * max(one["gpus"] for one in here.values())
         if ranks > before.world_size:
             return None
-        machine = machine_of(_lines(known.values()), self.tell)
+        machine = machine_of(known.values(), self.tell)
         try:
-            found = replace(
+            found = placer.replace(
                 before,
                 machine,
                 failed=lost,
@@ -181,7 +173,3 @@ class _Search:
         taken = sum(host in found.plan.nodes for host in new)
         self.tell(f"lost {len(lost)} nodes, {taken} new: {moved:,} ranks move")
         return found.plan
-
-
-def _lines(probes: Iterable[Probe]) -> str:
-    return "".join(f"{json.dumps(one)}\n" for one in probes)

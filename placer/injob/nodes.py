@@ -6,13 +6,14 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any
 
+import placer
 from placer.base.errors import InputError
 from placer.documents.scalars import visible
 from placer.formats.machines.probe import PROBE
@@ -51,32 +52,29 @@ def probe_step(count: int) -> str:
     return text
 
 
-def completed(text: str, hosts: Sequence[str]) -> str:
-    """A probe a line, of these hosts alone; one without says that it has none."""
-    lines = {}
+def completed(text: str, hosts: Sequence[str]) -> list[dict[str, Any]]:
+    """The probe of each of these hosts; one without says that it has none."""
+    probes = {}
     decoder = json.JSONDecoder()
     for match in PROBE.finditer(text):
         with suppress(ValueError, RecursionError):
             data, _ = decoder.raw_decode(text, match.start())
-            lines[data.get("host")] = json.dumps(data)
-    for host in hosts:
-        if host not in lines:
-            bare = {"format": FORMAT, "version": VERSION, "host": host, "gpus": 0}
-            lines[host] = json.dumps(bare | {"problems": ["no probe came from it"]})
-    return "".join(f"{lines[host]}\n" for host in hosts)
+            probes[data.get("host")] = data
+    none = {"format": FORMAT, "version": VERSION, "gpus": 0}
+    none["problems"] = ["no probe came from it"]
+    return [probes.get(host, none | {"host": host}) for host in hosts]
 
 
 def machine_of(
-    lines: str, tell: Callable[[str], None], gpus: int | None = None
+    probes: Collection[dict[str, Any]],
+    tell: Callable[[str], None],
+    gpus: int | None = None,
 ) -> Topology:
     """The machine that probes describe, without what they contradict each other in.
 
     ``tell``: called with what a user should know. ``gpus``: of each node whose probe
     does not count them, by default as most others have, else as Slurm gave the job.
     """
-    from placer.formats.machines.machine import read_topology
-
-    probes = [json.loads(line) for line in lines.splitlines()]
     counts = Counter(n for one in probes if isinstance(n := one.get("gpus"), int) and n)
     if gpus is None:
         gpus = max(counts, key=counts.__getitem__) if counts else _gpus_given()
@@ -84,10 +82,11 @@ def machine_of(
     with TemporaryDirectory() as folder:
         path = Path(folder) / "probes"
         while True:
-            path.write_text(_without(probes, without))
+            told = [{k: one[k] for k in one if k not in without} for one in probes]
+            path.write_text("".join(f"{json.dumps(one)}\n" for one in told))
             notes: list[str] = []
             try:
-                machine = read_topology(
+                machine = placer.read_topology(
                     f"probe:{path}",
                     gpus_per_node=gpus,
                     name="probed",
@@ -115,14 +114,6 @@ _GIVE_WAY = {
     "labels": "labels",
     "cloud": "what the cloud says",
 }
-
-
-def _without(probes: Iterable[dict[str, Any]], keys: Sequence[str]) -> str:
-    """The probes without these keys, one a line."""
-    return "".join(
-        json.dumps({k: v for k, v in one.items() if k not in keys}) + "\n"
-        for one in probes
-    )
 
 
 def _gpus_given() -> int | None:

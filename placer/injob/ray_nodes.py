@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import placer
 from placer.api.options import seconds_of
 from placer.base.arguments import NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, PlacerError
@@ -66,9 +67,7 @@ def ray_nodes(
     if not 1 <= size <= len(gpus):
         raise InputError(f"Ray has {len(gpus)} nodes with GPUs, {size} are wanted")
     if isinstance(job, str):
-        from placer.formats.jobs.job import read_job
-
-        job = read_job(job, gpus=size * max(gpus.values()))
+        job = placer.read_job(job, gpus=size * max(gpus.values()))
     probes = [
         said | {"host": node, "gpus": gpus[node]}
         for node, said in _probes(ray, list(gpus)).items()

@@ -11,7 +11,7 @@ import os
 import socket
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -130,10 +130,15 @@ class _Ranks:
             )
             raise InputError(message)
         spare = [None] * (len(hosts) - wanted)
-        given = json.dumps([*range(wanted), *spare])
-        own = (lambda: self._placed(hosts, wanted) or given) if is_first else None
-        answer = _decided(store, _ORDER, own, given, _ORDER_S + self.limit)
-        return dict(zip(hosts, json.loads(answer), strict=True))
+        answer = json.dumps([*range(wanted), *spare])
+        if is_first:
+            answer = self._placed(hosts, wanted) or answer
+        else:  # who is tired of waiting decides, too
+            with suppress(RuntimeError):
+                store.wait([_ORDER], timedelta(seconds=_ORDER_S + self.limit))
+        # All take what stands there first; the key is new in each round.
+        decided = store.compare_set(_ORDER, "", answer).decode()
+        return dict(zip(hosts, json.loads(decided), strict=True))
 
     def _placed(self, hosts: Sequence[str], wanted: int) -> str | None:
         """The node ranks by a placement; None where none is had in time."""
@@ -146,19 +151,3 @@ class _Ranks:
             return None
         base.set(_LAST, json.dumps(found.kept))
         return json.dumps(found.ranks)
-
-
-def _decided(
-    store: Any, key: str, own: Callable[[], str] | None, otherwise: str, seconds: float
-) -> str:
-    """What all take: what stands there first.
-
-    ``key``: new in each round. ``own``: works it out; None for those who wait for it.
-    ``otherwise``: what one who is tired of waiting decides. ``seconds``: how long they
-    wait.
-    """
-    if own is None:
-        with suppress(RuntimeError):
-            store.wait([key], timedelta(seconds=seconds))
-    answer = own() if own else otherwise
-    return str(store.compare_set(key, "", answer).decode())

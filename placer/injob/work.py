@@ -11,14 +11,11 @@ from contextlib import suppress
 from math import prod
 from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import placer
 from placer.base.errors import InputError
 from placer.documents.files import is_file, read_text
-
-if TYPE_CHECKING:
-    from placer.job.model import Job
-    from placer.topology.model import Topology
 
 _SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 # As Megatron, torchtitan, NeMo and most others write them, in options and files.
@@ -51,11 +48,11 @@ _WEIGHTS = {"tp": 4000, "cp": 400, "ep": 64, "pp": 40, "dp": 4}
 
 def job_of(
     command: Sequence[str],
-    machine: Topology,
+    machine: placer.Topology,
     ranks: int,
     tell: Callable[[str], None],
     environ: Mapping[str, str] | None = None,
-) -> Job:
+) -> placer.Job:
     """The job of ``PLACER_JOB``, else of the command, else its degrees or none.
 
     Where the command does not say enough to price a step, groups lie near by usual
@@ -64,14 +61,12 @@ def job_of(
     ``ranks``: how many there are. ``tell``: called with what was read and what was
     assumed. Raises `InputError` if ``PLACER_JOB`` cannot be read.
     """
-    from placer.formats.jobs.job import read_job
-
     env = os.environ if environ is None else environ
     if given := env.get("PLACER_JOB"):
         try:
-            return read_job(given, note=tell)
+            return placer.read_job(given, note=tell)
         except InputError:
-            return read_job(given, gpus=ranks, machine=machine, note=tell)
+            return placer.read_job(given, gpus=ranks, machine=machine, note=tell)
     texts = _texts(command)
     for text in texts.values():
         if found := _read(text, machine, ranks, tell):
@@ -111,17 +106,17 @@ def _texts(command: Sequence[str]) -> dict[str, str]:
 
 
 def _read(
-    text: str, machine: Topology, ranks: int, tell: Callable[[str], None]
-) -> Job | None:
+    text: str, machine: placer.Topology, ranks: int, tell: Callable[[str], None]
+) -> placer.Job | None:
     """The job of a script; None where it does not say enough of one."""
-    from placer.formats.jobs.job import read_job
-
     notes: list[str] = []
     with TemporaryDirectory() as folder:
         path = Path(folder) / "command.sh"
         path.write_text(text)
         try:
-            job = read_job(str(path), gpus=ranks, machine=machine, note=notes.append)
+            job = placer.read_job(
+                str(path), gpus=ranks, machine=machine, note=notes.append
+            )
         except InputError:
             return None
         if job.world_size != ranks:
@@ -144,8 +139,8 @@ def _pod(text: str, environ: Mapping[str, str]) -> int:
 
 
 def _of_pods(
-    pod: int, machine: Topology, ranks: int, tell: Callable[[str], None]
-) -> Job:
+    pod: int, machine: placer.Topology, ranks: int, tell: Callable[[str], None]
+) -> placer.Job:
     """A job whose pods of consecutive ranks lie in one NVLink domain each.
 
     TorchRec's planner takes the links inside a pod for NVLink
@@ -169,7 +164,7 @@ def _of_pods(
 
 def weighed(
     sizes: Mapping[str, int], order: str = "", **rules: Mapping[str, str]
-) -> Job:
+) -> placer.Job:
     """A job of these axes whose groups lie near by usual weights.
 
     ``sizes``: axis -> size. ``order``: in which ranks count, the fastest first.
@@ -192,7 +187,7 @@ def weighed(
 
 def _of_degrees(
     degrees: Mapping[str, int], ranks: int, **rules: Mapping[str, str]
-) -> Job:
+) -> placer.Job:
     """The job of so many ranks with these degrees."""
     sizes = {axis: n for axis, n in degrees.items() if n > 1}
     replicas = ranks // prod(n for axis, n in sizes.items() if axis != "ep")

@@ -45,7 +45,7 @@ def test_restarts_move_as_replace_does(lost):
     _, after = ordered([*spares, *left], first, told)
     assert sorted(after) == sorted([*left, *spares])
     known = nodes([*range(1, 17), *spares])
-    machine = machine_of("".join(f"{json.dumps(one)}\n" for one in known), str)
+    machine = machine_of(known, str)
     found = placer.replace(
         first.kept["plan"],
         machine,
@@ -125,7 +125,7 @@ def test_nodes_that_contradict_each_other():
         for k in range(8)
     )
     told = []
-    machine = machine_of(lines, told.append)
+    machine = machine_of([*map(json.loads, lines.splitlines())], told.append)
     assert len(machine.tiers) > 1
     assert any("left out Slurm's switches" in note for note in told)
 
@@ -150,7 +150,7 @@ def test_a_node_without_a_probe_is_like_the_others(monkeypatch):
 @pytest.mark.parametrize(*table("injob/tables.yaml", "degrees_of_a_command"))
 def test_degrees_of_a_command(words, sizes):
     """The degrees of its words make a job; those that do not divide make none."""
-    machine = machine_of("".join(line(f"n{k}") for k in range(8)), str)
+    machine = machine_of([json.loads(line(f"n{k}")) for k in range(8)], str)
     axes = job_of(["srun", *words.split()], machine, 32, str, {}).parallelism
     assert [axes.tp, axes.pp, axes.dp] == sizes
 
@@ -159,7 +159,7 @@ def racks(*sizes):
     """A machine of NVLink domains of so many nodes."""
     domains = [f"u.{k}" for k, size in enumerate(sizes) for _ in range(size)]
     lines = (line(f"n{k}", nvlink_domain=one) for k, one in enumerate(domains))
-    return machine_of("".join(lines), str)
+    return machine_of([*map(json.loads, lines)], str)
 
 
 @pytest.mark.parametrize(*table("injob/tables.yaml", "pods_of_torchrec"))
