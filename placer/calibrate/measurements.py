@@ -111,14 +111,13 @@ def decode_measurements(document: Document, folder: Path) -> Measurements:
     """Measurements of a parsed document; ``folder`` is where its file names start."""
     document.check_format(FORMAT)
     root = document.root
-    inputs = _Inputs(folder)
-    topology = inputs.topology(root.get("topology", required=True))
-    job = inputs.job(root.get("job", required=True))
+    topology = _input(root.get("topology", required=True), folder, read_topology)
+    job = _input(root.get("job", required=True), folder, read_job)
     values = root.items("points", required=True)
     if len(values) > MAX_POINTS:
         root.problem(f"{len(values):,} points; at most {MAX_POINTS:,}", "points")
     points = [
-        _point(value.section(), inputs, topology, job) for value in values[:MAX_POINTS]
+        _point(value.section(), folder, topology, job) for value in values[:MAX_POINTS]
     ]
     known = tuple(point for point in points if point)
     if not document.problems and not any(point.fit for point in known):
@@ -136,17 +135,17 @@ def decode_measurements(document: Document, folder: Path) -> Measurements:
 
 
 def _point(
-    section: Section, inputs: _Inputs, topology: Topology | None, job: Job | None
+    section: Section, folder: Path, topology: Topology | None, job: Job | None
 ) -> Point | None:
     """One point; None, with a problem, when it cannot be used."""
-    machine = _or(inputs.topology(section.get("topology")), topology)
-    base = _or(inputs.job(section.get("job")), job)
+    machine = _input(section.get("topology"), folder, read_topology) or topology
+    base = _input(section.get("job"), folder, read_job) or job
     sized = _sized(section, base)
     machine = _hosts(section, machine)
     fit = section.take(BOOLEAN, "fit", True)
     name, source = section.text("name", ""), section.text("source", "")
     runs = _runs_s(section, sized)
-    runs += _logged(section, inputs, sized)
+    runs += _logged(section, folder, sized)
     spread = section.take(TIME, "spread", 0.0)
     if section.document.problems or machine is None or sized is None:
         return None
@@ -179,13 +178,15 @@ def _runs_s(section: Section, job: Job | None) -> tuple[float, ...]:
     return tuple(runs)
 
 
-def _logged(section: Section, inputs: _Inputs, job: Job | None) -> tuple[float, ...]:
+def _logged(section: Section, folder: Path, job: Job | None) -> tuple[float, ...]:
     """The median step of a run's log."""
     value = section.get("log")
     name = value.text() if value else ""
     if value is None or job is None or not name:
         return ()
-    step = value.made(lambda: step_of(read_steps(inputs.path(name)), job), default=None)
+    step = value.made(
+        lambda: step_of(read_steps(_path(folder, name)), job), default=None
+    )
     return () if step is None else (step,)
 
 
@@ -245,37 +246,23 @@ def layout_name(job: Job) -> str:
     return ", ".join(words)
 
 
-def _or(given: Read | None, usual: Read | None) -> Read | None:
-    return usual if given is None else given
+def _path(folder: Path, name: str) -> str:
+    """A file of the folder, or the name as it is where there is none."""
+    beside = folder / name
+    return str(beside) if beside.is_file() else name
 
 
-class _Inputs:
-    """Reads the machines and jobs that a file names, from its folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def topology(self, value: Value | None) -> Topology | None:
-        """The machine that a value names."""
-        return self._input(value, read_topology)
-
-    def job(self, value: Value | None) -> Job | None:
-        """The job that a value names."""
-        return self._input(value, read_job)
-
-    def path(self, name: str) -> str:
-        """A file of the folder, or the name as it is where there is none."""
-        beside = self.folder / name
-        return str(beside) if beside.is_file() else name
-
-    def _input(self, value: Value | None, read: Callable[[str], Read]) -> Read | None:
-        text = value.text() if value else ""
-        if value is None or not text:
-            return None
-        try:
-            return read(self.path(text))
-        except InputError as error:
-            for problem in error.problems:
-                place = f"{problem.source}:{problem.line}: " if problem.source else ""
-                value.problem(f"{place}{problem.message}", problem.hint)
-            return None
+def _input(
+    value: Value | None, folder: Path, read: Callable[[str], Read]
+) -> Read | None:
+    """The machine, or job, that a value names."""
+    text = value.text() if value else ""
+    if value is None or not text:
+        return None
+    try:
+        return read(_path(folder, text))
+    except InputError as error:
+        for problem in error.problems:
+            place = f"{problem.source}:{problem.line}: " if problem.source else ""
+            value.problem(f"{place}{problem.message}", problem.hint)
+        return None

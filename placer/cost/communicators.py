@@ -81,7 +81,7 @@ class Communicators:
         on_edge = passes * (n - 1) / n * size_bytes
         one = np.ones(rings.gpus.shape)
         hops = self.fabric.by_tier(rings.hop_tier, one, rings.gpus)
-        return hops * on_edge, self.fabric.scaled(rings.flows.load, on_edge)
+        return hops * on_edge, self.fabric.scaled(rings.load, on_edge)
 
     def _sent(self, name: str, size_bytes: Sizes) -> tuple[FloatArray, LinkLoad]:
         """Bytes by tier and load of an all-reduce, all groups by one algorithm.

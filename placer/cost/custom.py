@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.kinds import kind_times
+from placer.cost.kinds import kind_times, run_at_once
 from placer.cost.links import Cost, Traffic, total_traffic
 from placer.cost.network import Network, PlacedNetwork
 from placer.job.model import Job
@@ -101,17 +101,5 @@ def _costs(
     """The costs of what one run does in turn: the hops of a relay, else all at once."""
     if group.collective == "relay":
         return network.relay(members, group.size_bytes)
-    return [_collective(network, group, members, algorithms)]
-
-
-def _collective(
-    network: Network, group: Group, members: IntArray, algorithms: Collectives
-) -> Cost:
-    """The cost of one run, all members at once."""
-    if group.collective == "all_to_all":
-        return network.all_to_all(members, group.size_bytes)
-    if group.collective == "send_recv":
-        return network.send(members[:, :-1], members[:, 1:], group.size_bytes)
-    if group.collective == "all_reduce":
-        return network.all_reduce(members, group.size_bytes, algorithms.all_reduce)
-    return network.gather(members, group.size_bytes)
+    kind, size = group.collective, group.size_bytes
+    return [run_at_once(network, kind, members, size, algorithms, size)]

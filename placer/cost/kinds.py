@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.fabric import Fabric
 from placer.cost.links import Cost, LinkLoad, weighted_counts
-from placer.cost.network import PlacedNetwork
+from placer.cost.network import Network, PlacedNetwork
 from placer.job.model import Job
 from placer.job.parallel import Collectives
 
@@ -309,11 +309,27 @@ def _at_once(
     copies, place = Copies.holding(fabric, gpus.ravel(), copy, len(batch.kinds))
     members = place.reshape(gpus.shape)
     on = PlacedNetwork(copies, np.arange(len(copies.gpu)))
-    if batch.collective == "all_to_all":
-        return on.all_to_all(members, sizes), copies
-    if batch.collective == "send_recv":
-        each = sizes[batch.at][:, None]
-        return on.send(members[:, :-1], members[:, 1:], each), copies
-    if batch.collective == "all_reduce":
-        return on.all_reduce(members, sizes, algorithms.all_reduce), copies
-    return on.gather(members, sizes), copies
+    each = sizes[batch.at][:, None]
+    return run_at_once(on, batch.collective, members, sizes, algorithms, each), copies
+
+
+def run_at_once(
+    network: Network,
+    collective: str,
+    members: IntArray,
+    size_bytes: Any,
+    algorithms: Collectives,
+    of_message: Any,
+) -> Cost:
+    """The cost of one run of groups of the user's own, all members at once.
+
+    ``size_bytes`` is of all groups or of each copy of the machine, ``of_message`` of
+    all or of each row.
+    """
+    if collective == "all_to_all":
+        return network.all_to_all(members, size_bytes)
+    if collective == "send_recv":
+        return network.send(members[:, :-1], members[:, 1:], of_message)
+    if collective == "all_reduce":
+        return network.all_reduce(members, size_bytes, algorithms.all_reduce)
+    return network.gather(members, size_bytes)

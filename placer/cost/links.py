@@ -8,7 +8,7 @@ loads counted per direction (max-min bound; Bertsekas and Gallager, *Data Networ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING
 
@@ -140,10 +140,6 @@ class PairLinks:
                 len(names),
             )
         return found
-
-    def times_as_fast(self, factor: float) -> PairLinks:
-        """Links with ``factor`` times the capacity."""
-        return replace(self, capacity=self.capacity * factor)
 
     def find(self, here: IntArray, there: IntArray) -> IntArray:
         """Link from a child domain to another, elementwise; -1 where there is none."""

@@ -17,7 +17,7 @@ from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Route
 from placer.cost.fabric import Fabric
 from placer.cost.fair_share import Crossings, Flows, Hops, fair_pace
-from placer.cost.links import LinkLoad, weighted_counts
+from placer.cost.links import LinkLoad
 from placer.cost.trees import Edges, double_tree
 
 
@@ -87,9 +87,48 @@ class Rings:
         return leaves
 
     @cached_property
-    def flows(self) -> RingFlows:
-        """One byte on every hop of every ring."""
-        return RingFlows(self.fabric, self.gpus)
+    def _uplinks(self) -> dict[int, tuple[Hops, Hops]]:
+        """Hops out of child domains and into them, of every tier that has any."""
+        found = {}
+        for t in self.fabric.scale_out_tiers:
+            child = self.fabric.child_domain_of_gpu(t)[self.gpus]
+            leaves = child != np.roll(child, -1, axis=1)
+            if not leaves.any():  # nor at any tier further out
+                break
+            enters = np.roll(leaves, 1, axis=1)
+            found[t] = Hops.of(leaves, child), Hops.of(enters, child)
+        return found
+
+    @cached_property
+    def _links(self) -> dict[int, Hops]:
+        """Hops over links, of every tier that has some."""
+        found = {}
+        for t in self.fabric.links:
+            following = np.roll(self.gpus, -1, axis=1)
+            link = self.fabric.link_of(t, self.gpus, following)
+            found[t] = Hops.of(link >= 0, link)
+        return found
+
+    @cached_property
+    def load(self) -> LinkLoad:
+        """Load of one byte on every hop of every ring."""
+        load, empty = LinkLoad(), np.zeros(0, dtype=np.int64)
+        none = Hops(empty, empty)
+        for t in self.fabric.scale_out_tiers:
+            count = len(self.fabric.uplink_capacity[t])
+            out, into = self._uplinks.get(t, (none, none))
+            load["up", t], load["down", t] = out.on_links(count), into.on_links(count)
+        for t, hops in self._links.items():
+            load["between", t] = hops.on_links(len(self.fabric.links[t].capacity))
+        return load
+
+    def crossings(self, fabric: Fabric) -> Crossings:
+        """Where the hops share uplinks and links, both directions of every tier."""
+        shared = fabric.shared_uplinks
+        both = [(t, hops) for t, found in self._uplinks.items() for hops in found]
+        uplinks = [(hops, shared[t]) for t, hops in both if t in shared]
+        links = self._links.items()
+        return uplinks + [(hops, fabric.links[t].capacity) for t, hops in links]
 
     @cached_property
     def tree(self) -> Edges:
@@ -114,7 +153,7 @@ class Rings:
             self.nics,
             fabric.has_rack_switch,
             np.where(inner, pace, 0.0).max(axis=1) / self.factor,
-            fair_pace(self.flows.crossings(fabric), self.shared, one_nic),
+            fair_pace(self.crossings(fabric), self.shared, one_nic),
             mean_where(latency, inner),
             mean_where(latency, outer),
         )
@@ -157,79 +196,3 @@ def _fewest(starts: BoolArray) -> IntArray:
     length = np.diff(begin, append=starts.size)
     first_run = np.concatenate(([0], np.cumsum(starts.sum(axis=1))[:-1]))
     return np.minimum.reduceat(length, first_run)
-
-
-@dataclass(frozen=True, eq=False)
-class _Crossing:
-    """Hops that leave child domains of one tier; arrays of shape (g, n).
-
-    ``sent`` and ``received`` say which members do so.
-    """
-
-    child: IntArray
-    sent: BoolArray
-    received: BoolArray
-
-    @cached_property
-    def hops(self) -> list[Hops]:
-        """Group and child domain of every hop, those out and those in."""
-        found = [np.nonzero(moved) for moved in (self.sent, self.received)]
-        return [Hops(rows, self.child[rows, columns]) for rows, columns in found]
-
-
-@dataclass(frozen=True, eq=False)
-class RingFlows:
-    """A byte on every hop of groups whose members' GPUs are rows in ring order."""
-
-    fabric: Fabric
-    gpus: IntArray  # (g, n)
-
-    @cached_property
-    def _crossings(self) -> dict[int, _Crossing]:
-        """Hops of every tier that has any."""
-        found = {}
-        for t in self.fabric.scale_out_tiers:
-            child = self.fabric.child_domain_of_gpu(t)[self.gpus]
-            leaves = child != np.roll(child, -1, axis=1)
-            if not leaves.any():  # nor at any tier further out
-                break
-            found[t] = _Crossing(child, leaves, np.roll(leaves, 1, axis=1))
-        return found
-
-    @cached_property
-    def _links(self) -> list[tuple[int, IntArray]]:
-        """(tier, link) of every hop; links (g, n), or -1."""
-        following = np.roll(self.gpus, -1, axis=1)
-        return [
-            (t, self.fabric.link_of(t, self.gpus, following)) for t in self.fabric.links
-        ]
-
-    @cached_property
-    def load(self) -> LinkLoad:
-        """Load of one byte on every hop."""
-        load = LinkLoad()
-        for t in self.fabric.scale_out_tiers:
-            count = len(self.fabric.uplink_capacity[t])
-            load["up", t] = load["down", t] = np.zeros(count)
-            if crossing := self._crossings.get(t):
-                for way, moved in (("up", crossing.sent), ("down", crossing.received)):
-                    sent = moved.astype(np.float64)
-                    load[way, t] = weighted_counts(crossing.child, sent, count)
-        for t, link in self._links:
-            load["between", t] = self.fabric.links[t].load(link, 1.0)
-        return load
-
-    def crossings(self, fabric: Fabric) -> Crossings:
-        """Where the hops share uplinks and links, both directions of every tier."""
-        shared = fabric.shared_uplinks
-        uplinks = [
-            (hops, shared[t])
-            for t, found in self._crossings.items()
-            if t in shared
-            for hops in found.hops
-        ]
-        return uplinks + [
-            (Hops(rows, link[rows, columns]), fabric.links[t].capacity)
-            for t, link in self._links
-            for rows, columns in [np.nonzero(link >= 0)]
-        ]

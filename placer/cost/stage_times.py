@@ -7,6 +7,7 @@ stages.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -184,6 +185,14 @@ def pipeline_hops(network: Network, job: Job, sizes: Volumes) -> StageTime:
         forward = forward.plus(closing.traffic.times(-job.micro_batches))
     traffic = forward.plus(forward.reversed())
     return StageTime(slowest, slowest, hop.sum(axis=1), traffic)
+
+
+STAGE_TIMES: Mapping[str, Callable[[Network, Job, Volumes, Work], StageTime]] = {
+    "tp": tensor_time,
+    "cp": context_time,
+    "ep": expert_time,
+    "pp": lambda network, job, sizes, _: pipeline_hops(network, job, sizes),
+}
 
 
 def _layers(sizes: Volumes, in_full_chunk: float) -> float:

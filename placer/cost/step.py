@@ -23,13 +23,7 @@ from placer.cost.links import Traffic
 from placer.cost.network import Network, PlacedNetwork
 from placer.cost.roles import RoleTime, role_times
 from placer.cost.schedule import Stages, pipeline_time, pipeline_times
-from placer.cost.stage_times import (
-    StageTime,
-    context_time,
-    expert_time,
-    pipeline_hops,
-    tensor_time,
-)
+from placer.cost.stage_times import STAGE_TIMES, StageTime
 from placer.cost.work import Content, windows
 from placer.job.model import Job
 from placer.job.roles import Role
@@ -69,7 +63,7 @@ class Step:
     @property
     def axes(self) -> tuple[str, ...]:
         """Those of ``tp cp ep pp`` that have members."""
-        return tuple(self.stage_times)
+        return self.model.axes
 
     @property
     def after_pipeline_s(self) -> tuple[float, ...]:
@@ -293,8 +287,8 @@ class StepModel:
         axes = self.job.parallelism
         return Step(
             self,
-            self._stage_times(network) if self.job.model else {},
-            self._sync(network),
+            {axis: self.stage_time(axis, network) for axis in self.axes},
+            self.sync(network) if self.job.model else None,
             custom_times(network, self.job),
             1 / network.speed(self._ranks_of_stage).reshape(axes.dp, axes.pp),
             role_times(network, self.instances),
@@ -356,21 +350,16 @@ class StepModel:
         by_stage = np.argsort(at["dp"] * axes.pp + at["pp"], kind="stable")
         return by_stage.reshape(axes.dp * axes.pp, -1)
 
-    def _stage_times(self, network: Network) -> dict[str, StageTime]:
-        job, sizes, times = self.job, self.volumes, self.cover
-        axes = job.parallelism
-        found = {}
-        if axes.tp > 1:
-            found["tp"] = tensor_time(network, job, sizes, times)
-        if axes.cp > 1:
-            found["cp"] = context_time(network, job, sizes, times)
-        if axes.ep > 1:
-            found["ep"] = expert_time(network, job, sizes, times)
-        if axes.pp > 1:
-            found["pp"] = pipeline_hops(network, job, sizes)
-        return found
+    @cached_property
+    def axes(self) -> tuple[str, ...]:
+        """Those of ``tp cp ep pp`` that have members."""
+        sizes = self.job.parallelism
+        return tuple(a for a in STAGE_TIMES if self.job.model and sizes.size(a) > 1)
 
-    def _sync(self, network: Network) -> SyncTime | None:
-        if self.job.model is None:
-            return None
+    def stage_time(self, axis: str, network: Network) -> StageTime:
+        """What an axis adds to each stage."""
+        return STAGE_TIMES[axis](network, self.job, self.volumes, self.cover)
+
+    def sync(self, network: Network) -> SyncTime:
+        """Data-parallel times of all stages of a job with a model."""
         return sync_time(network, self.job, self.volumes, self.windows.buckets)

@@ -161,5 +161,8 @@ def _fabric_at(fabric: Fabric, shares: list[float], over: float) -> Fabric:
         bandwidth=fabric.bandwidth * rate,
         latency=fabric.latency * latency,
         detour=fabric.detour * latency[0],
-        links={t: one.times_as_fast(rate[t]) for t, one in fabric.links.items()},
+        links={
+            t: replace(links, capacity=links.capacity * rate[t])
+            for t, links in fabric.links.items()
+        },
     )

@@ -93,8 +93,9 @@ def decode_one(document: Document, *, alone: bool = True) -> Job:
         _check_together(root, job, alone=alone)
     if not document.problems:
         job = logged(root.section("compute"), job)
-        _check_memory_time(root.section("compute"), job)
-        _check_host_time(root, job)
+        known = job.compute.micro_batch_time or job.compute.tflops_per_gpu
+        if job.model is not None and known:
+            _check_times(root, job, job.model)
     document.finish()
     return replace(job, sha256=job_digest(job))
 
@@ -208,31 +209,19 @@ def _check_together(root: Section, job: Job, *, alone: bool) -> None:
         root.problem(message, hint=hint)
 
 
-def _check_memory_time(section: Section, job: Job) -> None:
-    """Norms and the like must leave some time for products."""
-    rate, compute = job.compute.memory_bandwidth, job.compute
-    known = compute.micro_batch_time or compute.tflops_per_gpu
-    if job.model is None or not rate or not known:
-        return
-    taken = held_by(job, job.model).stages[0] * beside_seconds(job, job.model)
-    if taken >= micro_batch_time(job):
+def _check_times(root: Section, job: Job, model: Model) -> None:
+    """Norms and the like leave some time for products; the host takes no longer."""
+    time, stages = micro_batch_time(job), held_by(job, model).stages
+    rate = job.compute.memory_bandwidth
+    if rate and stages[0] * beside_seconds(job, model) >= time:
         message = (
             f"norms and other work that multiplies nothing would take all of a "
             f"micro-batch at {format_bandwidth(rate)}"
         )
         hint = "is it the rate of the GPU's memory, such as 3.35TB/s?"
-        section.problem(message, "memory_bandwidth", hint)
-
-
-def _check_host_time(root: Section, job: Job) -> None:
-    """A micro-batch takes no less than its host."""
-    known = job.compute.micro_batch_time or job.compute.tflops_per_gpu
-    if job.model is None or not job.host_time or not known:
-        return
-    time = micro_batch_time(job)
-    host = max(held_by(job, job.model).stages)
-    host *= host_seconds(job, job.model)
-    if host > time * (1 + 1e-9):
+        root.section("compute").problem(message, "memory_bandwidth", hint)
+    host = max(stages) * host_seconds(job, model)
+    if job.host_time and host > time * (1 + 1e-9):
         message = (
             f"the host would take {host:g} s for the layers of a micro-batch, but all "
             f"of it takes {time:g} s"

@@ -75,11 +75,10 @@ def _read_budget(section: Section, gpu: Gpu, names: Sequence[str]) -> HostBudget
     )
 
 
-def budgets_entry(budgets: Sequence[HostBudget]) -> dict[str, Any]:
-    """The key ``budgets`` with its value; empty without any."""
-    entries = [
+def budget_entries(budgets: Sequence[HostBudget]) -> list[dict[str, Any]]:
+    """The list ``budgets``, as read."""
+    return [
         {"hosts": budget.hosts}
         | {key: limit for key in LIMITS if (limit := getattr(budget, key)) is not None}
         for budget in budgets
     ]
-    return {"budgets": entries} if entries else {}

@@ -11,14 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from placer.base.errors import InputError
 from placer.base.naming import named
 from placer.documents import closest
 from placer.documents.keys import BANDWIDTH, POWER, SIZE, TEXT, key, map_of, number
 from placer.documents.presets import preset_names
-from placer.documents.records import entries
 
 
 @dataclass(frozen=True)
@@ -51,11 +49,6 @@ class Gpu:
         0.0,
         absent="unknown",
     )
-
-    def to_document(self) -> dict[str, Any]:
-        """What is known, as a ``gpu`` entry of the topology format; may be empty."""
-        entry = entries(self)
-        return {"gpu": entry} if entry else {}
 
 
 # The preset of a machine of the usual hosts of each GPU.

@@ -103,12 +103,11 @@ class Kubernetes:
 
     def to_document(self) -> dict[str, Any]:
         """The key ``kubernetes`` of the topology format; empty for nothing known."""
-        parts = entries(
+        return entries(
             self,
             taints=[*_entries(self.taints)] or None,
             resources=[*_entries(self.resources)] or None,
         )
-        return {"kubernetes": parts} if parts else {}
 
 
 Fact = TypeVar("Fact", Taint, Resource)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from placer.base.units import format_seconds, plural
 from placer.documents import Section, Value
 from placer.documents.keys import BANDWIDTH, TEXT, TIME, key, list_of, special
-from placer.documents.records import entries, read
+from placer.documents.records import read
 from placer.topology.suggest import Suggester
 
 if TYPE_CHECKING:
@@ -55,12 +55,6 @@ def kept_links(
     """The links of which both domains are among ``names``, an entry a tier."""
     known = {tier: {*of_tier} for tier, of_tier in zip(tiers, names, strict=True)}
     return tuple(link for link in links if known[link.tier].issuperset(link.between))
-
-
-def link_entries(links: Iterable[Link]) -> dict[str, list[dict[str, Any]]]:
-    """The key ``links`` with its value; empty where there are none."""
-    listed = [*map(entries, links)]
-    return {"links": listed} if listed else {}
 
 
 def read_links(root: Section, tiers: Sequence[Tier], nodes: Nodes) -> tuple[Link, ...]:

@@ -22,7 +22,7 @@ from placer.topology.model import Tier, Topology
 from placer.topology.nodes import Entry, read_nodes
 from placer.topology.synthetic import is_synthetic, read_synthetic
 from placer.topology.tiers import MAX_TIERS, read_tiers
-from placer.topology.uplinks import assumed_uplinks, with_assumption
+from placer.topology.uplinks import assumed_uplinks
 
 FORMAT = "placer/topology"
 
@@ -141,7 +141,8 @@ def decode_topology(document: Document) -> Topology:
     )
     if tiers.say_uplinks:
         return machine
-    return replace(machine, assumed=with_assumption(machine, assumed_uplinks(machine)))
+    both = (*machine.assumed, *assumed_uplinks(machine))
+    return replace(machine, assumed=tuple({each.key: each for each in both}.values()))
 
 
 def usual_gpu_of(machine: Topology) -> tuple[Gpu, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -33,14 +32,6 @@ def assumed_uplinks(machine: Topology) -> tuple[Assumption, ...]:
     tier = machine.tiers[thin[-1]].name
     why = "no source says how many times uplinks are oversubscribed"
     return (Assumption(OVERSUBSCRIPTION, 1, why, f"--oversubscription {tier}=N"),)
-
-
-def with_assumption(
-    machine: Topology, assumed: Iterable[Assumption]
-) -> tuple[Assumption, ...]:
-    """The assumptions of a machine and others, the later for a key in place of it."""
-    by_key = {each.key: each for each in (*machine.assumed, *assumed)}
-    return tuple(by_key.values())
 
 
 def oversubscribed(machine: Topology, ratio: float) -> Topology:

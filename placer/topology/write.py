@@ -5,7 +5,7 @@ Numbers are SI: B/s and s.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from math import prod
 from operator import itemgetter
@@ -17,10 +17,9 @@ from placer.assumed import assumed_entry
 from placer.base.hostlist import fold
 from placer.documents.records import entries as entries_of
 from placer.documents.scalars import MAX_TEXT
-from placer.topology.budgets import budgets_entry
+from placer.topology.budgets import budget_entries
 from placer.topology.build import Nodes
 from placer.topology.layout import Level, lay_out
-from placer.topology.links import link_entries
 
 if TYPE_CHECKING:
     from placer.topology.model import Topology
@@ -32,9 +31,9 @@ def to_document(topology: Topology) -> dict[str, Any]:
     Every usable node has an entry with its domain at every tier above it; nodes that
     are unavailable are not part of the machine.
     """
-    nodes = _own_nodes(topology)
-    listed = [{"names": name, **entry} for name, entry in _rows(topology, nodes)]
-    return _head(topology, nodes) | {"nodes": listed} | link_entries(nodes.links)
+    own = _own_nodes(topology)
+    nodes = [{"names": name, **entry} for name, entry in _rows(topology, own)]
+    return _document(topology, own, nodes)
 
 
 def compact_document(topology: Topology) -> dict[str, Any]:
@@ -44,36 +43,40 @@ def compact_document(topology: Topology) -> dict[str, Any]:
     of a domain. All nodes are there, those that must not be used too: the uplinks are
     made for them. Reading it gives a machine with the same digest.
     """
-    nodes = topology.listed or _own_nodes(topology)
-    document = _head(topology, nodes)
-    if layout := _layout(nodes, [tier.name for tier in topology.tiers]):
-        document["layout"] = layout
-    else:
-        document["nodes"] = list(_runs(topology, nodes))
-    document |= link_entries(nodes.links)
-    if nodes.unavailable:
-        document["unavailable"] = dict(_unavailable(nodes))
-    return document
+    own = topology.listed or _own_nodes(topology)
+    layout = _layout(own, [tier.name for tier in topology.tiers])
+    nodes = [] if layout else list(_runs(topology, own))
+    return _document(topology, own, nodes, layout, dict(_unavailable(own)))
 
 
-def _head(topology: Topology, nodes: Nodes) -> dict[str, Any]:
-    """All but the nodes and the links between their domains."""
-    size = _usual_size(nodes)
-    affinity = entries_of(topology.affinity.of_node(size))
-    return {
+def _document(
+    topology: Topology,
+    own: Nodes,
+    nodes: list[dict[str, Any]],
+    layout: str = "",
+    unavailable: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """What is known of the machine, with its nodes as they are to be listed."""
+    size = _usual_size(own)
+    document = {
         "format": "placer/topology",
         "version": 1,
         "name": topology.name,
-        **({"description": topology.description} if topology.description else {}),
+        "description": topology.description,
         "sources": list(topology.sources),
-        **({"scheduler": topology.scheduler} if topology.scheduler else {}),
-        **topology.kubernetes.to_document(),
-        **topology.gpu.to_document(),
-        **budgets_entry(topology.budgets),
+        "scheduler": topology.scheduler,
+        "kubernetes": topology.kubernetes.to_document(),
+        "gpu": entries_of(topology.gpu),
+        "budgets": budget_entries(topology.budgets),
         **assumed_entry(topology.assumed),
         "tiers": _tiers(topology, size),
-        **({"affinity": affinity} if affinity else {}),
+        "affinity": entries_of(topology.affinity.of_node(size)),
+        "layout": layout,
+        "nodes": nodes,
+        "links": [*map(entries_of, own.links)],
+        "unavailable": unavailable,
     }
+    return {key: value for key, value in document.items() if value or key == "sources"}
 
 
 def _usual_size(nodes: Nodes) -> int:

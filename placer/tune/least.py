@@ -17,10 +17,9 @@ import numpy as np
 
 from placer.cost.fabric import Fabric
 from placer.cost.stage_times import (
-    context_time,
+    STAGE_TIMES,
     expert_exchange,
     expert_passes,
-    tensor_time,
 )
 from placer.cost.volumes import volumes
 from placer.cost.work import work
@@ -267,7 +266,7 @@ class Least:
         if what == "work":
             return times.forward_s / layers, times.backward_s / layers
         network = self._network(job.world_size)
-        found = _TIMES[what](network, job, sizes, times)
+        found = STAGE_TIMES[what](network, job, sizes, times)
         return float(found.forward.min()) / layers, float(found.backward.min()) / layers
 
     def _exchanged(
@@ -314,6 +313,3 @@ def _of_one_replica(choice: Choice, **sizes: Any) -> Choice:
     return choice._replace(
         dp=1, micro_batches=1, sharding=_alike(choice), shard_size=0, **sizes
     )
-
-
-_TIMES = {"tp": tensor_time, "cp": context_time}

@@ -45,7 +45,7 @@ def test_what_pods_must_say_is_kept(tmp_path):
     control = node("c", {}, taints=[{"key": "control", "effect": "NoSchedule"}])
     control["status"]["allocatable"] = {}
     machine, _ = machine_of(tmp_path, nodes(control, *items), hardware=cases.GB200)
-    known = machine.kubernetes.to_document()["kubernetes"]
+    known = machine.kubernetes.to_document()
     assert known == {
         "labels": {"rack": "nvidia.com/gpu.clique"},
         "taints": [gpu, {**ill, "hosts": "n1"}],

@@ -11,6 +11,7 @@ Shapes: D replicas, P stages; cell ``d P + p`` is stage ``p`` of replica ``d``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,7 @@ from placer.base.arrays import FloatArray, IntArray
 from placer.cost.network import Network
 from placer.cost.pipeline_order import Block, blocks
 from placer.cost.schedule import HEAD, WALKED
-from placer.cost.stage_times import (
-    StageTime,
-    context_time,
-    expert_time,
-    pipeline_hops,
-    tensor_time,
-)
+from placer.cost.stage_times import StageTime
 from placer.cost.step import StepModel
 from placer.solve.problem.colocation import join
 from placer.solve.score.calls import Call, CallNetwork
@@ -40,9 +35,9 @@ def add_stages(model: StepModel, operations: Operations) -> None:
     """Add what tp, cp, ep and pp make stages wait for, and the pipeline."""
     axes, work, paces = model.job.parallelism, model.work, model.paces
     joined = np.arange(axes.dp)
-    if model.job.model is not None:
-        for name, time in _times(model).items():
-            joined = _add_axis(model, operations, name, time, joined)
+    for name in model.axes:
+        time = partial(model.stage_time, name)
+        joined = _add_axis(model, operations, name, time, joined)
     cells = _cells(model)[operations.atoms.ranks]
     atoms = len(cells)
     atom = np.repeat(np.arange(atoms), cells.shape[1])
@@ -65,23 +60,6 @@ def add_stages(model: StepModel, operations: Operations) -> None:
         has_speeds=model.fabric.speed_of_gpu is not None,
         block=joined,
     )
-
-
-def _times(model: StepModel) -> dict[str, Callable[[Network], StageTime]]:
-    """What prices each axis that has members on a network."""
-    job, sizes, work, axes = (
-        model.job,
-        model.volumes,
-        model.cover,
-        model.job.parallelism,
-    )
-    found: dict[str, Callable[[Network], StageTime]] = {
-        "tp": lambda network: tensor_time(network, job, sizes, work),
-        "cp": lambda network: context_time(network, job, sizes, work),
-        "ep": lambda network: expert_time(network, job, sizes, work),
-        "pp": lambda network: pipeline_hops(network, job, sizes),
-    }
-    return {axis: found[axis] for axis in found if axes.size(axis) > 1}
 
 
 def _cells(model: StepModel) -> IntArray:

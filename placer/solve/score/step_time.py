@@ -16,8 +16,6 @@ import numpy as np
 from placer.base.arrays import row_of_number
 from placer.cost.custom import TRAFFIC, group_time, hidden_kinds
 from placer.cost.fabric import Fabric
-from placer.cost.gradients import SyncTime, sync_time
-from placer.cost.network import Network
 from placer.cost.step import StepModel
 from placer.job.traffic import Group
 from placer.solve.score.calls import Call, CallNetwork
@@ -107,7 +105,7 @@ def _add_exposed(model: StepModel, operations: Operations) -> None:
         gathers_each=mode.gathers_each,
     )
     network = CallNetwork()
-    _sync_on(model, network)
+    model.sync(network)
     for numbers in _alike(network.calls):
         calls = [network.calls[number] for number in numbers]
         added = operations.add(calls)
@@ -115,7 +113,7 @@ def _add_exposed(model: StepModel, operations: Operations) -> None:
         groups = Rows.pairs(stage, added.of_row, axes.pp)
         for size, number in enumerate(numbers):
             # What comes of a second of this call alone.
-            one = _sync_on(model, CallNetwork(_only(number)))
+            one = model.sync(CallNetwork(_only(number)))
             operations.step.add_sync(
                 added.number,
                 size,
@@ -126,10 +124,6 @@ def _add_exposed(model: StepModel, operations: Operations) -> None:
                 first_bucket=one.first_bucket,
                 embedding=one.embedding,
             )
-
-
-def _sync_on(model: StepModel, network: Network) -> SyncTime:
-    return sync_time(network, model.job, model.volumes, model.windows.buckets)
 
 
 def _only(number: int) -> Callable[[int], float]:

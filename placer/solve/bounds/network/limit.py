@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.cost.gradients import SyncTime, sync_time
+from placer.cost.gradients import SyncTime
 from placer.cost.stage_times import StageTime
 from placer.cost.step import Step, StepModel, distinct_rows
 from placer.job.model import Job
@@ -63,8 +63,7 @@ def gradient_groups(job: Job) -> IntArray:
 
 def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTime:
     """Data-parallel times of all stages with some groups limited."""
-    limited = network.with_limits(*limits)
-    return sync_time(limited, model.job, model.volumes, model.windows.buckets)
+    return model.sync(network.with_limits(*limits))
 
 
 def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[float]:
