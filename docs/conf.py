@@ -129,7 +129,9 @@ def _type(value):
 
 def _add_keys(_app, what, _name, described, _options, lines):
     """Attributes that keys fill are described as the keys are."""
-    if what == "class" and (known := [k for k in keys_of(described) if k.attribute]):
+    known = keys_of(described) if what == "class" else ()
+    known = [k for k in known if k.attribute]
+    if known and known[0].attribute not in lines:
         if "Attributes" not in lines:
             lines += ["", "Attributes", "----------"]
         said = [(each.attribute, f"    {plain_words(each.says)}") for each in known]

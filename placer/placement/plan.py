@@ -39,7 +39,7 @@ from placer.documents.keys import (
 )
 from placer.job.axes import Parallelism
 from placer.placement.plan_rules import RULES
-from placer.placement.score import Costs, Score
+from placer.placement.score import Costs, Score, describe
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -353,10 +353,7 @@ class Plan(Shown):
         return told | {"domains": domains}
 
 
-# `help` and the reference say what each attribute is, as the schema does.
-Plan.__doc__ = f"{Plan.__doc__}\n\n    Attributes\n    ----------\n" + "\n".join(
-    f"    {each.called}\n        {each.says}" for each in keys_of(Plan)
-)
+describe(Plan)
 
 
 def _plain(value: Any) -> Any:

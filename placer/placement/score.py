@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, TypedDict
 
 from placer.base.units import format_seconds
 from placer.documents.facts import ANY, INTERVAL, NUMBER, TEXT, Facts, facts, whole
-from placer.documents.keys import Key, Kind, list_of, map_of
+from placer.documents.keys import Key, Kind, keys_of, list_of, map_of
 
 SECONDS_OF = map_of(NUMBER)
 
@@ -204,3 +204,12 @@ class Score(Costs, dict[str, Any]):
         step, away = self.step_time_s, self.exposed_scale_out_s
         exposed = f"{format_seconds(away)} of it exposed on scale-out links"
         return f"<placer.Score: {format_seconds(step)} a step, {exposed}>"
+
+
+def describe(record: type) -> None:
+    """Say in the help of a class what each attribute is, as its schema does."""
+    said = "\n".join(f"    {k.called}\n        {k.says}" for k in keys_of(record))
+    record.__doc__ = f"{record.__doc__}\n\n    Attributes\n    ----------\n{said}"
+
+
+describe(Score)
