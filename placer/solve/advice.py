@@ -18,11 +18,10 @@ from placer.base.arrays import IntArray
 from placer.job.model import Job
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.construct.fills.fills import nested_fills, uneven_fills
+from placer.solve.construct.fills import nested_fills, starts, uneven_fills
 from placer.solve.orders import Listed, launch_bound
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
-from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import EXACT, Solution, checked_bound
 

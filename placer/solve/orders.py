@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
+from math import gcd, inf
 from threading import Lock
 from typing import NamedTuple
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError
 from placer.base.threads import in_order as side_by_side
+from placer.job.even import axis_of, is_even, part_key
 from placer.job.model import Job
 from placer.job.orders import framework_orders, in_order
+from placer.placement.parts import ranks_a_domain
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.construct.fills import starts
+from placer.solve.problem.colocation import groups_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.even import with_parts_of
-from placer.solve.problem.starts import starts
-from placer.solve.problem.submachine import Submachine
 from placer.solve.rearrange.settle import settled
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import (
@@ -30,6 +31,7 @@ from placer.solve.run.solution import (
     is_reached,
 )
 from placer.solve.search import solve
+from placer.topology.submachine import Submachine
 
 
 def solve_orders(
@@ -195,6 +197,23 @@ def _solved(
         best = _of_all(chosen, best, [s for _, s in tried], left_out, budget)
     seats = previous.seats(chosen.job) if previous is not None else None
     return chosen, settled(with_parts_of(chosen, best.placement), best, seats)
+
+
+def with_parts_of(problem: Problem, placement: Placement) -> Problem:
+    """The problem with equal parts no smaller than those of a placement."""
+    machine, job = problem.machine, problem.job
+    tied: dict[str, str] = {}
+    for key, tier in job.require.items():
+        if is_even(key):
+            axis, size = axis_of(key), 0
+            domain = machine.domain_of_gpu[machine.tier_index(tier)]
+            for members in groups_of(job, axis):
+                there = domain[placement.gpu_of_rank[members]]
+                size = gcd(size, ranks_a_domain(there))
+            tied[part_key(axis, size)] = tier
+    if not tied:
+        return problem
+    return problem.on(machine, replace(job, require={**job.require, **tied}))
 
 
 def _attempt(

@@ -18,7 +18,7 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.solve.problem.compiled import Problem
-from placer.solve.run.rest import Rest
+from placer.solve.tree.domains import Rest
 from placer.solve.tree.symmetry import Symmetry, on_other_nodes
 
 Pair = tuple[int, int]

@@ -21,7 +21,7 @@ from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
-from placer.solve.tree.capacity import node_capacity
+from placer.solve.tree.domains import node_capacity
 from placer.solve.tree.symmetry import Symmetry
 from placer.topology.machine import Machine
 

@@ -19,7 +19,7 @@ from placer.job.model import Job
 from placer.solve.problem.axes import Digit, box_of, digits_of
 from placer.solve.problem.colocation import Colocation
 from placer.solve.problem.compiled import Problem
-from placer.solve.tree.capacity import whole_sets
+from placer.solve.tree.domains import whole_sets
 from placer.topology.machine import Machine
 
 # Boxes of one tier that are looked at: of more, the cheapest by their own tier.

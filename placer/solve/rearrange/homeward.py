@@ -14,7 +14,7 @@ from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull, Walk
 from placer.solve.problem.compiled import Problem
-from placer.solve.rearrange.align import exchanged
+from placer.solve.rearrange.settle import exchanged
 from placer.solve.run.budget import Budget
 from placer.solve.score.slots import Slots
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
+from math import gcd
 
 import numpy as np
 
@@ -12,17 +14,30 @@ from placer.base.errors import InfeasibleError
 from placer.base.units import counted
 from placer.job.even import axis_of, is_even, part_key, part_size
 from placer.job.model import Job
-from placer.solve.diagnose.counts import is_packed_never
+from placer.solve.construct.equal_parts import bundles_in, bundles_of, shares_of
 from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.even import (
-    bundles_in,
-    bundles_of,
-    jobs_in_parts,
-    shares_of,
-)
-from placer.solve.tree.capacity import node_capacity, whole_sets
+from placer.solve.rules.counts import is_packed_never
+from placer.solve.tree.domains import node_capacity, whole_sets
 from placer.topology.machine import Machine
+
+
+def jobs_in_parts(job: Job) -> Iterator[Job]:
+    """The job with parts of every size that its equal parts may have, largest first.
+
+    The job itself where it asks for none, or has them.
+    """
+    even = {axis_of(key): tier for key, tier in job.require.items() if is_even(key)}
+    if not even or any(part_size(key) for key in job.require):
+        yield job
+        return
+    lengths = (
+        gcd(*(members.shape[1] for members in groups_of(job, axis))) for axis in even
+    )
+    for sizes in product(*(divisors(length)[::-1] for length in lengths)):
+        parts = zip(even.items(), sizes, strict=True)
+        tied = {part_key(axis, size): tier for (axis, tier), size in parts}
+        yield replace(job, require={**job.require, **tied})
 
 
 def in_parts(problem: Problem) -> Iterator[Problem]:

@@ -25,11 +25,11 @@ from placer.job.even import is_even
 from placer.placement.previous import PreviousPlan
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.diagnose.even import in_parts, uneven
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.failure import Failure, Fewest, mended
-from placer.solve.replace.homeward import Homeward
+from placer.solve.rearrange.homeward import Homeward
+from placer.solve.rules.even import in_parts, uneven
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import EXACT, Progress, Solution

@@ -18,14 +18,13 @@ import numpy as np
 
 from placer.base.arrays import IntArray, by_appearance, equal_runs, grouped
 from placer.base.loading import load
-from placer.solve.construct.traffic.boxes import Tier, boxes
-from placer.solve.construct.traffic.tiles import QUICK, SWEEPS, Sweep, tiles
+from placer.solve.construct.boxes import Tier, boxes
+from placer.solve.construct.tiles import QUICK, SWEEPS, Sweep, tiles
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import Flows, bundled, flows_of
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
-from placer.solve.tree.base import fastest_tier
-from placer.solve.tree.capacity import ancestor_of_domain, whole_sets
+from placer.solve.tree.domains import ancestor_of_domain, fastest_tier, whole_sets
 from placer.solve.tree.fill import fill_domains, fullest_first, in_tree_order
 from placer.topology.machine import Machine
 

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray, grouped
-from placer.solve.tree.capacity import ancestor_of_domain
+from placer.solve.tree.domains import ancestor_of_domain
 from placer.solve.tree.fill import in_tree_order
 from placer.topology.machine import Machine
 

@@ -26,7 +26,7 @@ from placer.solve.problem.colocation import Colocation, colocation_of, groups_of
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.problem.rules import Count, Limits
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.tree.capacity import ancestor_of_domain, node_capacity
+from placer.solve.tree.domains import ancestor_of_domain, node_capacity
 from placer.topology.machine import Machine
 
 if TYPE_CHECKING:

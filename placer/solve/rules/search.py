@@ -24,21 +24,20 @@ from placer.solve.annealing.race import seeds
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk, Walks
 from placer.solve.bounds.certificate import NONE, lower_bound
+from placer.solve.construct.enumeration import LISTED_UNDER_RULES, listed_under_rules
+from placer.solve.construct.fills import starts
 from placer.solve.count import Limits as EngineLimits
 from placer.solve.count import Term, solve
-from placer.solve.exact.enumeration import LISTED_UNDER_RULES, listed_under_rules
-from placer.solve.exact.seats import MOST_CHOICES, seat
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.launch import fits, launch_blocks, launched
-from placer.solve.problem.packing import Packing
+from placer.solve.problem.launch import Packing, fits, launch_blocks, launched
 from placer.solve.problem.rules import Limits
-from placer.solve.problem.starts import starts
-from placer.solve.problem.submachine import Submachine
+from placer.solve.rules.seats import MOST_CHOICES, seat
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.solution import Progress, Solution, is_reached
-from placer.solve.tree.capacity import node_capacity
+from placer.solve.tree.domains import node_capacity
+from placer.topology.submachine import Submachine
 
 READMIT_WORK = 20.0  # of CP-SAT's deterministic seconds
 EFFORT = EngineLimits(READMIT_WORK)

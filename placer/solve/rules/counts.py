@@ -12,10 +12,9 @@ from placer.job.even import is_even, told_part
 from placer.job.model import Job
 from placer.job.rules import ranks_text
 from placer.solve.problem.colocation import Colocation, colocation_of, groups_of
-from placer.solve.problem.launch import launch_blocks
-from placer.solve.problem.packing import ranks_within
+from placer.solve.problem.launch import launch_blocks, ranks_within
 from placer.solve.problem.rules import Count, Limits
-from placer.solve.tree.capacity import node_capacity, whole_sets
+from placer.solve.tree.domains import node_capacity, whole_sets
 from placer.topology.machine import Machine
 
 

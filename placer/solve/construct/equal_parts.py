@@ -1,4 +1,6 @@
-"""Equal parts of groups dealt out to domains: how many fit, and which goes where.
+"""Groups in equal parts, one in each domain, as a rule asks for.
+
+Groups in one or two parts lie so wherever their parts are whole; more are dealt out.
 
 What groups are tied to is a *bundle*: sets that must lie in one domain each, as many as
 a group has parts. A bundle lies in ``k`` domains with equal numbers of its sets. Which
@@ -8,58 +10,53 @@ no bundle comes to a domain twice (Gale 1957, Ryser 1957). Shapes: R ranks, D do
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import product
-from math import gcd
+from dataclasses import dataclass
 
 import numpy as np
 
 from placer.base.arrays import IntArray, divisors
-from placer.job.even import axis_of, is_even, part_key, part_size
+from placer.job.even import axis_of, part_size
 from placer.job.model import Job
-from placer.placement.parts import ranks_a_domain
-from placer.placement.placement import Placement
 from placer.solve.count import Limits, Program, Term, solve
-from placer.solve.problem.colocation import Colocation, groups_of, join
+from placer.solve.problem.colocation import Colocation, colocation_of, groups_of, join
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.packing import PACK_WORK
+from placer.solve.problem.launch import PACK_WORK
+from placer.solve.run.budget import Budget
+from placer.solve.run.incumbent import Incumbent
+from placer.solve.tree.domains import whole_sets
+from placer.solve.tree.fill import fill_domains, fill_in_runs, in_tree_order
 from placer.topology.machine import Machine
 
 
-def jobs_in_parts(job: Job) -> Iterator[Job]:
-    """The job with parts of every size that its equal parts may have, largest first.
-
-    The job itself where it asks for none, or has them.
-    """
-    even = {axis_of(key): tier for key, tier in job.require.items() if is_even(key)}
-    if not even or any(part_size(key) for key in job.require):
-        yield job
-        return
-    lengths = (
-        gcd(*(members.shape[1] for members in groups_of(job, axis))) for axis in even
-    )
-    for sizes in product(*(divisors(length)[::-1] for length in lengths)):
-        parts = zip(even.items(), sizes, strict=True)
-        tied = {part_key(axis, size): tier for (axis, tier), size in parts}
-        yield replace(job, require={**job.require, **tied})
-
-
-def with_parts_of(problem: Problem, placement: Placement) -> Problem:
-    """The problem with equal parts no smaller than those of a placement."""
+def dealt_evenly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """Offer groups of more than two parts dealt out to as few domains as can be."""
     machine, job = problem.machine, problem.job
-    tied: dict[str, str] = {}
-    for key, tier in job.require.items():
-        if is_even(key):
-            axis, size = axis_of(key), 0
-            domain = machine.domain_of_gpu[machine.tier_index(tier)]
-            for members in groups_of(job, axis):
-                there = domain[placement.gpu_of_rank[members]]
-                size = gcd(size, ranks_a_domain(there))
-            tied[part_key(axis, size)] = tier
-    if not tied:
-        return problem
-    return problem.on(machine, replace(job, require={**job.require, **tied}))
+    for colocation in problem.choices or [colocation_of(machine, job, 1)]:
+        bundles = bundles_of(machine, job, colocation)
+        sizes = colocation.uniform_sizes()
+        if bundles is None or bundles.width < 3 or sizes is None:
+            continue
+        tier = bundles.tier
+        capacity = problem.capacity if problem.choices else machine.gpus_of_node
+        takes = whole_sets(machine, capacity, sizes[: tier + 1])
+        along = in_tree_order(machine, tier)
+        room = takes[tier][along] // sizes[tier]
+        shares = shares_of(room, bundles.width, bundles.number)
+        if bundles_in(shares) < bundles.number:
+            continue
+        domain_of_set = np.empty(bundles.sets.size, dtype=np.int64)
+        domain_of_set[bundles.sets] = along[dealt(shares, bundles.width)]
+        domain_of_rank = domain_of_set[colocation.label[tier]]
+        if problem.choices:
+            every = np.arange(job.world_size)
+            node_of_rank = fill_domains(machine, takes, domain_of_rank, every)
+        else:
+            row = machine.domain_of_node[tier]
+            found = fill_in_runs(row, machine.gpus_of_node, domain_of_rank)
+            if found is None:
+                continue
+            node_of_rank = found
+        incumbent.offer("equal parts dealt out", machine.gpus_on(node_of_rank))
 
 
 @dataclass(frozen=True, eq=False)
