@@ -32,6 +32,7 @@ from placer.solve.problem.launch import (
 from placer.solve.problem.params import Params
 from placer.solve.problem.rules import Limits, obeys
 from placer.solve.tree.domains import node_capacity
+from placer.solve.tree.symmetry import Symmetry
 from placer.topology.machine import Domains, Machine
 
 T = TypeVar("T")
@@ -216,6 +217,11 @@ class Problem:
     def fills_priced(self) -> int:
         """How many placements of one construction are priced in full."""
         return max(1, min(FILLS_PRICED, RANKS_PRICED // self.job.world_size))
+
+    @cached_property
+    def symmetry(self) -> Symmetry:
+        """Which domains are alike, and what their exchange makes of a placement."""
+        return Symmetry(self.machine)
 
     @cached_property
     def forced_block(self) -> int:

@@ -10,7 +10,7 @@ to the cheapest places first. Domains that are alike are one.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,9 +19,7 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.solve.problem.compiled import Problem
 from placer.solve.tree.domains import Rest
-from placer.solve.tree.symmetry import Symmetry, on_other_nodes
-
-Pair = tuple[int, int]
+from placer.solve.tree.symmetry import Pair, numbered, on_other_nodes
 
 # Pairs of unlike domains of one tier that are compared at most.
 MOST_PAIRS = 2_048
@@ -65,7 +63,7 @@ class _Exchange:
         machine, limits = problem.machine, problem.limits
         node = machine.node_of_gpu[gpu_of_rank]
         self.machine, self.rest = machine, Rest(machine)
-        self.symmetry = Symmetry(machine)
+        self.symmetry = problem.symmetry
         self.inside = self.symmetry.children
         self.is_used = np.bincount(node, minlength=machine.num_nodes) > 0
         self.need = np.zeros(machine.num_nodes, dtype=np.int64)
@@ -105,8 +103,8 @@ class _Exchange:
         gpus, need = self.machine.gpus_of_node.tolist(), self.need.tolist()
         facts, used = self.facts, self.is_used.tolist()
         kinds = [(need[n], facts[n]) if used[n] else None for n in range(len(used))]
-        of_used = _numbered(kinds)
-        of_whole = _numbered([*zip(gpus, facts, strict=True)])
+        of_used = numbered(kinds)
+        of_whole = numbered(zip(gpus, facts, strict=True))
         moves = {
             (i, j): _Move(self._loss(0, gpus[b], gpus[b]), {})
             for i, a in _examples(of_used)
@@ -127,11 +125,9 @@ class _Exchange:
         used = [Counter(k for c in own if (k := below.used[c]) >= 0) for own in inside]
         whole = [Counter(below.whole[c] for c in own) for own in inside]
         of_used, of_whole = (
-            _numbered(
-                [
-                    (up, *sorted(counter.items())) if counter else None
-                    for up, counter in zip(uplink, counters, strict=True)
-                ]
+            numbered(
+                (up, *sorted(counter.items())) if counter else None
+                for up, counter in zip(uplink, counters, strict=True)
             )
             for counters in (used, whole)
         )
@@ -209,14 +205,6 @@ def _by_kind(domains: Sequence[int], kinds: Sequence[int]) -> dict[int, list[int
     for domain in domains:
         found[kinds[domain]].append(domain)
     return found
-
-
-def _numbered(kinds: Sequence[Hashable]) -> list[int]:
-    """Number of each kind, in the order in which they appear; -1 for None."""
-    number: dict[Hashable, int] = {}
-    return [
-        -1 if kind is None else number.setdefault(kind, len(number)) for kind in kinds
-    ]
 
 
 def _examples(kinds: Sequence[int]) -> list[Pair]:

@@ -23,11 +23,10 @@ from placer.solve.construct.fills import is_start, nested_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.failure import Failure, mended
 from placer.solve.rearrange.leftover import with_best_rest
-from placer.solve.run.incumbent import Incumbent
+from placer.solve.run.incumbent import Candidate, Incumbent
 from placer.solve.run.solution import Solution
 from placer.solve.tree.symmetry import (
     Pair,
-    Symmetry,
     best_pairs,
     completed,
     on_other_nodes,
@@ -50,17 +49,10 @@ def settled(
     does not depend on one.
     """
     incumbent = Incumbent.resumed(problem, solution, previous)
-    candidates = [("tidied", _tidier(problem, solution))]
-    if previous is None:
-        candidates.append(("best rest", _with_best_rest(problem, incumbent)))
-    else:
-        candidates.append(("previous plan", _mended(problem, incumbent, previous)))
-        candidates.append(("fewer ranks moved", _aligned(problem, incumbent, previous)))
-    for how, placements in candidates:
-        for gpu_of_rank in placements:
-            if problem.avoided(gpu_of_rank) <= problem.avoided(incumbent.best):
-                incumbent.offer(f"{incumbent.method}, {how}", gpu_of_rank)
-    if previous is None:
+    for how, gpu_of_rank in _others(problem, solution, previous, incumbent):
+        if problem.avoided(gpu_of_rank) <= problem.avoided(incumbent.best):
+            incumbent.offer(f"{incumbent.method}, {how}", gpu_of_rank)
+    if previous is None and problem.job.roles:  # other jobs are built so
         _put_in_order(problem, incumbent)
     if incumbent.best is solution.placement.gpu_of_rank:
         return solution
@@ -69,9 +61,7 @@ def settled(
 
 
 def _put_in_order(problem: Problem, incumbent: Incumbent) -> None:
-    """Instances of roles on domains in their order; other jobs are built so."""
-    if not problem.job.roles:
-        return
+    """Instances of roles on domains in their order."""
     best = incumbent.best
     ordered = in_order(problem, best)
     if (
@@ -89,8 +79,7 @@ def in_order(problem: Problem, gpu_of_rank: IntArray) -> IntArray:
     Exchanges of equal domains cost nothing. People read a plan, though, and a worker on
     ``r01t[01-09]`` is easier to find than one on ``r10t[18,15,13,...]``.
     """
-    machine = problem.machine
-    symmetry = Symmetry(machine)
+    machine, symmetry = problem.machine, problem.symmetry
     node = machine.node_of_gpu[gpu_of_rank]
     firsts = []
     for row in machine.domain_of_node:
@@ -110,43 +99,30 @@ def in_order(problem: Problem, gpu_of_rank: IntArray) -> IntArray:
     return on_other_nodes(machine, gpu_of_rank, symmetry.descended(matched))
 
 
-def _tidier(problem: Problem, solution: Solution) -> Iterator[IntArray]:
-    """Nestings, where a baseline was optimal before any was tried."""
-    if (
-        is_start(solution.method)
-        and solution.stop_reason == "proved"
-        and problem.job.world_size <= TIDY_RANKS
-        and problem.choices
-    ):
-        filled = islice(nested_fills(problem), TIDY_FILLS)
-        yield from (gpu_of_rank for _, gpu_of_rank in filled)
-
-
-def _with_best_rest(problem: Problem, incumbent: Incumbent) -> Iterator[IntArray]:
-    """The incumbent in other domains, in jobs that are small enough for it."""
-    if problem.job.world_size <= TIDY_RANKS:
-        found = with_best_rest(problem, incumbent.best)
+def _others(
+    problem: Problem,
+    solution: Solution,
+    previous: Previous | None,
+    incumbent: Incumbent,
+) -> Iterator[Candidate]:
+    """What is done to the incumbent as it then is, and the placement after it."""
+    is_small = problem.job.world_size <= TIDY_RANKS
+    is_first = is_start(solution.method) and solution.stop_reason == "proved"
+    if is_first and is_small and problem.choices:
+        for _, gpu_of_rank in islice(nested_fills(problem), TIDY_FILLS):
+            yield "tidied", gpu_of_rank
+    if previous is None:
+        found = with_best_rest(problem, incumbent.best) if is_small else None
         if found is not None:
-            yield found
-
-
-def _mended(
-    problem: Problem, incumbent: Incumbent, previous: Previous
-) -> Iterator[IntArray]:
-    """The previous placement, unless it is the incumbent."""
+            yield "best rest", found
+        return
     if not _stays(previous, incumbent.best) and not previous.is_new.any():
         found = mended(Failure(problem, previous))
         if found is not None:
-            yield found
-
-
-def _aligned(
-    problem: Problem, incumbent: Incumbent, previous: Previous
-) -> Iterator[IntArray]:
-    """Exchanges in the incumbent, until all stay where they were."""
+            yield "previous plan", found
     if not _stays(previous, incumbent.best):
         for found in aligned(problem, incumbent.best, previous):
-            yield found
+            yield "fewer ranks moved", found
             if _stays(previous, incumbent.best):
                 return
 
@@ -172,10 +148,6 @@ def aligned(
         yield exchanged(problem, replicas, previous)
 
 
-def _symmetry(problem: Problem) -> Symmetry:
-    return Symmetry(problem.machine)
-
-
 def exchanged(problem: Problem, gpu_of_rank: IntArray, previous: Previous) -> IntArray:
     """The placement after the best exchange of equal domains."""
     topology, is_free = problem.machine, problem.job.launcher == "free"
@@ -186,7 +158,7 @@ def exchanged(problem: Problem, gpu_of_rank: IntArray, previous: Previous) -> In
     # A free launch can give a rank any GPU of its node.
     countable = (previous.gpu_of_rank >= 0) & (is_free | (local == old_local))
     moves = zip(node[countable].tolist(), old_node[countable].tolist(), strict=True)
-    becomes = problem.once(_symmetry).exchange(Counter(moves))
+    becomes = problem.symmetry.exchange(Counter(moves))
     moved = on_other_nodes(topology, gpu_of_rank, becomes)
     return _on_old_gpus(problem, moved, previous) if is_free else moved
 

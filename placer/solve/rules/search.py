@@ -40,7 +40,6 @@ from placer.solve.tree.domains import node_capacity
 from placer.topology.submachine import Submachine
 
 READMIT_WORK = 20.0  # of CP-SAT's deterministic seconds
-EFFORT = EngineLimits(READMIT_WORK)
 MOVES_A_UNIT, MOST_MOVES = 100, 25_000  # of a walk; another follows one that mends
 HEAT = 0.3  # of these walks
 REPAIRED = "repaired"  # what placements found here are called
@@ -293,9 +292,7 @@ def repair(
             incumbent.offer(REPAIRED, walks.units.gpu_of_rank(walk.slots))
 
 
-def readmitted(
-    limits: Limits, job: Job, effort: EngineLimits = EFFORT
-) -> IntArray | None:
+def readmitted(limits: Limits, job: Job, effort: EngineLimits) -> IntArray | None:
     """Nodes to avoid that must be used for the sets of ``job`` to fit, shape (any,).
 
     For machines too large for a variable a rank: every domain holds whole co-location
