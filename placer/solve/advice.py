@@ -27,9 +27,6 @@ from placer.solve.run.solution import EXACT, Solution, checked_bound
 
 Advice = dict[str, Any]
 
-# Nestings priced for each other launch, in jobs of at most so many ranks.
-NESTINGS, MOST_RANKS = 8, 131_072
-
 
 def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | None:
     """What other launches would save, as a plan says it; None when there was no time.
@@ -44,9 +41,9 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
         return {}
     listed = Listed(problem)
     problem, solution = listed.by_name, listed.sorted(solution)
-    machine = problem.machine
+    machine, most = problem.machine, problem.params.most_ranks
     orders = _other_orders(job)
-    if solution.launch_bound or job.world_size <= MOST_RANKS:
+    if solution.launch_bound or job.world_size <= most:
         unlike = (problem.on(machine, other) for other in _unlike(job, orders))
         bound = min(
             launch_bound(problem, solution, budget),
@@ -56,8 +53,8 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
         bound, _ = checked_bound(solution.value, bound, "")
         if bound == solution.value:
             return {"status": "proved", "lower_bound": bound}
-    if job.world_size > MOST_RANKS:
-        return {"status": "not-computed", "most_ranks": MOST_RANKS}
+    if job.world_size > most:
+        return {"status": "not-computed", "most_ranks": most}
     if budget.is_over():
         return None
     savings = _savings(problem, solution, orders, budget)
@@ -151,6 +148,7 @@ def _constructed(problem: Problem) -> Iterator[IntArray]:
     """The usual placements, and those along the most promising nestings."""
     yield from (gpu_of_rank for _, gpu_of_rank in starts(problem))
     if problem.choices:
-        yield from (gpus for _, gpus in islice(nested_fills(problem), NESTINGS))
+        fills = nested_fills(problem)
+        yield from (gpus for _, gpus in islice(fills, problem.params.launch_fills))
     if problem.job.launcher != "free":
         yield from (gpus for _, gpus in uneven_fills(problem))

@@ -39,7 +39,6 @@ SPARSE = 2
 NETWORKX = "networkx"
 # Cuts inside each other that are looked at; a call each, and Python has few of them.
 DEEPEST = 200
-NOBODY = -1
 
 # Length along each axis, and whether it has neighbours beyond its two ends.
 Box = tuple[tuple[int, bool, bool], ...]
@@ -77,7 +76,7 @@ def boxes(flows: Flows, units: int, tiers: Sequence[Tier]) -> Iterator[IntArray]
     axes = axes_of(flows, units)
     if not axes:
         return
-    grid = np.full([axis.length for axis in axes], NOBODY)
+    grid = np.full([axis.length for axis in axes], -1)
     grid[tuple(axis.place for axis in axes)] = np.arange(units)
     work = WORK
     for kept in range(len(tiers), 0, -1):

@@ -17,10 +17,9 @@ import numpy as np
 from placer.base.arrays import IntArray, divisors
 from placer.job.even import axis_of, part_size
 from placer.job.model import Job
-from placer.solve.count import Limits, Program, Term, solve
+from placer.solve.count import EngineLimits, Program, Term, solve
 from placer.solve.problem.colocation import Colocation, colocation_of, groups_of, join
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.launch import PACK_WORK
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.tree.domains import whole_sets
@@ -124,7 +123,7 @@ def shares_of(room: IntArray, width: int, most: int) -> dict[int, IntArray]:
             program.row([Term(column), Term(bundles[k], -1)], most=0)
         everywhere = [Term(column) for column in coming[k]]
         program.row([*everywhere, Term(bundles[k], -k)], least=0, most=0)
-    counts = solve(program, Limits(PACK_WORK)).counts or [0] * len(program.most)
+    counts = solve(program, EngineLimits()).counts or [0] * len(program.most)
     return {
         k: np.array([counts[column] for column in coming[k]], dtype=np.int64)
         for k in numbers

@@ -22,9 +22,6 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.tree.domains import whole_sets
 from placer.topology.machine import Machine
 
-# Boxes of one tier that are looked at: of more, the cheapest by their own tier.
-BOXES = 2048
-
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
@@ -106,7 +103,7 @@ def _chains(
         step = max(distance[t + 1] - distance[t], 1e-6 * distance[t + 1])
         boxes = _boxes(digits, least, int(capacities[t].max()))
         cost = step * _cut(digits, boxes, problem.goal.weights)
-        keep = np.argsort(cost, kind="stable")[:BOXES]
+        keep = np.argsort(cost, kind="stable")[: problem.params.compared]
         of_tier.append(boxes[keep])
         own.append(cost[keep])
     if not all(map(len, own)):  # some tier holds no box at all

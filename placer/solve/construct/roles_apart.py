@@ -82,9 +82,6 @@ def _runs(ends: list[int], full: int) -> IntArray:
     return np.concatenate(found)
 
 
-CUTS = 2  # times that a set is cut in two, and its pieces are
-
-
 class _Wanted(NamedTuple):
     """Nodes of other sets, the least share of a piece, and whether nodes are cut."""
 
@@ -145,7 +142,7 @@ class ClosedSets:
         for ranks in self._sets:
             size = len(self._nodes(ranks))
             wanted = _Wanted(others - size, least, parts)
-            tries = range(CUTS + 1) if size != misfit else ()
+            tries = range(3) if size != misfit else ()
             fits = (self._fit(ranks, room, wanted, cuts) for cuts in tries)
             found = next(filter(None, fits), None)
             if found is None:

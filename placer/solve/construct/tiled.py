@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 # Loaded where a graph is halved.
 NETWORKX = "networkx"
 
-# Edges of a graph that is cut into tiles, and vertices of all that are cut, sweep
-# after sweep; quick sweeps aside.
-MOST_EDGES, MOST_VERTICES = 1_000_000, 16_000
 PASSES = 10  # of exchanges between two halves, at the most
 
 # Name, domains in turn (D,), and tile of each unit on that tier and those further out.
@@ -86,7 +83,7 @@ class _Tiling(NamedTuple):
 
     def candidates(self, is_over: _Ends) -> Iterator[_Candidate]:
         """Boxes first, then what is grown."""
-        ample = SWEEPS[: MOST_VERTICES // self.units]
+        ample = SWEEPS[: self.problem.params.tiled_vertices // self.units]
         first = (*ample, *QUICK)[0]
         for rows in boxes(self.flows, self.units, self._tiers()):
             # Boxes in boxes may need any, since some of an outer one are left out.
@@ -323,6 +320,5 @@ def _tiling_of(problem: Problem, gpu_of_rank: IntArray | None) -> _Tiling | None
         gpu_of_rank = np.arange(problem.job.world_size)
     flows, label = flows_of(problem, gpu_of_rank), colocation.label[tier]
     own = bundled(label[flows.edges], flows.weight, int(label.max()) + 1)
-    return (
-        _Tiling(problem, tier, takes, own) if 0 < len(own.edges) <= MOST_EDGES else None
-    )
+    is_cut = 0 < len(own.edges) <= problem.params.tiled_edges
+    return _Tiling(problem, tier, takes, own) if is_cut else None

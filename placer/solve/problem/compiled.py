@@ -37,10 +37,6 @@ from placer.topology.machine import Domains, Machine
 
 T = TypeVar("T")
 
-# Placements of one construction that are priced, and ranks of all of them together:
-# pricing takes time in proportion to the ranks.
-FILLS_PRICED, RANKS_PRICED = 64, 2_000_000
-
 
 # For the order in which nestings are tried when the objective is time: what an edge of
 # an axis is worth, a decade an axis, as exposed cost ranks them (tensor parallel
@@ -216,7 +212,8 @@ class Problem:
     @property
     def fills_priced(self) -> int:
         """How many placements of one construction are priced in full."""
-        return max(1, min(FILLS_PRICED, RANKS_PRICED // self.job.world_size))
+        most = self.params.ranks_priced // self.job.world_size
+        return max(1, min(self.params.fills, most))
 
     @cached_property
     def symmetry(self) -> Symmetry:

@@ -16,7 +16,7 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.job.model import Job
-from placer.solve.count import Limits, Program, Term, solve
+from placer.solve.count import EngineLimits, Program, Term, solve
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.tree.domains import node_capacity, whole_sets
 from placer.topology.machine import Machine
@@ -126,9 +126,6 @@ def islands_are_alike(topology: Machine) -> bool:
     return not (np.diff(topology.gpus_of_node)[np.diff(host) == 0]).any()
 
 
-PACK_WORK, BUDGET_WORK = 30.0, 1.0  # of CP-SAT's deterministic seconds
-
-
 @dataclass(frozen=True, order=True)
 class SetKind:
     """A sort of set: its ranks, and how many sets of each inner kind it has."""
@@ -146,13 +143,13 @@ def pack(
 ) -> IntArray | None:
     """Node of every rank with every set in one domain of its tier, or None.
 
-    None also when no packing is found within `PACK_WORK`.
+    None also when no packing is found with the work of an engine.
     """
     packing = Packing(topology, colocation)
     for node, room in enumerate(capacity_of_node.tolist()):
         packing.program.row(packing.ranks_on(node), most=room)
     packing.nest()
-    counts = solve(packing.program, Limits(PACK_WORK)).counts
+    counts = solve(packing.program, EngineLimits()).counts
     return None if counts is None else packing.deal(counts)
 
 
@@ -275,5 +272,5 @@ def ranks_within(
         for own, terms in inside.items():
             if own >= 0:
                 program.row(terms, most=int(most[own]))
-    answer = solve(program, Limits(BUDGET_WORK))
+    answer = solve(program, EngineLimits(work=1.0))
     return round(-answer.bound), answer.is_proved

@@ -21,9 +21,6 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.tree.domains import Rest
 from placer.solve.tree.symmetry import Pair, numbered, on_other_nodes
 
-# Pairs of unlike domains of one tier that are compared at most.
-MOST_PAIRS = 2_048
-
 
 class _Move(NamedTuple):
     """That one domain takes over what another has."""
@@ -63,6 +60,7 @@ class _Exchange:
         machine, limits = problem.machine, problem.limits
         node = machine.node_of_gpu[gpu_of_rank]
         self.machine, self.rest = machine, Rest(machine)
+        self.most = problem.params.compared
         self.symmetry = problem.symmetry
         self.inside = self.symmetry.children
         self.is_used = np.bincount(node, minlength=machine.num_nodes) > 0
@@ -132,7 +130,7 @@ class _Exchange:
             for counters in (used, whole)
         )
         examples = _examples(of_used), _examples(of_whole)
-        if len(examples[0]) * len(examples[1]) > MOST_PAIRS:
+        if len(examples[0]) * len(examples[1]) > self.most:
             return None
         moves = {}
         costs = {pair: move.cost for pair, move in below.moves.items()}

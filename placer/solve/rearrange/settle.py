@@ -32,9 +32,6 @@ from placer.solve.tree.symmetry import (
     on_other_nodes,
 )
 
-# Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
-TIDY_FILLS, TIDY_RANKS = 4, 131_072
-
 
 def settled(
     problem: Problem, solution: Solution, previous: Previous | None
@@ -106,10 +103,11 @@ def _others(
     incumbent: Incumbent,
 ) -> Iterator[Candidate]:
     """What is done to the incumbent as it then is, and the placement after it."""
-    is_small = problem.job.world_size <= TIDY_RANKS
+    params = problem.params
+    is_small = problem.job.world_size <= params.most_ranks
     is_first = is_start(solution.method) and solution.stop_reason == "proved"
     if is_first and is_small and problem.choices:
-        for _, gpu_of_rank in islice(nested_fills(problem), TIDY_FILLS):
+        for _, gpu_of_rank in islice(nested_fills(problem), params.tidy_fills):
             yield "tidied", gpu_of_rank
     if previous is None:
         found = with_best_rest(problem, incumbent.best) if is_small else None

@@ -24,10 +24,9 @@ from placer.solve.annealing.race import seeds
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk, Walks
 from placer.solve.bounds.certificate import NONE, lower_bound
-from placer.solve.construct.enumeration import LISTED_UNDER_RULES, listed_under_rules
+from placer.solve.construct.enumeration import listed_under_rules
 from placer.solve.construct.fills import starts
-from placer.solve.count import Limits as EngineLimits
-from placer.solve.count import Term, solve
+from placer.solve.count import EngineLimits, Term, solve
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import Packing, fits, launch_blocks, launched
@@ -39,8 +38,6 @@ from placer.solve.run.solution import Progress, Solution, is_reached
 from placer.solve.tree.domains import node_capacity
 from placer.topology.submachine import Submachine
 
-READMIT_WORK = 20.0  # of CP-SAT's deterministic seconds
-MOVES_A_UNIT, MOST_MOVES = 100, 25_000  # of a walk; another follows one that mends
 HEAT = 0.3  # of these walks
 REPAIRED = "repaired"  # what placements found here are called
 
@@ -110,7 +107,7 @@ class _RuledSearch:
     def run(self) -> None:
         """Search with as few nodes to avoid as can be."""
         is_large = self.problem.job.world_size > self.problem.machine.num_gpus
-        if is_large or self._enumerated(LISTED_UNDER_RULES):
+        if is_large or self._enumerated(self.problem.params.few_listed):
             return
         self._construct(~self.limits.avoided)
         if not self.has_placement and not self._seat():
@@ -204,7 +201,7 @@ class _RuledSearch:
             self.lacked_time = False
             return False
         elif avoided.any() and not self._ends():
-            effort = EngineLimits(READMIT_WORK, seconds=budget.longest_left)
+            effort = EngineLimits(seconds=budget.longest_left)
             job = self.problem.without_rules.job
             nodes = readmitted(self.limits, job, effort)
         if seating is not None and not seating.proved:
@@ -280,7 +277,8 @@ def repair(
             walks = units.walks()
         except PricedInFull:
             walks = units.mends()
-        moves = min(MOST_MOVES, MOVES_A_UNIT * len(walks.units.slots.ranks))
+        of_unit, most = problem.params.mending_moves
+        moves = min(most, of_unit * len(walks.units.slots.ranks))
         seed = seeds(problem)
         for slots in best_starts(walks, near, budget, may_break=True):
             walk, before = Walk(next(seed), HEAT, slots), inf

@@ -20,8 +20,7 @@ import numpy as np
 from placer.base.arrays import IntArray, divisors
 from placer.base.loading import load
 from placer.job.even import axis_of, is_even, part_size
-from placer.solve.count import CP_SAT, cp_sat, solved
-from placer.solve.count import Limits as EngineLimits
+from placer.solve.count import CP_SAT, EngineLimits, cp_sat, solved
 from placer.solve.problem.colocation import Colocation, colocation_of, groups_of
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.problem.rules import Count, Limits
@@ -32,11 +31,8 @@ if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 # Units times nodes of a program that is always solved, and of one that is solved when
-# nothing else finds a placement; the work spent on it, in CP-SAT's deterministic
-# seconds.
-FEW_CHOICES = 6_000
-MOST_CHOICES = 60_000
-WORK_LIMIT = 20.0
+# nothing else finds a placement.
+FEW_CHOICES, MOST_CHOICES = 6_000, 60_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +154,10 @@ class _Seats:
         if self.job.launcher != "free":
             self._runs()
         self.model.minimize(sum(self._count(self.limits.avoided_count)))
-        cp_model, solver = load(CP_SAT), cp_sat(EngineLimits(WORK_LIMIT))
+        cp_model, solver = load(CP_SAT), cp_sat(EngineLimits())
         status = solved(solver, self.model, budget.is_over)
         if status == cp_model.UNKNOWN and waits and budget.is_over():
-            solver = cp_sat(EngineLimits(WORK_LIMIT))
+            solver = cp_sat(EngineLimits())
             solver.parameters.stop_after_first_solution = True
             status = solved(solver, self.model, budget.is_past)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

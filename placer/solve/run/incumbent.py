@@ -32,8 +32,6 @@ Key = tuple[float, tuple[int, ...]]
 # Relative difference of two sums of the same numbers in another order.
 ROUNDING = 1e-12
 
-ELITE = 4  # placements of different values that local search starts from
-
 
 @dataclass(frozen=True, eq=False)
 class Terms:
@@ -366,7 +364,7 @@ class Incumbent:
         if all(value != known for known, _ in self._pool):
             self._pool.append((value, gpu_of_rank))
             self._pool.sort(key=lambda entry: entry[0])
-            del self._pool[ELITE:]
+            del self._pool[self._problem.params.elite :]
 
     def _report(self) -> None:
         """Let the user know, and keep, what has been found so far."""

@@ -19,9 +19,9 @@ from placer.base.arrays import BoolArray, IntArray, by_appearance, equal_runs
 from placer.solve.tree.domains import whole_sets
 from placer.topology.machine import Machine
 
-# Exact choice of the children with the least left over grows with the square of their
-# number; above this many the largest are taken.
-EXACT_CHOICE_LIMIT = 256
+# Children, or stretches, of a domain. Exact choice of those with the least left over
+# grows with the square of their number; above this many the largest are taken.
+MANY = 256
 
 
 def fill(
@@ -137,7 +137,7 @@ def choose_children(takes: IntArray, amount: int) -> IntArray:
 def _tightest(takes: IntArray, count: int, amount: int) -> BoolArray:
     """Which ``count`` children hold ``amount`` with the least left over."""
     chosen = np.zeros(len(takes), dtype=bool)
-    if len(np.unique(takes[takes > 0])) == 1 or len(takes) > EXACT_CHOICE_LIMIT:
+    if len(np.unique(takes[takes > 0])) == 1 or len(takes) > MANY:
         chosen[np.argsort(-takes, kind="stable")[:count]] = True
         return chosen
     unit = int(np.gcd.reduce(takes[takes > 0]))
@@ -171,7 +171,6 @@ def _lowest_bit(bits: int) -> int:
 
 Counts = tuple[int, ...]
 
-MOST_STRETCHES = 256  # of a domain
 MOST_TRIED = 5_000  # nodes left over, before some stretch of a domain
 
 
@@ -214,7 +213,7 @@ def _shared_out(
     lengths: Sequence[int], sizes: Sequence[int], free: Counts
 ) -> tuple[Counts, ...] | None:
     """Nodes of each size for each stretch, those that waste the least tried first."""
-    if len(lengths) > min(MOST_STRETCHES, sum(free)):
+    if len(lengths) > min(MANY, sum(free)):
         return None
     wanted = np.cumsum(lengths[::-1])[::-1].tolist()
     tried = count()

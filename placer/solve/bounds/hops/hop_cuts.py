@@ -40,7 +40,7 @@ from placer.solve.bounds.hops.graphs import (
 )
 from placer.solve.bounds.hops.lines import contents_of
 from placer.solve.bounds.hops.tier_cut import AT_ROOT, TierCut, rounded_up
-from placer.solve.count import Limits
+from placer.solve.count import EngineLimits
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import ENDLESS, Budget
@@ -162,7 +162,7 @@ class HopCuts:
                 limits, needed = AT_ROOT, best - rest - more
                 if again:
                     nodes = self.params.parted_nodes
-                    limits = Limits(nodes, again.seconds_left, engine="highs")
+                    limits = EngineLimits(nodes, again.seconds_left, engine="highs")
                 least = contents.least(limits, needed) + more
                 best = max(best, rounded_up(least, quantum) + rest)
         return best
