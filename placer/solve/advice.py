@@ -19,7 +19,7 @@ from placer.job.model import Job
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.fills import nested_fills, starts, uneven_fills
-from placer.solve.orders import Listed, launch_bound
+from placer.solve.orders import Listed, launch_bound, order_name
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
 from placer.solve.run.budget import Budget
@@ -44,7 +44,12 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
     machine, most = problem.machine, problem.params.most_ranks
     orders = _other_orders(job)
     if solution.launch_bound or job.world_size <= most:
-        unlike = (problem.on(machine, other) for other in _unlike(job, orders))
+        own = job.parallelism
+        unlike = [  # with groups that the bound of the job's own order does not cover
+            problem.on(machine, other)
+            for other in orders
+            if not same_groups(own, own.order, other.parallelism.order)
+        ]
         bound = min(
             launch_bound(problem, solution, budget),
             *(lower_bound(other, 1, solution.value, budget).value for other in unlike),
@@ -63,7 +68,7 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
     return {
         "status": "searched",
         "lower_bound": bound,
-        "tried": [*(_name(other) for other in orders), "free"],
+        "tried": [*(order_name(other) for other in orders), "free"],
         "savings": savings,
     }
 
@@ -79,20 +84,6 @@ def _other_orders(job: Job) -> list[Job]:
         return []
     orders = framework_orders(axes)
     return [in_order(job, order) for order in orders if order != axes.order]
-
-
-def _unlike(job: Job, others: Sequence[Job]) -> list[Job]:
-    """Those whose groups the bound of the job's own order does not cover."""
-    axes = job.parallelism
-    return [
-        other
-        for other in others
-        if not same_groups(axes, axes.order, other.parallelism.order)
-    ]
-
-
-def _name(job: Job) -> str:
-    return "-".join(job.parallelism.order)
 
 
 def _savings(
@@ -123,7 +114,7 @@ def _savings(
             change = {"change": "launcher", "to": "free"}
         else:
             order = launch.parallelism.order
-            change = {"change": "order", "to": _name(launch)}
+            change = {"change": "order", "to": order_name(launch)}
             change |= {"how": how_to_number(order)}
         found.append({**change, "value": value, "saves": solution.value - value})
     return found

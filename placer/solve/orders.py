@@ -166,7 +166,7 @@ def _solved(
     orders = open_orders(problem.job)
     if previous is not None:
         # So that the order stays when no other is better.
-        orders.sort(key=lambda one: _name(one) != previous.order)
+        orders.sort(key=lambda one: order_name(one) != previous.order)
         # A plan of another job is refused before the search, not after it.
         previous.seats(orders[0])
     shown = _better(progress) if progress and len(orders) > 1 else progress
@@ -174,7 +174,8 @@ def _solved(
     found = [_attempt(first, budget.share(len(orders)), shown)]
     alone = found[0]
     if others and not (
-        isinstance(alone, Solution) and is_best_launch(first, alone, budget)
+        isinstance(alone, Solution)
+        and is_reached(alone.value, launch_bound(first, alone, budget))
     ):
         turns = -(-len(others) // budget.workers)
         share = budget.share(max(1, turns))
@@ -236,25 +237,18 @@ def open_orders(job: Job) -> list[Job]:
     return [in_order(job, order) for order in framework_orders(axes)[:most]]
 
 
-def is_best_launch(problem: Problem, solution: Solution, budget: Budget) -> bool:
-    """Whether no other order with the same groups and no other launcher can do better.
-
-    Groups are sets of coordinates, so the cost of a placement of coordinates does not
-    depend on how they are numbered. The order of ranks only limits what a
-    node-contiguous launch can do, and a bound of free launches holds for all.
-    """
-    bound = launch_bound(problem, solution, budget)
-    return is_reached(solution.value, bound)
-
-
-def _name(job: Job) -> str:
+def order_name(job: Job) -> str:
+    """The axes of its rank order, the innermost first, as people write them."""
     return "-".join(job.parallelism.order)
 
 
 def launch_bound(problem: Problem, solution: Solution, budget: Budget) -> float:
     """A lower bound for every launcher and every order with the same groups.
 
-    That of the search, if it had one. When the budget ends it is the best so far.
+    Groups are sets of coordinates, so the cost of a placement of coordinates does not
+    depend on how they are numbered. The order of ranks only limits what a
+    node-contiguous launch can do, and a bound of free launches holds for all: that of
+    the search, if it had one. When the budget ends it is the best so far.
     """
     known = solution.launch_bound
     return known or lower_bound(problem, 1, solution.value, budget).value

@@ -46,7 +46,7 @@ Box = tuple[tuple[int, bool, bool], ...]
 _Cut = tuple[float, int, int]
 
 
-class Tier(NamedTuple):
+class BoxTier(NamedTuple):
     """Domains of a tier, as if all were as the smallest."""
 
     # room and number: units of one, and how many there are.
@@ -57,7 +57,7 @@ class Tier(NamedTuple):
     latency: float  # s
     is_port: bool
 
-    def seconds(self, box: Box, axes: Sequence[Axis]) -> float:
+    def seconds(self, box: Box, axes: Sequence[GridAxis]) -> float:
         """Time of the busiest port, or of the uplink, with a box in the domain."""
         if self.is_port:  # of the unit at a corner
             out = [(a + b) if length == 1 else (a or b) for length, a, b in box]
@@ -68,7 +68,7 @@ class Tier(NamedTuple):
         return size / self.rate + messages * self.latency
 
 
-def boxes(flows: Flows, units: int, tiers: Sequence[Tier]) -> Iterator[IntArray]:
+def boxes(flows: Flows, units: int, tiers: Sequence[BoxTier]) -> Iterator[IntArray]:
     """Box of each unit on each tier from the innermost out, for the least time.
 
     Shape (tiers, U); then without the outermost tier, and so on.
@@ -108,7 +108,11 @@ class _Cuts:
     """
 
     def __init__(
-        self, axes: Sequence[Axis], tiers: Sequence[Tier], seconds: float, work: int
+        self,
+        axes: Sequence[GridAxis],
+        tiers: Sequence[BoxTier],
+        seconds: float,
+        work: int,
     ) -> None:
         self.seconds, self.work_left = seconds, work
         self._axes, self._tiers = axes, tiers
@@ -195,7 +199,7 @@ class _Cuts:
         return (*before, near, *after), (*before, far, *after)
 
 
-class Axis(NamedTuple):
+class GridAxis(NamedTuple):
     """An axis of a grid."""
 
     length: int
@@ -204,7 +208,7 @@ class Axis(NamedTuple):
     place: IntArray  # (V,): of each vertex along it
 
 
-def axes_of(flows: Flows, vertices: int) -> list[Axis]:
+def axes_of(flows: Flows, vertices: int) -> list[GridAxis]:
     """The axes of a graph, on which no two vertices share all places.
 
     None where it is no grid of two axes or more.
@@ -213,7 +217,7 @@ def axes_of(flows: Flows, vertices: int) -> list[Axis]:
     if int((degree**2).sum()) > PAIRS:
         return []
     direction = _directions(flows.edges, vertices)
-    found: list[Axis] = []
+    found: list[GridAxis] = []
     for way in range(int(direction.max()) + 1):
         axis = _axis(flows, direction == way, vertices)
         if axis is None:
@@ -253,7 +257,7 @@ def _directions(edges: IntArray, vertices: int) -> IntArray:
     return np.array([colour.get(alike[edge], 0) for edge in range(len(edges))])
 
 
-def _axis(flows: Flows, own: IntArray, vertices: int) -> Axis | None:
+def _axis(flows: Flows, own: IntArray, vertices: int) -> GridAxis | None:
     """The axis of some of the edges; None where its lines are no paths or rings."""
     networkx = load(NETWORKX)
     others: nx.Graph[int] = networkx.empty_graph(vertices)
@@ -272,4 +276,4 @@ def _axis(flows: Flows, own: IntArray, vertices: int) -> Axis | None:
     along = networkx.dfs_preorder_nodes(line, min(degree, key=degree.__getitem__))
     place[list(along)] = np.arange(length)
     size = float(flows.weight[own].mean()) / 2
-    return Axis(length, line.size() == length, size, place[component])
+    return GridAxis(length, line.size() == length, size, place[component])

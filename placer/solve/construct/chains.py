@@ -75,7 +75,7 @@ def chained(
     none = np.empty((0, size), dtype=np.int64)
     if size > MOST:
         return none
-    rows = Rows(np.bincount(home, minlength=len(machine.domain_names[tier])), size)
+    rows = ChainRows(np.bincount(home, minlength=len(machine.domain_names[tier])), size)
     steps = rows.laid([*_groups(machine, tier, rows)], wanted)
     if not steps:
         return none
@@ -87,7 +87,7 @@ def chained(
     return found
 
 
-def _groups(machine: Machine, tier: int, rows: Rows) -> Iterator[list[IntArray]]:
+def _groups(machine: Machine, tier: int, rows: ChainRows) -> Iterator[list[IntArray]]:
     """Stretches of domains, those of one domain of the tier after next together.
 
     All orders of the rooms of a stretch can be looked at, and it lies in one domain of
@@ -113,8 +113,8 @@ def _groups(machine: Machine, tier: int, rows: Rows) -> Iterator[list[IntArray]]
             yield found[first : first + MOST]
 
 
-class Rows:
-    """Rows of chains of one size in domains with so much room; shape (D,)."""
+class ChainRows:
+    """ChainRows of chains of one size in domains with so much room; shape (D,)."""
 
     def __init__(self, room: IntArray, size: int) -> None:
         self.room, self.size = room, size

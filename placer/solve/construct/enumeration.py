@@ -122,11 +122,11 @@ def every_placement(
         return list(islice(nodes_of_rank, most))
 
     anywhere = walk(anyhow)
-    found = listed(anywhere.units() if is_free else anywhere.runs())
+    found = listed(anywhere.walk(in_runs=not is_free))
     complete = anywhere.complete and len(found) < most
     if not (complete or is_free) and colocation.block > 1:
         # Too many ways to give nodes different numbers of ranks: equal ones only.
-        found = listed(walk(colocation).units())
+        found = listed(walk(colocation).walk(in_runs=False))
     return Every(found if complete else found[: problem.params.listed_sample], complete)
 
 
@@ -189,14 +189,9 @@ class Enumeration:
         """Whether the walk, when it has ended, has met every placement."""
         return self.steps_left > 0
 
-    def units(self) -> Iterator[IntArray]:
-        """Node of every rank when any unit may go to any node; shape (R,) each."""
-        for nodes in self._extend(0):
-            yield np.repeat(nodes, self.block)
-
-    def runs(self) -> Iterator[IntArray]:
-        """Node of every rank when a node holds consecutive units; shape (R,) each."""
-        for nodes in self._extend_runs(0):
+    def walk(self, *, in_runs: bool) -> Iterator[IntArray]:
+        """Node of every rank, shape (R,) each; a node may hold one run of units."""
+        for nodes in self._extend_runs(0) if in_runs else self._extend(0):
             yield np.repeat(nodes, self.block)
 
     def _extend(self, unit: int) -> Iterator[IntArray]:

@@ -2,10 +2,10 @@
 
 Groups in one or two parts lie so wherever their parts are whole; more are dealt out.
 
-What groups are tied to is a *bundle*: sets that must lie in one domain each, as many as
-a group has parts. A bundle lies in ``k`` domains with equal numbers of its sets. Which
+Groups that share a part are tied to each other: they have the same sets, one a part,
+and each set must lie in one domain. They lie in ``k`` domains of as many sets. Which
 numbers of domains have room for all is a program on counts; sets are dealt out so that
-no bundle comes to a domain twice (Gale 1957, Ryser 1957). Shapes: R ranks, D domains.
+no group comes to a domain twice (Gale 1957, Ryser 1957). Shapes: R ranks, D domains.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ def dealt_evenly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> Non
     """Offer groups of more than two parts dealt out to as few domains as can be."""
     machine, job = problem.machine, problem.job
     for colocation in problem.choices or [colocation_of(machine, job, 1)]:
-        bundles = bundles_of(machine, job, colocation)
+        tied = tied_groups(machine, job, colocation)
         sizes = colocation.uniform_sizes()
-        if bundles is None or bundles.width < 3 or sizes is None:
+        if tied is None or tied.width < 3 or sizes is None:
             continue
-        tier = bundles.tier
+        tier = tied.tier
         capacity = problem.capacity if problem.choices else machine.gpus_of_node
         takes = whole_sets(machine, capacity, sizes[: tier + 1])
         along = in_tree_order(machine, tier)
         room = takes[tier][along] // sizes[tier]
-        shares = shares_of(room, bundles.width, bundles.number)
-        if bundles_in(shares) < bundles.number:
+        shares = shares_of(room, tied.width, tied.number)
+        if groups_in(shares) < tied.number:
             continue
-        domain_of_set = np.empty(bundles.sets.size, dtype=np.int64)
-        domain_of_set[bundles.sets] = along[dealt(shares, bundles.width)]
+        domain_of_set = np.empty(tied.sets.size, dtype=np.int64)
+        domain_of_set[tied.sets] = along[dealt(shares, tied.width)]
         domain_of_rank = domain_of_set[colocation.label[tier]]
         if problem.choices:
             every = np.arange(job.world_size)
@@ -59,27 +59,29 @@ def dealt_evenly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> Non
 
 
 @dataclass(frozen=True, eq=False)
-class Bundles:
+class TiedGroups:
     """Groups that are tied to each other, in parts."""
 
     tier: int  # of the domains that parts lie in
-    # (bundles, sets): sets of the co-location of that tier, in the order of their
+    # (groups, sets): sets of the co-location of that tier, in the order of their
     # ranks.
     sets: IntArray
 
     @property
     def number(self) -> int:
-        """How many bundles there are."""
+        """How many of them there are."""
         return len(self.sets)
 
     @property
     def width(self) -> int:
-        """Sets of a bundle."""
+        """Sets of each."""
         return int(self.sets.shape[1])
 
 
-def bundles_of(machine: Machine, job: Job, colocation: Colocation) -> Bundles | None:
-    """The bundles of a job in parts; None where they are not alike.
+def tied_groups(
+    machine: Machine, job: Job, colocation: Colocation
+) -> TiedGroups | None:
+    """The groups of a job in parts; None where they are not alike.
 
     Of several axes in parts, those of the first.
     """
@@ -100,46 +102,46 @@ def bundles_of(machine: Machine, job: Job, colocation: Colocation) -> Bundles | 
     if {*counts.tolist()} != widths:
         return None
     order = np.lexsort((first, of_set))
-    return Bundles(tier, order.reshape(len(counts), -1))
+    return TiedGroups(tier, order.reshape(len(counts), -1))
 
 
 def shares_of(room: IntArray, width: int, most: int) -> dict[int, IntArray]:
-    """As many bundles as have room, up to ``most``, cut as rarely as can be.
+    """As many groups as have room, up to ``most``, cut as rarely as can be.
 
-    ``{k: bundles in k domains that come to each domain}``; as many times ``k`` as there
-    are such bundles.
+    ``{k: groups in k domains that come to each domain}``; as many times ``k`` as there
+    are such groups.
 
-    ``room`` ((D,)): sets that each domain can take. ``width``: sets of a bundle.
+    ``room`` ((D,)): sets that each domain can take. ``width``: sets of a group.
     """
     program, numbers = Program(), divisors(width)
-    bundles = {k: program.column(most=most, price=k - 1 - width) for k in numbers}
-    program.row([Term(column) for column in bundles.values()], most=most)
+    groups = {k: program.column(most=most, price=k - 1 - width) for k in numbers}
+    program.row([Term(column) for column in groups.values()], most=most)
     coming = {k: [program.column(most=most) for _ in room] for k in numbers}
     for domain, free in enumerate(room.tolist()):
         inside = [Term(coming[k][domain], width // k) for k in numbers]
         program.row(inside, most=free)
     for k in numbers:
         for column in coming[k]:
-            program.row([Term(column), Term(bundles[k], -1)], most=0)
+            program.row([Term(column), Term(groups[k], -1)], most=0)
         everywhere = [Term(column) for column in coming[k]]
-        program.row([*everywhere, Term(bundles[k], -k)], least=0, most=0)
+        program.row([*everywhere, Term(groups[k], -k)], least=0, most=0)
     counts = solve(program, EngineLimits()).counts or [0] * len(program.most)
     return {
         k: np.array([counts[column] for column in coming[k]], dtype=np.int64)
         for k in numbers
-        if counts[bundles[k]]
+        if counts[groups[k]]
     }
 
 
-def bundles_in(shares: dict[int, IntArray]) -> int:
-    """How many bundles some shares are of."""
+def groups_in(shares: dict[int, IntArray]) -> int:
+    """How many groups some shares are of."""
     return sum(int(coming.sum()) // k for k, coming in shares.items())
 
 
 def dealt(shares: dict[int, IntArray], width: int) -> IntArray:
-    """Domain of every set of every bundle; shape (bundles, sets).
+    """Domain of every set of every group; shape (groups, sets).
 
-    Each bundle takes domains to which the most are still to come.
+    Each group takes domains to which the most are still to come.
     """
     rows = []
     for k, coming in shares.items():

@@ -115,8 +115,13 @@ def nested_fills(problem: Problem) -> Iterator[Candidate]:
                 seen.add(key)
                 yield f"nesting {nesting.name}", topology.gpus_on(node_of_rank)
             break
-    if not found:
-        yield from _in_set_order(topology, colocation, capacity_of_node, sizes)
+    if found:
+        return
+    # Sets side by side in the order of their ranks, whatever the axes look like.
+    sequence = np.lexsort(colocation.label)
+    node_of_rank = fill(topology, capacity_of_node, sequence, _units(sizes))
+    if node_of_rank is not None:
+        yield "part order", topology.gpus_on(node_of_rank)
 
 
 def _relaxations(
@@ -139,19 +144,6 @@ def _keeps(topology: Machine, colocation: Colocation, node_of_rank: IntArray) ->
     """Whether every set lies in one domain: units given up may have cut some."""
     rows = enumerate(topology.domain_of_node)
     return all(colocation.share(tier, row[node_of_rank]) for tier, row in rows)
-
-
-def _in_set_order(
-    topology: Machine,
-    colocation: Colocation,
-    capacity_of_node: IntArray,
-    sizes: tuple[int, ...],
-) -> Iterator[Candidate]:
-    """Sets side by side in the order of their ranks, whatever the axes look like."""
-    sequence = np.lexsort(colocation.label)
-    node_of_rank = fill(topology, capacity_of_node, sequence, _units(sizes))
-    if node_of_rank is not None:
-        yield "part order", topology.gpus_on(node_of_rank)
 
 
 def _units(sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -221,18 +213,13 @@ def run_fills(problem: Problem) -> Iterator[Candidate]:
         if room.sum() < axes.world_size:
             continue
         for size in dict.fromkeys((axes.etp * axes.ep, axes.tp * axes.cp)):
-            slots = [
-                _slots(np.flatnonzero(domain_of_node == domain), capacity)[:take]
-                for domain, take in along(room, outer, size, axes.world_size)
-            ]
+            slots = []
+            for domain, take in along(room, outer, size, axes.world_size):
+                nodes = np.flatnonzero(domain_of_node == domain)
+                slots.append(np.repeat(nodes, capacity[nodes])[:take])
             node_of_rank = np.concatenate(slots)[: axes.world_size]
             gpu_of_rank = machine.gpus_on(node_of_rank)
             yield f"ranks in order, groups of {size} whole", gpu_of_rank
-
-
-def _slots(nodes: IntArray, capacity: IntArray) -> IntArray:
-    """Node of each rank that some nodes hold in turn."""
-    return np.repeat(nodes, capacity[nodes])
 
 
 def along(

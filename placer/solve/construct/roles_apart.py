@@ -3,9 +3,9 @@
 Where nodes are spare, stages, instances or roles begin on nodes of their own. Nodes
 that send each other anything, at once or by way of others, are a closed set: it lies in
 a scale-up domain whole, in halves, or in quarters. Nodes may be cut amid their ranks,
-where that parts components and nodes are spare: both halves of a node then take one
-each. Else whole nodes are dealt out, and each part takes the same share of all that are
-alike. Shapes: R ranks, D domains.
+where that separates components and nodes are spare: both halves of a node then take
+one each. Else whole nodes are dealt out, and each part takes the same share of all that
+are alike. Shapes: R ranks, D domains.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from placer.solve.problem.flows import flows_of
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 
-# Shares of a closed set that its pieces have at the least, each tried.
+# Shares of a closed set that its parts have at the least, each tried.
 LEAST = (0.5, 0.43, 0.36, 0.25)
 
 
@@ -47,13 +47,13 @@ def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             continue
         packed.append(run)
         sets = ClosedSets(run, role, flows.edges)
-        for least, parts in product(LEAST, (True, False)):
+        for least, whole in product(LEAST, (True, False)):
             if budget.is_over():
                 return
             free = grouped(nodes, domain)
             node = np.empty(len(run), dtype=np.int64)
             rooms = np.array([len(places) for places in free])
-            for ranks, home in sets.packed(rooms, least, parts=parts):
+            for ranks, home in sets.packed(rooms, least, whole=whole):
                 for own in grouped(ranks, run[ranks]):
                     node[own], free[home] = free[home][0], free[home][1:]
             incumbent.offer("roles apart, packed", machine.gpus_on(node))
@@ -83,17 +83,17 @@ def _runs(ends: list[int], full: int) -> IntArray:
 
 
 class _Wanted(NamedTuple):
-    """Nodes of other sets, the least share of a piece, and whether nodes are cut."""
+    """Nodes of other sets, the least share of a part, and whether nodes are cut."""
 
     others: int
     least: float
-    parts: bool
+    whole: bool
 
 
 class _Fit(NamedTuple):
-    """Ranks and domain of each piece, nodes then free, and how many are of no use."""
+    """Ranks and domain of each part, nodes then free, and how many are of no use."""
 
-    pieces: list[tuple[IntArray, int]]
+    parts: list[tuple[IntArray, int]]
     room: IntArray
     lost: int = 0
 
@@ -108,11 +108,11 @@ class ClosedSets:
     def __init__(self, node: IntArray, role: IntArray, edges: IntArray) -> None:
         begin, length = equal_runs(node)
         half = 2 * node + 2 * (np.arange(len(node)) - begin[node]) // length[node]
-        part = join(np.arange(2 * len(begin)), half[edges])
-        is_silent = np.bincount(half[edges].ravel(), minlength=len(part)) == 0
+        component = join(np.arange(2 * len(begin)), half[edges])
+        is_silent = np.bincount(half[edges].ravel(), minlength=len(component)) == 0
         # A half that sends nothing goes where the other goes.
-        self._part = part[np.where(is_silent[half], half ^ 1, half)]
-        kind = np.column_stack((part.reshape(-1, 2), role[begin]))
+        self._component = component[np.where(is_silent[half], half ^ 1, half)]
+        kind = np.column_stack((component.reshape(-1, 2), role[begin]))
         place, count = _among_alike(
             np.unique(kind, axis=0, return_inverse=True)[1].ravel()
         )
@@ -122,9 +122,9 @@ class ClosedSets:
         self._sets.sort(key=lambda ranks: -len(self._nodes(ranks)))
 
     def packed(
-        self, room: IntArray, least: float, *, parts: bool
+        self, room: IntArray, least: float, *, whole: bool
     ) -> Iterator[tuple[IntArray, int]]:
-        """Ranks and domain of each piece, the largest sets first.
+        """Ranks and domain of each part, the largest sets first.
 
         Sets that no cut fits are wherever nodes are left.
 
@@ -133,15 +133,15 @@ class ClosedSets:
         room : ndarray, shape (D,), nodes
             Of each domain.
         least : float
-            Share of what is cut that a piece of nodes has.
-        parts : bool
-            Whether pieces of whole components are tried before those.
+            Share of what is cut that a part of nodes has.
+        whole : bool
+            Whether parts of whole components are tried before those.
         """
         loose, misfit = [], 0
         others = int(self._node[-1]) + 1
         for ranks in self._sets:
             size = len(self._nodes(ranks))
-            wanted = _Wanted(others - size, least, parts)
+            wanted = _Wanted(others - size, least, whole)
             tries = range(3) if size != misfit else ()
             fits = (self._fit(ranks, room, wanted, cuts) for cuts in tries)
             found = next(filter(None, fits), None)
@@ -151,7 +151,7 @@ class ClosedSets:
                 continue
             others -= size
             room = found.room
-            yield from found.pieces
+            yield from found.parts
         room = room.copy()
         for ranks in loose:
             left = self._nodes(ranks)
@@ -164,7 +164,7 @@ class ClosedSets:
     def _fit(
         self, ranks: IntArray, room: IntArray, wanted: _Wanted, cuts: int
     ) -> _Fit | None:
-        """A set or a piece, cut so often at the most."""
+        """A set or a part, cut so often at the most."""
         nodes = len(self._nodes(ranks))
         most = int(room.max())
         if nodes > room.sum() - wanted.others or nodes > most << cuts:
@@ -179,35 +179,35 @@ class ClosedSets:
         if not cuts:
             return None
         for ways in (self._parted(ranks, wanted), self._dealt(ranks, wanted)):
-            fits = (self._pieces(way, room, wanted, cuts - 1) for way in ways)
+            fits = (self._parts(way, room, wanted, cuts - 1) for way in ways)
             found = min(filter(None, fits), key=lambda fit: fit.lost, default=None)
             if found is not None:
                 return found
         return None
 
-    def _pieces(
-        self, pieces: list[IntArray], room: IntArray, wanted: _Wanted, cuts: int
+    def _parts(
+        self, parts: list[IntArray], room: IntArray, wanted: _Wanted, cuts: int
     ) -> _Fit | None:
-        """Where some pieces fit, one after the other."""
+        """Where some parts fit, one after the other."""
         found = _Fit([], room)
-        for piece in pieces:
-            own = self._fit(piece, found.room, wanted, cuts)
+        for part in parts:
+            own = self._fit(part, found.room, wanted, cuts)
             if own is None:
                 return None
-            placed = found.pieces + own.pieces
+            placed = found.parts + own.parts
             found = _Fit(placed, own.room, found.lost + own.lost)
         return found
 
     def _parted(self, ranks: IntArray, wanted: _Wanted) -> Iterator[list[IntArray]]:
-        """Two pieces of whole components, where halves of nodes have some."""
-        part = self._part[ranks]
-        own = np.unique(part)
-        if wanted.parts and len(own) > 1:
-            is_first = part < own[len(own) // 2]
+        """Two parts of whole components, where halves of nodes have some."""
+        component = self._component[ranks]
+        own = np.unique(component)
+        if wanted.whole and len(own) > 1:
+            is_first = component < own[len(own) // 2]
             yield [ranks[is_first], ranks[~is_first]]
 
     def _dealt(self, ranks: IntArray, wanted: _Wanted) -> Iterator[list[IntArray]]:
-        """Two pieces of whole nodes, a fair share of all in each."""
+        """Two parts of whole nodes, a fair share of all in each."""
         nodes = self._nodes(ranks)
         least = max(ceil(wanted.least * len(nodes)), 1)
         for size in range(least, len(nodes) // 2 + 1):

@@ -269,6 +269,4 @@ class Problem:
             return False
         if np.bincount(gpu_of_rank).max() > 1:
             return False
-        node_of_rank = self.machine.node_of_gpu[gpu_of_rank]
-        limits = self.limits
-        return limits.pins_hold(node_of_rank) and limits.numbers_hold(node_of_rank)
+        return self.limits.hold(self.machine.node_of_gpu[gpu_of_rank])

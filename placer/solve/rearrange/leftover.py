@@ -30,7 +30,7 @@ class _Move(NamedTuple):
     children: Mapping[Pair, int]
 
 
-class _Tier(NamedTuple):
+class _Kinds(NamedTuple):
     """The domains of a tier."""
 
     # used and whole: kind of what a placement has in each, -1 for nothing; of all that
@@ -97,7 +97,7 @@ class _Exchange:
 
         return self.symmetry.descended(matched)
 
-    def _nodes(self) -> _Tier:
+    def _nodes(self) -> _Kinds:
         gpus, need = self.machine.gpus_of_node.tolist(), self.need.tolist()
         facts, used = self.facts, self.is_used.tolist()
         kinds = [(need[n], facts[n]) if used[n] else None for n in range(len(used))]
@@ -109,9 +109,9 @@ class _Exchange:
             for j, b in _examples(of_whole)
             if facts[a] == facts[b] and need[a] <= gpus[b]
         }
-        return _Tier(of_used, of_whole, moves)
+        return _Kinds(of_used, of_whole, moves)
 
-    def _domains(self, tier: int, below: _Tier) -> _Tier | None:
+    def _domains(self, tier: int, below: _Kinds) -> _Kinds | None:
         """The domains of a tier, given those of the tier below; None for too many."""
         inside = self.inside[tier]
         uplink = [0.0] * len(inside)
@@ -142,7 +142,7 @@ class _Exchange:
                         cost = sum(costs[pair] * n for pair, n in flow.items())
                         loss = self._loss(tier, size[b], taken[a])
                         moves[i, j] = _Move(cost + loss, flow)
-        return _Tier(of_used, of_whole, moves)
+        return _Kinds(of_used, of_whole, moves)
 
     def _loss(self, tier: int, free: int, taken: int) -> int:
         """What the rest loses with what is taken from a domain, as one number.

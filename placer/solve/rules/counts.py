@@ -22,7 +22,11 @@ def missing_parts(topology: Machine, job: Job) -> list[str]:
     """How many sets of each tier are needed and how many fit; too few come first."""
     blocks = launch_blocks(topology, job)
     if not blocks:
-        return [_no_block(topology, job)]
+        return [
+            f"no number of ranks a node divides the {job.world_size:,} ranks and has "
+            f"enough nodes of that size ({topology.num_nodes:,} nodes, "
+            f"{topology.num_gpus:,} usable GPUs)"
+        ]
     sets = colocation_of(topology, job, blocks[0])
     capacity = node_capacity(topology, sets.block)
     sizes = sets.uniform_sizes()
@@ -114,14 +118,6 @@ def _tied(topology: Machine, job: Job, tier: int) -> str:
         told_part(axis)
         for axis, own in required
         if topology.tier_index(own) <= tier and not is_even(axis)
-    )
-
-
-def _no_block(topology: Machine, job: Job) -> str:
-    return (
-        f"no number of ranks a node divides the {job.world_size:,} ranks and has "
-        f"enough nodes of that size ({topology.num_nodes:,} nodes, "
-        f"{topology.num_gpus:,} usable GPUs)"
     )
 
 

@@ -27,7 +27,7 @@ from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.construct.enumeration import listed_under_rules
 from placer.solve.construct.fills import starts
 from placer.solve.count import EngineLimits, Term, solve
-from placer.solve.problem.colocation import Colocation, colocation_of
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import Packing, fits, launch_blocks, launched
 from placer.solve.problem.rules import Limits
@@ -298,31 +298,21 @@ def readmitted(limits: Limits, job: Job, effort: EngineLimits) -> IntArray | Non
     are not limited; then pins and limits may still ask for more. None when the sets do
     not fit even so, or no answer was found in the effort allowed.
     """
-    for block in launch_blocks(limits.topology, job):
-        found = _fewest(limits, colocation_of(limits.topology, job, block), effort)
-        if found is not None:
-            return found
-    return None
-
-
-def _fewest(
-    limits: Limits, colocation: Colocation, effort: EngineLimits
-) -> IntArray | None:
-    """The nodes to avoid that are used when as few as possible are."""
     topology = limits.topology
-    packing = Packing(topology, colocation)
-    program = packing.program
-    used = [program.column(most=1, price=int(price)) for price in limits.avoided]
-    for node, room in enumerate(node_capacity(topology, colocation.block).tolist()):
-        program.row([*packing.ranks_on(node), Term(used[node], -room)], most=0)
-    packing.nest()
-    for tier, number in limits.spares:
-        row = topology.domain_of_node[tier]
-        for domain in range(int(row.max()) + 1):
-            nodes = np.flatnonzero(row == domain).tolist()
-            there = [Term(used[node]) for node in nodes]
-            program.row(there, most=max(len(nodes) - number, 0))
-    counts = solve(program, effort).counts
-    if counts is None:
-        return None
-    return np.flatnonzero(limits.avoided & (np.array(counts)[used] > 0))
+    for block in launch_blocks(topology, job):
+        packing = Packing(topology, colocation_of(topology, job, block))
+        program = packing.program
+        used = [program.column(most=1, price=int(price)) for price in limits.avoided]
+        for node, room in enumerate(node_capacity(topology, block).tolist()):
+            program.row([*packing.ranks_on(node), Term(used[node], -room)], most=0)
+        packing.nest()
+        for tier, number in limits.spares:
+            row = topology.domain_of_node[tier]
+            for domain in range(int(row.max()) + 1):
+                nodes = np.flatnonzero(row == domain).tolist()
+                there = [Term(used[node]) for node in nodes]
+                program.row(there, most=max(len(nodes) - number, 0))
+        counts = solve(program, effort).counts
+        if counts is not None:
+            return np.flatnonzero(limits.avoided & (np.array(counts)[used] > 0))
+    return None

@@ -144,7 +144,8 @@ def _tightest(takes: IntArray, count: int, amount: int) -> BoolArray:
     sizes = (takes // unit).tolist()
     reachable = _reachable_sums(sizes, count)
     need = -(-amount // unit)
-    total = _lowest_bit(reachable[-1][count] >> need) + need
+    enough = reachable[-1][count] >> need
+    total = (enough & -enough).bit_length() - 1 + need  # its lowest bit
     for child in range(len(sizes) - 1, -1, -1):
         without = reachable[child][count]
         if not (without >> total) & 1:
@@ -163,10 +164,6 @@ def _reachable_sums(sizes: Sequence[int], count: int) -> list[list[int]]:
         table.append(grown)
         row = grown
     return table
-
-
-def _lowest_bit(bits: int) -> int:
-    return (bits & -bits).bit_length() - 1
 
 
 Counts = tuple[int, ...]
