@@ -1,5 +1,11 @@
 """Placements whose domains hold tiles of the graph of what ranks send each other.
 
+A *tile* is what one domain holds, a *box* one of a grid that is cut straight. Of 6 x 2
+units on domains of 4, a letter each, boxes and tiles that are none:
+
+    a a b b c c        a a a b b c
+    a a b b c c        a b b c c c
+
 Tiles for the domains of the fastest tier are boxes (`boxes.py`), or grown in several
 sweeps (`tiles.py`). They are laid on the machine as they come, or grown into tiles of
 tiles for the next tier, and so on outwards, or halved as the machine is. Where GPUs are
