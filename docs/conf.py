@@ -48,7 +48,7 @@ def setup(app):
 TEXTS = {}
 SOLVE = Path(__file__).parents[1] / "placer" / "solve"
 ROOMS = (
-    *("construct", "annealing/native/moves", "exact", "bounds"),
+    *("construct", "annealing/native/moves", "rules", "bounds"),
     *("problem", "tree", "count", "programs"),
 )
 

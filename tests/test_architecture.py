@@ -78,10 +78,10 @@ CSV = (
     [
         (
             PLACE,
-            {"solve.search", "solve.construct.fills.fills"},
+            {"solve.search", "solve.construct.fills"},
             {"solve.bounds.hops.hop_cuts", "solve.bounds.transfers"}
-            | {"solve.annealing.annealed", "solve.rules"}
-            | {"solve.construct.traffic.tiled"},
+            | {"solve.annealing.annealed", "solve.rules.search"}
+            | {"solve.construct.tiled"},
         ),
         (
             HOSTS,

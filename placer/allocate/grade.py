@@ -16,7 +16,7 @@ from placer.allocate.search import Found
 from placer.base.arrays import BoolArray
 from placer.base.errors import InfeasibleError
 from placer.solve.problem.params import NORMAL
-from placer.solve.run.rest import Rest
+from placer.solve.tree.domains import Rest
 
 
 class Graded(NamedTuple):

@@ -24,10 +24,10 @@ from placer.placement.placement import Placement
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import NORMAL, QUICK, Effort, params_of
-from placer.solve.problem.submachine import Submachine
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.solution import Progress, Solution
 from placer.topology.model import Topology
+from placer.topology.submachine import Submachine
 
 
 class Asked(NamedTuple):
@@ -231,7 +231,7 @@ class Offers:
             job = under(question.limits, asked.allowed or (), job)
         free = part.topology.num_gpus
         if free < job.world_size:
-            from placer.solve.diagnose.conflict import smaller_job
+            from placer.solve.rules.conflict import smaller_job
 
             raise InfeasibleError(
                 f"the job needs {job.world_size:,} GPUs, {free:,} are free"

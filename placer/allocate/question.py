@@ -20,10 +20,10 @@ from placer.base.arrays import BoolArray, FloatArray
 from placer.base.errors import InputError, Problem, refuse
 from placer.documents import files
 from placer.job.model import Job
-from placer.solve.problem.submachine import Submachine
-from placer.solve.run.rest import DEMAND
 from placer.solve.run.solution import Solution
+from placer.solve.tree.domains import DEMAND
 from placer.topology.model import Topology
+from placer.topology.submachine import Submachine
 
 # Nodes of one domain, and how often in proportion to the others; the largest first.
 Demand = tuple[tuple[int, int], ...]

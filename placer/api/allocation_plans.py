@@ -24,7 +24,7 @@ from placer.placement.inputs import Inputs
 from placer.placement.plan import Plan
 from placer.report.allocation_table import grade_text
 from placer.solve.run.budget import Budget
-from placer.solve.run.rest import Rest
+from placer.solve.tree.domains import Rest
 from placer.topology.model import Topology
 
 

@@ -136,14 +136,13 @@ def what_if(
 def _nested(machine: Topology, job: Job) -> list[Placement]:
     """The first few nestings that keep the rules."""
     # The solver takes half a second to load; who searches has it.
-    from placer.solve.construct.fills.fills import nested_fills
+    from placer.solve.construct.fills import nested_fills
     from placer.solve.problem.compiled import Problem
-    from placer.solve.rearrange.settle import TIDY_FILLS
 
     problem = Problem.of(machine, job)
     if not problem.choices:
         return []
-    filled = islice(nested_fills(problem), TIDY_FILLS)
+    filled = islice(nested_fills(problem), problem.params.tidy_fills)
     return [Placement(gpus) for _, gpus in filled if problem.allows(gpus)]
 
 

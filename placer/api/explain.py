@@ -14,7 +14,7 @@ from placer.explain.scene import Scene, name_parts
 from placer.placement.build import placement_of_plan
 from placer.placement.memory_need import check_memory
 from placer.placement.plan_file import PlanLike, plan_of
-from placer.solve.problem.objective import objective_of
+from placer.solve.problem.compiled import objective_of
 from placer.topology.model import Topology
 from placer.topology.suggest import Suggester
 

@@ -232,7 +232,7 @@ def _answer(
     """
     if asked.effort != MEASURABLE:
         return found, None
-    from placer.solve.rearrange.settle import TIDY_RANKS, settled
+    from placer.solve.rearrange.settle import settled
 
     job, previous = problem.job, asked.previous
     if previous is None:
@@ -242,7 +242,7 @@ def _answer(
         name, used = "previous plan", previous.seats(job).gpu_of_rank
     if (used < 0).any() or np.array_equal(used, found.placement.gpu_of_rank):
         return found, None
-    if previous is None and job.world_size <= TIDY_RANKS:
+    if previous is None and job.world_size <= problem.params.most_ranks:
         domain = problem.machine.domain_of_gpu[:, used]
         seats = Previous(used, domain, (), np.zeros(len(used), dtype=bool))
         found = settled(problem, found, seats)

@@ -43,12 +43,12 @@ from placer.report.diff import PlanDiff, diff
 from placer.report.diff_text import changes_text
 from placer.report.replace_text import replace_text
 from placer.report.summary import verdict_lines
-from placer.solve.diagnose.conflict import infeasible
 from placer.solve.problem.compiled import Problem as PlacementProblem
+from placer.solve.problem.compiled import objective_of
 from placer.solve.problem.launch import feasible_colocations
-from placer.solve.problem.objective import objective_of
 from placer.solve.rearrange.failure import Failure
-from placer.solve.replace.search import Replaced, Required, TooFewMovesError, replaced
+from placer.solve.replace import Replaced, Required, TooFewMovesError, replaced
+from placer.solve.rules.conflict import infeasible
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import Progress
 from placer.topology.allocation import OUTSIDE, host_names

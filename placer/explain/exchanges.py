@@ -24,7 +24,7 @@ from placer.job.model import Job
 from placer.placement.placement import Placement
 from placer.placement.robust import crowded_domains, exceeded_budgets, misplaced_pins
 from placer.placement.rules import seats_of_placement
-from placer.solve.problem.objective import Objective
+from placer.solve.problem.compiled import Objective
 from placer.solve.problem.rules import violated
 from placer.solve.run.solution import EXACT
 from placer.topology.model import Topology

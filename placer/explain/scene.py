@@ -16,7 +16,7 @@ from placer.explain.exchanges import exchanges
 from placer.explain.group_cost import GroupCosts
 from placer.explain.ways import by_tier
 from placer.job.model import Job
-from placer.solve.problem.objective import Objective
+from placer.solve.problem.compiled import Objective
 from placer.topology.model import Topology
 
 MOST_MESSAGES = 8

@@ -18,18 +18,14 @@ from placer.base.arrays import IntArray
 from placer.job.model import Job
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.construct.fills.fills import nested_fills, uneven_fills
-from placer.solve.orders import Listed, launch_bound
+from placer.solve.construct.fills import nested_fills, starts, uneven_fills
+from placer.solve.orders import Listed, launch_bound, order_name
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
-from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import EXACT, Solution, checked_bound
 
 Advice = dict[str, Any]
-
-# Nestings priced for each other launch, in jobs of at most so many ranks.
-NESTINGS, MOST_RANKS = 8, 131_072
 
 
 def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | None:
@@ -45,10 +41,15 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
         return {}
     listed = Listed(problem)
     problem, solution = listed.by_name, listed.sorted(solution)
-    machine = problem.machine
+    machine, most = problem.machine, problem.params.most_ranks
     orders = _other_orders(job)
-    if solution.launch_bound or job.world_size <= MOST_RANKS:
-        unlike = (problem.on(machine, other) for other in _unlike(job, orders))
+    if solution.launch_bound or job.world_size <= most:
+        own = job.parallelism
+        unlike = [  # with groups that the bound of the job's own order does not cover
+            problem.on(machine, other)
+            for other in orders
+            if not same_groups(own, own.order, other.parallelism.order)
+        ]
         bound = min(
             launch_bound(problem, solution, budget),
             *(lower_bound(other, 1, solution.value, budget).value for other in unlike),
@@ -57,8 +58,8 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
         bound, _ = checked_bound(solution.value, bound, "")
         if bound == solution.value:
             return {"status": "proved", "lower_bound": bound}
-    if job.world_size > MOST_RANKS:
-        return {"status": "not-computed", "most_ranks": MOST_RANKS}
+    if job.world_size > most:
+        return {"status": "not-computed", "most_ranks": most}
     if budget.is_over():
         return None
     savings = _savings(problem, solution, orders, budget)
@@ -67,7 +68,7 @@ def advise(problem: Problem, solution: Solution, budget: Budget) -> Advice | Non
     return {
         "status": "searched",
         "lower_bound": bound,
-        "tried": [*(_name(other) for other in orders), "free"],
+        "tried": [*(order_name(other) for other in orders), "free"],
         "savings": savings,
     }
 
@@ -83,20 +84,6 @@ def _other_orders(job: Job) -> list[Job]:
         return []
     orders = framework_orders(axes)
     return [in_order(job, order) for order in orders if order != axes.order]
-
-
-def _unlike(job: Job, others: Sequence[Job]) -> list[Job]:
-    """Those whose groups the bound of the job's own order does not cover."""
-    axes = job.parallelism
-    return [
-        other
-        for other in others
-        if not same_groups(axes, axes.order, other.parallelism.order)
-    ]
-
-
-def _name(job: Job) -> str:
-    return "-".join(job.parallelism.order)
 
 
 def _savings(
@@ -127,7 +114,7 @@ def _savings(
             change = {"change": "launcher", "to": "free"}
         else:
             order = launch.parallelism.order
-            change = {"change": "order", "to": _name(launch)}
+            change = {"change": "order", "to": order_name(launch)}
             change |= {"how": how_to_number(order)}
         found.append({**change, "value": value, "saves": solution.value - value})
     return found
@@ -152,6 +139,7 @@ def _constructed(problem: Problem) -> Iterator[IntArray]:
     """The usual placements, and those along the most promising nestings."""
     yield from (gpu_of_rank for _, gpu_of_rank in starts(problem))
     if problem.choices:
-        yield from (gpus for _, gpus in islice(nested_fills(problem), NESTINGS))
+        fills = nested_fills(problem)
+        yield from (gpus for _, gpus in islice(fills, problem.params.launch_fills))
     if problem.job.launcher != "free":
         yield from (gpus for _, gpus in uneven_fills(problem))

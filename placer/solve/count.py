@@ -28,7 +28,6 @@ MATH_OPT = "ortools.math_opt.python.mathopt"
 # No count is larger: machines have at most so many GPUs.
 MOST = 2**24
 ASK_AFTER = 0.1  # s
-SEED = 1  # of all engines
 
 
 class Term(NamedTuple):
@@ -71,12 +70,12 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Limits:
+class EngineLimits:
     """Which engine solves a program, and when it is to end."""
 
     # CP-SAT's deterministic seconds, or nodes of the other's tree: the same on every
     # machine.
-    work: float
+    work: float = 30.0
     seconds: float = inf  # s: by the clock
     # CP-SAT takes whole numbers only, but for prices. It is sooner at a good solution,
     # HiGHS at good ones of programs near their relaxation.
@@ -92,12 +91,12 @@ class Answer(NamedTuple):
     is_proved: bool  # whether the program was solved to the end
 
 
-def solve(program: Program, limits: Limits) -> Answer:
+def solve(program: Program, limits: EngineLimits) -> Answer:
     """The counts of the least price, the same every time unless the clock ends it."""
     return (_by_cp_sat if limits.engine == "cp-sat" else _by_tree)(program, limits)
 
 
-def cp_sat(limits: Limits) -> cp_model.CpSolver:
+def cp_sat(limits: EngineLimits) -> cp_model.CpSolver:
     """A solver that answers the same every time unless the clock ends it.
 
     It leaves signals alone: CP-SAT's own handler of SIGINT would take the place of the
@@ -132,7 +131,7 @@ def solved(
         watcher.join()
 
 
-def _by_cp_sat(program: Program, limits: Limits) -> Answer:
+def _by_cp_sat(program: Program, limits: EngineLimits) -> Answer:
     cp_model = load(CP_SAT)
     model = cp_model.CpModel()
     columns = [model.new_int_var(0, int(min(most, MOST)), "") for most in program.most]
@@ -163,9 +162,9 @@ def _by_cp_sat(program: Program, limits: Limits) -> Answer:
     )
 
 
-def _by_tree(program: Program, limits: Limits) -> Answer:
+def _by_tree(program: Program, limits: EngineLimits) -> Answer:
     mathopt = load(MATH_OPT)
-    parameters = mathopt.SolveParameters(random_seed=SEED)
+    parameters = mathopt.SolveParameters(random_seed=1)
     if not limits.is_relaxed:
         parameters.node_limit = int(limits.work)
         parameters.relative_gap_tolerance = 0.0

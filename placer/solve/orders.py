@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
+from math import gcd, inf
 from threading import Lock
 from typing import NamedTuple
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError
 from placer.base.threads import in_order as side_by_side
+from placer.job.even import axis_of, is_even, part_key
 from placer.job.model import Job
 from placer.job.orders import framework_orders, in_order
+from placer.placement.parts import ranks_a_domain
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.construct.fills import starts
+from placer.solve.problem.colocation import groups_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.even import with_parts_of
-from placer.solve.problem.starts import starts
-from placer.solve.problem.submachine import Submachine
 from placer.solve.rearrange.settle import settled
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import (
@@ -30,6 +31,7 @@ from placer.solve.run.solution import (
     is_reached,
 )
 from placer.solve.search import solve
+from placer.topology.submachine import Submachine
 
 
 def solve_orders(
@@ -164,7 +166,7 @@ def _solved(
     orders = open_orders(problem.job)
     if previous is not None:
         # So that the order stays when no other is better.
-        orders.sort(key=lambda one: _name(one) != previous.order)
+        orders.sort(key=lambda one: order_name(one) != previous.order)
         # A plan of another job is refused before the search, not after it.
         previous.seats(orders[0])
     shown = _better(progress) if progress and len(orders) > 1 else progress
@@ -172,7 +174,8 @@ def _solved(
     found = [_attempt(first, budget.share(len(orders)), shown)]
     alone = found[0]
     if others and not (
-        isinstance(alone, Solution) and is_best_launch(first, alone, budget)
+        isinstance(alone, Solution)
+        and is_reached(alone.value, launch_bound(first, alone, budget))
     ):
         turns = -(-len(others) // budget.workers)
         share = budget.share(max(1, turns))
@@ -197,6 +200,23 @@ def _solved(
     return chosen, settled(with_parts_of(chosen, best.placement), best, seats)
 
 
+def with_parts_of(problem: Problem, placement: Placement) -> Problem:
+    """The problem with equal parts no smaller than those of a placement."""
+    machine, job = problem.machine, problem.job
+    tied: dict[str, str] = {}
+    for key, tier in job.require.items():
+        if is_even(key):
+            axis, size = axis_of(key), 0
+            domain = machine.domain_of_gpu[machine.tier_index(tier)]
+            for members in groups_of(job, axis):
+                there = domain[placement.gpu_of_rank[members]]
+                size = gcd(size, ranks_a_domain(there))
+            tied[part_key(axis, size)] = tier
+    if not tied:
+        return problem
+    return problem.on(machine, replace(job, require={**job.require, **tied}))
+
+
 def _attempt(
     problem: Problem, budget: Budget, progress: Progress | None
 ) -> Solution | InfeasibleError:
@@ -217,25 +237,18 @@ def open_orders(job: Job) -> list[Job]:
     return [in_order(job, order) for order in framework_orders(axes)[:most]]
 
 
-def is_best_launch(problem: Problem, solution: Solution, budget: Budget) -> bool:
-    """Whether no other order with the same groups and no other launcher can do better.
-
-    Groups are sets of coordinates, so the cost of a placement of coordinates does not
-    depend on how they are numbered. The order of ranks only limits what a
-    node-contiguous launch can do, and a bound of free launches holds for all.
-    """
-    bound = launch_bound(problem, solution, budget)
-    return is_reached(solution.value, bound)
-
-
-def _name(job: Job) -> str:
+def order_name(job: Job) -> str:
+    """The axes of its rank order, the innermost first, as people write them."""
     return "-".join(job.parallelism.order)
 
 
 def launch_bound(problem: Problem, solution: Solution, budget: Budget) -> float:
     """A lower bound for every launcher and every order with the same groups.
 
-    That of the search, if it had one. When the budget ends it is the best so far.
+    Groups are sets of coordinates, so the cost of a placement of coordinates does not
+    depend on how they are numbered. The order of ranks only limits what a
+    node-contiguous launch can do, and a bound of free launches holds for all: that of
+    the search, if it had one. When the budget ends it is the best so far.
     """
     known = solution.launch_bound
     return known or lower_bound(problem, 1, solution.value, budget).value

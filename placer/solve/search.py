@@ -16,32 +16,26 @@ from placer.solve.bounds.certificate import (
     prove,
     prove_closer,
 )
-from placer.solve.construct.fills.fills import (
+from placer.solve.construct.enumeration import enumerated, few_enumerated
+from placer.solve.construct.fills import (
     fastest_first,
     fullest_fills,
     nested,
+    starts,
     uneven,
 )
-from placer.solve.construct.units.whole_groups import whole_groups
-from placer.solve.exact.enumeration import enumerated, few_enumerated
+from placer.solve.construct.whole_groups import whole_groups
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
-from placer.solve.run.incumbent import Incumbent, Terms
-from placer.solve.run.later import (
-    Method,
-    has_own_traffic,
-    is_in_parts,
-    later,
-)
+from placer.solve.run.incumbent import Incumbent, Method, Terms, later
 from placer.solve.run.solution import Progress, Solution
 
 # Loaded when they run: most searches end before, or are of jobs of another kind.
-apart = later("construct.traffic.apart", has_own_traffic)
-tiled = later("construct.traffic.tiled", has_own_traffic)
-annealed = later("annealing.annealed")
-dealt_evenly = later("construct.units.dealt_evenly", is_in_parts)
-again = later("annealing.again")
+apart = later("construct.roles_apart", "apart", lambda p: p.has_own_traffic)
+tiled = later("construct.tiled", "tiled", lambda p: p.has_own_traffic)
+annealed = later("annealing.annealed", "annealed")
+dealt_evenly = later("construct.equal_parts", "dealt_evenly", lambda p: p.is_in_parts)
+again = later("annealing.again", "again")
 
 
 def end_if_enough(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
@@ -97,9 +91,9 @@ def solve(
     InfeasibleError
         If no placement satisfies the hard requirements.
     """
-    if not is_in_parts(problem):
+    if not problem.is_in_parts:
         return _solved(problem, budget, progress)
-    from placer.solve.diagnose.even import in_parts, uneven
+    from placer.solve.rules.even import in_parts, uneven
 
     if not (sizes := [*in_parts(problem)]):
         raise uneven(problem)
@@ -115,8 +109,8 @@ def _solved(problem: Problem, budget: Budget, progress: Progress | None) -> Solu
         return plain_search(problem, budget, progress)
     if found := _tried(problem, budget, progress):
         return found
-    from placer.solve.diagnose.conflict import broken_rules
-    from placer.solve.rules import Tools
+    from placer.solve.rules.conflict import broken_rules
+    from placer.solve.rules.search import Tools
 
     raise broken_rules(problem, Tools(_within_terms, budget, progress))
 
@@ -127,8 +121,8 @@ def _tried(
     """The best placement, or None where nothing fits or is found in time."""
     if not problem.job.rules:
         return _within_terms(problem, budget, progress, None)
-    from placer.solve.diagnose.counts import broken_counts
-    from placer.solve.rules import Tools, search_under_rules
+    from placer.solve.rules.counts import broken_counts
+    from placer.solve.rules.search import Tools, search_under_rules
 
     # Counts that nothing can meet need no search, which may seat ranks for seconds.
     if any(broken_counts(problem.machine, problem.job)):
@@ -148,7 +142,7 @@ def plain_search(
     """
     found = _within_terms(problem, budget, progress, None)
     if found is None:
-        from placer.solve.diagnose.conflict import infeasible
+        from placer.solve.rules.conflict import infeasible
 
         raise infeasible(problem.machine, problem.job)
     return found

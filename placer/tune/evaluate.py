@@ -35,7 +35,7 @@ from placer.placement.host_rules import with_rules
 from placer.solve.bounds.case import step_on_best_links
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.packing import ranks_within
+from placer.solve.problem.launch import ranks_within
 from placer.solve.problem.params import QUICK, Effort, params_of
 from placer.solve.problem.rules import Cap
 from placer.solve.run.budget import Budget

@@ -17,7 +17,7 @@ from placer.explain.exchanges import (
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.problem.objective import objective_of
+from placer.solve.problem.compiled import objective_of
 from tests.cost.random_cases import random_case
 from tests.cost.two_racks import JOB as BASE
 from tests.cost.two_racks import two_racks

@@ -24,12 +24,11 @@ from placer.placement.placement import Placement
 from placer.solve import search
 from placer.solve.bounds import certificate
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.diagnose import conflict, even
-from placer.solve.exact.seats import seat
-from placer.solve.problem.compiled import Problem
+from placer.solve.problem.compiled import Objective, Problem
 from placer.solve.problem.launch import launched
-from placer.solve.problem.objective import TimeObjective
 from placer.solve.problem.rules import Limits
+from placer.solve.rules import conflict, even
+from placer.solve.rules.seats import seat
 from placer.solve.run.budget import ENDLESS, Budget
 from tests.cost.reference import Reference
 from tests.solve.attacked_cases import CHANGES, changed, drawn, unusual
@@ -64,15 +63,15 @@ def prices(case, placements):
 
 
 @dataclass(frozen=True, eq=False)
-class Known(TimeObjective):
+class Known(Objective):
     """Steps that are known from plain loops; the scorer prices others."""
 
     sorts: Sorts
-    costs: dict[bytes, float]
+    known: dict[bytes, float]
 
     def value(self, gpu_of_rank):
         """Step time of a placement, s."""
-        cost = self.costs.get(self.sorts.key(gpu_of_rank))
+        cost = self.known.get(self.sorts.key(gpu_of_rank))
         return super().value(gpu_of_rank) if cost is None else cost
 
     def traffic_s(self, gpu_of_rank):  # noqa: ARG002
@@ -150,8 +149,8 @@ def _count(case, found, least, counts):
 def _solved(problem, sorts, costs):
     """What the search finds without races of walks, which prove nothing."""
     goal, tried = problem.goal, problem.with_params(races=0)
-    if isinstance(goal, TimeObjective):
-        tried = replace(tried, goal=Known(goal.model, sorts, costs))
+    if goal.name == "time":
+        tried = replace(tried, goal=Known(goal.cost, goal.weights, sorts, costs))
     return search.solve(tried, Budget(5.0))
 
 
@@ -183,7 +182,7 @@ def _false_bounds(problem, least):
     """Bounds above the least cost, asked for as `tune` and `allocate` do."""
     # For steps, what is said of larger blocks includes what is said of every launch.
     blocks = {problem.forced_block}
-    if not isinstance(problem.goal, TimeObjective) or not problem.forced_block:
+    if problem.goal.name != "time" or not problem.forced_block:
         blocks.add(1)
     for block in blocks:
         bound, argument, _ = lower_bound(problem, block)

@@ -2,8 +2,8 @@
 
 from placer import testing
 from placer.solve import search
+from placer.solve.construct.fills import starts
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 

@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from placer.solve.count import Limits, Program, Term, solve
+from placer.solve.count import EngineLimits, Program, Term, solve
 from tests.commands import ROOT, python
 
 PLACE = "placer/solve/count.py"
@@ -17,7 +17,7 @@ SCRIPT = """\
 import os, signal, time
 from ortools.math_opt.python import mathopt
 from ortools.sat.python import cp_model
-from placer.solve.count import Limits, cp_sat
+from placer.solve.count import EngineLimits, cp_sat
 
 seen = []
 signal.signal(signal.SIGINT, lambda *_: seen.append(1))
@@ -33,7 +33,7 @@ def by_cp_sat():
         def on_solution_callback(self):
             os.kill(os.getpid(), signal.SIGINT)
 
-    made = cp_sat(Limits(1.0))
+    made = cp_sat(EngineLimits(1.0))
     assert made.solve(model, Tell()) == cp_model.OPTIMAL
 
 def by_scip():
@@ -95,7 +95,7 @@ def test_the_least_price(engine):
     found = 0
     for seed in range(60):
         program = random_program(random.Random(seed))
-        answer = solve(program, Limits(1000.0, engine=engine))
+        answer = solve(program, EngineLimits(1000.0, engine=engine))
         best = least_price(program)
         assert (answer.counts is None) == (best == inf), seed
         if answer.counts is None:
@@ -136,9 +136,9 @@ def test_a_search_that_is_cut_short_claims_no_more_than_is_true(engine, work):
     program = Program()
     columns = [program.column(most=7, price=-n) for n in (3, 5, 8)]
     program.row([Term(c, n) for c, n in zip(columns, (2, 3, 5), strict=True)], most=9)
-    whole = solve(program, Limits(100))
+    whole = solve(program, EngineLimits(100))
     assert whole.is_proved
     assert whole.bound == -15
-    answer = solve(program, Limits(work, seconds=0.0, engine=engine))
+    answer = solve(program, EngineLimits(work, seconds=0.0, engine=engine))
     assert answer.bound <= whole.bound
     assert not answer.is_proved

@@ -12,7 +12,6 @@ from placer.job.model import Job
 from placer.job.orders import framework_orders, in_order
 from placer.job.traffic import Group
 from placer.placement.check import violations
-from placer.solve import advice
 from placer.solve.advice import advise
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
@@ -40,8 +39,9 @@ def job_of(order, weights, **sizes):
     return Job("job", axes, weights=weights)
 
 
-def advice_of(topology, job):
-    found = advise(Problem.of(topology, job), solve(topology, job), Budget(60.0))
+def advice_of(topology, job, **params):
+    problem = Problem.of(topology, job).with_params(**params)
+    found = advise(problem, solve(topology, job), Budget(60.0))
     assert found is not None
     return found
 
@@ -63,7 +63,7 @@ def test_another_order_saves_a_known_hop_cost():
     assert free == {"change": "launcher", "to": "free"} | saved
 
 
-def test_what_is_not_advised(monkeypatch):
+def test_what_is_not_advised():
     """Groups of rank numbers mean other ranks in another order.
 
     When time is up before the other launches were tried, nothing is said of them.
@@ -76,9 +76,9 @@ def test_what_is_not_advised(monkeypatch):
     assert found["status"] == "proved" or found["tried"] == ["free"]
     budget = Budget(60.0, lambda: True)
     assert advise(Problem.of(topology, job), solve(topology, job), budget) is None
-    monkeypatch.setattr(advice, "MOST_RANKS", 7)
-    assert advice_of(topology, job) == {"status": "not-computed", "most_ranks": 7}
-    found = advice_of(topology, job_of(MAJOR, weights, pp=4, dp=2))
+    most = {"most_ranks": 7}
+    assert advice_of(topology, job, **most) == {"status": "not-computed"} | most
+    found = advice_of(topology, job_of(MAJOR, weights, pp=4, dp=2), **most)
     assert found["status"] == "proved"
 
 

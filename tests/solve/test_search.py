@@ -15,9 +15,8 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
-from placer.solve.problem.compiled import Problem
+from placer.solve.problem.compiled import Problem, objective_of
 from placer.solve.problem.launch import feasible_colocations
-from placer.solve.problem.objective import objective_of
 from placer.solve.run.budget import Budget
 from placer.solve.score import is_built
 from placer.solve.search import plain_search

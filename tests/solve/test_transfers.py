@@ -8,7 +8,7 @@ import pytest
 
 import placer
 from placer.solve import search
-from placer.solve.construct.traffic.apart import apart
+from placer.solve.construct.roles_apart import apart
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.testing import racks

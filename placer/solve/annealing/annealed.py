@@ -20,7 +20,6 @@ from placer.solve.problem.colocation import join
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
-from placer.solve.run.later import has_own_traffic
 from placer.solve.score import is_built
 
 BEGUN = "cells filled with copies of runs"
@@ -80,7 +79,7 @@ def is_for(problem: Problem) -> bool:
         return False
     if problem.goal.name != "time":
         return bool(problem.hops.axes)
-    if problem.job.model is None and not has_own_traffic(problem):
+    if problem.job.model is None and not problem.has_own_traffic:
         return False
     return problem.model.fabric.has_network
 
@@ -94,7 +93,7 @@ def spaces(problem: Problem, incumbent: Incumbent) -> list[Units]:
     keeps = seats is not None
     units = Units.of(problem, seats, keeps=keeps) if problem.choices else None
     runs = Runs.on_nodes(problem) if may_hold_runs(problem) else None
-    if runs is not None and has_own_traffic(problem):
+    if runs is not None and problem.has_own_traffic:
         return [runs]
     return [space for space in (units, runs) if space is not None]
 

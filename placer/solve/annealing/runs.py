@@ -23,7 +23,6 @@ from placer.solve.annealing.walks import Walks
 from placer.solve.problem.axes import sizes_kept_whole
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.compiled import Problem
-from placer.solve.run.later import has_own_traffic
 from placer.solve.score.groups import Rows
 from placer.solve.score.slots import Sites, Slots, cell_tier
 
@@ -122,7 +121,7 @@ def may_hold_runs(problem: Problem) -> bool:
         return False
     if not problem.choices:
         return True
-    if has_own_traffic(problem):
+    if problem.has_own_traffic:
         return problem.job.world_size < problem.machine.num_gpus
     block, axes = problem.choices[0].block, problem.job.parallelism
     is_even = (problem.machine.gpus_of_node == block).all()
@@ -133,7 +132,7 @@ def unit_size(problem: Problem) -> int:
     """Ranks that no useful cut parts: of required groups, else what divides all."""
     job, machine = problem.job, problem.machine
     axes = job.parallelism
-    if has_own_traffic(problem) and not job.groups:  # any cut may be of use
+    if problem.has_own_traffic and not job.groups:  # any cut may be of use
         return 1
     sizes = [size for size in kept_whole(job) if size > 1]
     rooms = np.unique(machine.gpus_of_node[machine.gpus_of_node > 0]).tolist()

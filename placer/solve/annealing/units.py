@@ -27,7 +27,6 @@ from placer.solve.annealing.walks import Walks
 from placer.solve.problem.colocation import join
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import flows_of
-from placer.solve.run.later import has_own_traffic
 from placer.solve.score.groups import Rows
 from placer.solve.score.slots import Slots, cell_tier
 from placer.topology.machine import Machine
@@ -145,7 +144,7 @@ class Units:
     def partners(self) -> Rows | None:
         """Units that each sends to or receives from, where the job names ranks."""
         problem, count = self.problem, len(self.slots.ranks)
-        if problem.goal.name != "time" or not has_own_traffic(problem):
+        if problem.goal.name != "time" or not problem.has_own_traffic:
             return None
         flows = flows_of(problem, np.arange(problem.job.world_size))
         ends = row_of_number(self.slots.ranks)[flows.edges]

@@ -14,7 +14,7 @@ from placer.solve.bounds.network.limit import Limit, slow_pipelines_s
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
-from placer.solve.tree.capacity import node_capacity
+from placer.solve.tree.domains import node_capacity
 
 
 @dataclass(frozen=True, eq=False)

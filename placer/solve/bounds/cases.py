@@ -40,7 +40,7 @@ from placer.solve.problem.colocation import (
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.tree.capacity import room_in_sets
+from placer.solve.tree.domains import room_in_sets
 
 # What a kind of groups of the user's own takes, in s: thousands take too long.
 KIND_S = 3e-4

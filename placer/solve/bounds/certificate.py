@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from placer.solve.bounds import Proof
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.run.later import is_of_hops, later
+from placer.solve.run.incumbent import later
 from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Bound(NamedTuple):
 
 def of_step(problem: Problem) -> bool:
     """Whether the objective is the step time."""
-    return not is_of_hops(problem)
+    return problem.goal.name == "time"
 
 
 def _of_speeds(problem: Problem) -> bool:
@@ -51,23 +51,23 @@ BOUNDS: tuple[Bound, ...] = (
     Bound(
         "a step on the best network imaginable, in the cheapest of a few cases: which "
         "groups leave their domains, NICs against cuts, uplinks, parts of experts",
-        later("bounds.cases", of_step, "least_step"),
+        later("bounds.cases", "least_step", of_step),
     ),
     Bound(
         "a stage on GPUs no faster than so many of the machine are",
-        later("bounds.speeds", _of_speeds, "slowest_stages"),
+        later("bounds.speeds", "slowest_stages", _of_speeds),
     ),
     Bound(
         "what a rank and those who share its domain send to all others",
-        later("bounds.neighbours", _of_traffic, "least_with_neighbours"),
+        later("bounds.neighbours", "least_with_neighbours", _of_traffic),
     ),
     Bound(
         "transfers of ranks that have no room near their partners",
-        later("bounds.transfers", _of_traffic, "least_near_partners"),
+        later("bounds.transfers", "least_near_partners", _of_traffic),
     ),
     Bound(
         "the edges that the least cut of every tier has",
-        later("bounds.hops.hop_cuts", is_of_hops, "least_hop_cost"),
+        later("bounds.hops.hop_cuts", "least_hop_cost", lambda p: not of_step(p)),
     ),
 )
 NONE = Proof(0.0, "none")
@@ -110,7 +110,7 @@ def _prove(problem: Problem, incumbent: Incumbent) -> None:
 def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Work more on whole numbers of parts, in wide gaps."""
     is_close = incumbent.is_within(COUNTED_GAP)
-    if incumbent.terms is not None or is_close or not is_of_hops(problem):
+    if incumbent.terms is not None or is_close or of_step(problem):
         return
     from placer.solve.bounds.hops.hop_cuts import counted_hop_cost
 
@@ -139,7 +139,7 @@ def _proofs(
 
     With each whether it holds for every launch, as what is said of hops does.
     """
-    by_hops = is_of_hops(problem)
+    by_hops = not of_step(problem)
     for of in (block,) if by_hops or block <= 1 else (block, 1):
         for bound in BOUNDS if of == block or not budget.is_over() else ():
             proof = bound.least(problem, of, incumbent, budget)

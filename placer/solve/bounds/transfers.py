@@ -37,7 +37,7 @@ from placer.solve.bounds import Proof
 from placer.solve.bounds.case import best_of_problem
 from placer.solve.bounds.network.ideal import IdealNetwork
 from placer.solve.bounds.partners import ROUNDING, Partners, most_together
-from placer.solve.count import Limits, Program, Term, solve
+from placer.solve.count import EngineLimits, Program, Term, solve
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 
@@ -193,7 +193,7 @@ def may_hold(
         sides += _sides(program, need, number, room)
     for domain, most in enumerate(room):
         program.row([Term(side[domain]) for side in sides], most=most)
-    answer = solve(program, Limits(WORK, budget.seconds_left))
+    answer = solve(program, EngineLimits(WORK, budget.seconds_left))
     return answer.counts is not None or not answer.is_proved
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -48,19 +47,9 @@ def axis_of(job: Job, name: str, weights: Mapping[str, float]) -> Axis:
     return Axis(name, axes.size(name), weight, is_closed, axes.coordinates[name])
 
 
-class _Counted(Protocol):
-    """An axis or a digit, as a coordinate of every rank."""
-
-    @property
-    def size(self) -> int:
-        """Values it takes."""
-
-    @property
-    def coordinate(self) -> IntArray:
-        """Value of every rank; shape (R,)."""
-
-
-def box_of(grid: Sequence[_Counted], label: IntArray) -> tuple[int, ...] | None:
+def box_of(
+    grid: Sequence[Axis] | Sequence[Digit], label: IntArray
+) -> tuple[int, ...] | None:
     """Values of each axis in a set, None unless sets are equal boxes side by side.
 
     ``grid``: which together number all ranks. ``label`` ((R,)): set of every rank.

@@ -85,7 +85,8 @@ def colocation_of(topology: Machine, job: Job, block: int) -> Colocation:
         rows.append(np.zeros(world, dtype=np.int64) if t == num_tiers - 1 else label)
     if num_tiers == 1:
         rows = [label]
-    return Colocation(np.array([_by_first_rank(row) for row in rows]), block)
+    # Sets are numbered by their lowest rank.
+    return Colocation(np.array([by_appearance(row)[1] for row in rows]), block)
 
 
 def _host_blocks(topology: Machine, job: Job, block: int) -> IntArray:
@@ -148,8 +149,3 @@ def join(label: IntArray, members: IntArray) -> IntArray:
         root = np.minimum(root, root[root])
         if np.array_equal(root, before):
             return root[label]
-
-
-def _by_first_rank(label: IntArray) -> IntArray:
-    """The partition, its sets numbered by their lowest rank."""
-    return by_appearance(label)[1]

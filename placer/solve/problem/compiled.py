@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -10,8 +10,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.base.errors import InputError
+from placer.base.errors import Problem as Wrong
+from placer.base.naming import named
 from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
+from placer.job.even import is_even
 from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.solve.problem.colocation import (
@@ -25,22 +29,81 @@ from placer.solve.problem.launch import (
     forced_block,
     islands_are_alike,
 )
-from placer.solve.problem.objective import (
-    HopCostObjective,
-    Objective,
-    TimeObjective,
-    objective_of,
-)
 from placer.solve.problem.params import Params
 from placer.solve.problem.rules import Limits, obeys
-from placer.solve.tree.capacity import node_capacity
+from placer.solve.tree.domains import node_capacity
+from placer.solve.tree.symmetry import Symmetry
 from placer.topology.machine import Domains, Machine
 
 T = TypeVar("T")
 
-# Placements of one construction that are priced, and ranks of all of them together:
-# pricing takes time in proportion to the ranks.
-FILLS_PRICED, RANKS_PRICED = 64, 2_000_000
+
+# For the order in which nestings are tried when the objective is time: what an edge of
+# an axis is worth, a decade an axis, as exposed cost ranks them (tensor parallel
+# collectives are waited for, data-parallel ones mostly hidden). Never part of a value
+# or a bound.
+TIME_WEIGHTS = {
+    "tp": 4000.0,
+    "cp": 400.0,
+    "ep": 64.0,
+    "pp": 40.0,
+    "dp": 4.0,
+    "edp": 4.0,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """A cost of placements, to be minimised: predicted step time, s, or hop cost."""
+
+    cost: StepModel | HopCost
+    weights: Mapping[str, float]  # worth of an edge of each axis, to rank nestings
+
+    @property
+    def name(self) -> str:
+        """``time`` or ``hop-cost``."""
+        return "time" if isinstance(self.cost, StepModel) else "hop-cost"
+
+    def value(self, gpu_of_rank: IntArray) -> float:
+        """Step time of a placement, s, or its hop cost."""
+        if isinstance(self.cost, HopCost):
+            return self.cost.cost(gpu_of_rank)
+        return self.cost.step(gpu_of_rank).step_time_s
+
+    def traffic_s(self, gpu_of_rank: IntArray) -> float:
+        """Seconds that all transfers of a step take, one after the other.
+
+        To compare placements of equal value; 0 for hops, whose cost is such a sum.
+        """
+        if isinstance(self.cost, HopCost):
+            return 0.0
+        return self.cost.step(gpu_of_rank).traffic_s
+
+
+def objective_of(topology: Domains, job: Job, name: str | None) -> Objective:
+    """The objective called ``name``; by default time where the job says what time is.
+
+    Raises `InputError` if the job lacks what the objective needs.
+    """
+    chosen = name or ("time" if job.has_time else "hop-cost")
+    if chosen == "hop-cost":
+        if not job.weights:
+            problem = Wrong(
+                "the hop-cost objective needs the job's weights",
+                key="weights",
+                hint="add, for example, weights: {tp: 4000, cp: 400, pp: 40, dp: 4}",
+            )
+            raise InputError([problem])
+        return Objective(HopCost(topology, job), job.weights)
+    if not job.has_time:
+        problem = Wrong(
+            "the time objective needs a model, groups or traffic",
+            key="model",
+            hint="add a model with its compute time, or give "
+            f"{named('objective', 'hop-cost')}",
+        )
+        raise InputError([problem])
+    return Objective(StepModel(topology, job), TIME_WEIGHTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,16 +179,16 @@ class Problem:
     @property
     def model(self) -> StepModel:
         """What a step costs; for problems of time."""
-        if not isinstance(self.goal, TimeObjective):
+        if not isinstance(self.goal.cost, StepModel):
             raise TypeError("the objective is not time")
-        return self.goal.model
+        return self.goal.cost
 
     @property
     def hops(self) -> HopCost:
         """What hops cost; for problems of hop cost."""
-        if not isinstance(self.goal, HopCostObjective):
+        if not isinstance(self.goal.cost, HopCost):
             raise TypeError("the objective is not hop cost")
-        return self.goal.hops
+        return self.goal.cost
 
     @cached_property
     def choices(self) -> list[Colocation]:
@@ -149,7 +212,13 @@ class Problem:
     @property
     def fills_priced(self) -> int:
         """How many placements of one construction are priced in full."""
-        return max(1, min(FILLS_PRICED, RANKS_PRICED // self.job.world_size))
+        most = self.params.ranks_priced // self.job.world_size
+        return max(1, min(self.params.fills, most))
+
+    @cached_property
+    def symmetry(self) -> Symmetry:
+        """Which domains are alike, and what their exchange makes of a placement."""
+        return Symmetry(self.machine)
 
     @cached_property
     def forced_block(self) -> int:
@@ -176,6 +245,16 @@ class Problem:
             return True
         return counts_by_island(self.machine) and islands_are_alike(self.machine)
 
+    @property
+    def has_own_traffic(self) -> bool:
+        """Whether the job has groups or traffic of its own, or roles."""
+        return bool(self.job.traffic or self.job.roles or self.job.groups)
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether groups must lie in equal parts."""
+        return any(map(is_even, self.job.require))
+
     def avoided(self, gpu_of_rank: IntArray) -> int:
         """How many of the hosts to avoid a placement uses."""
         return self.limits.avoided_used(self.machine.node_of_gpu[gpu_of_rank])
@@ -190,6 +269,4 @@ class Problem:
             return False
         if np.bincount(gpu_of_rank).max() > 1:
             return False
-        node_of_rank = self.machine.node_of_gpu[gpu_of_rank]
-        limits = self.limits
-        return limits.pins_hold(node_of_rank) and limits.numbers_hold(node_of_rank)
+        return self.limits.hold(self.machine.node_of_gpu[gpu_of_rank])

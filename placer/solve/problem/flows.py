@@ -51,12 +51,12 @@ def flows_of(problem: Problem, gpu_of_rank: IntArray) -> Flows:
     for pairs, weight in flows:
         edges.append(pairs)
         weights.append(weight)
-    return bundled(
+    return merged(
         np.concatenate(edges), np.concatenate(weights), problem.job.world_size
     )
 
 
-def bundled(edges: IntArray, weight: FloatArray, count: int) -> Flows:
+def merged(edges: IntArray, weight: FloatArray, count: int) -> Flows:
     """Edges between ``count`` vertices, those that join the same two as one."""
     low, high = edges.min(axis=1), edges.max(axis=1)
     apart = low != high

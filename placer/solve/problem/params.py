@@ -21,8 +21,34 @@ class Params:
     listed: Mapping[str, int] = field(
         default_factory=lambda: {"time": 20_000, "hop-cost": 100_000}
     )
+    # Of a job of very few, before any other method.
+    few_listed: int = 2_000
     # Placements tried where more than are listed could be.
     listed_sample: int = 2_000
+    # Placements of one construction that are priced, and ranks of all of them together:
+    # pricing takes time in proportion to the ranks.
+    fills: int = 64
+    ranks_priced: int = 2_000_000
+    # Things of one tier that are compared with each other: boxes of nestings, of more
+    # the cheapest by their own tier, and pairs of unlike domains.
+    compared: int = 2_048
+    # Edges of a graph that is cut into tiles, and vertices of all that are cut, sweep
+    # after sweep; quick sweeps aside.
+    tiled_edges: int = 1_000_000
+    tiled_vertices: int = 16_000
+    # Nestings tried beside an optimal baseline, and for each other launch, in jobs of
+    # at most so many ranks.
+    tidy_fills: int = 4
+    launch_fills: int = 8
+    most_ranks: int = 131_072
+    # Placements of different values that local search starts from.
+    elite: int = 4
+    # Moves of a walk that mends what breaks rules, for a unit and in all.
+    mending_moves: tuple[int, int] = (100, 25_000)
+    # Walks of a job that runs already after the first, and moves of one: the least for
+    # the units of cells that lost GPUs, and the most.
+    homeward_walks: int = 8
+    homeward_moves: tuple[int, int] = (60_000, 600_000)
     # Races of walks of the annealer, each from other starts.
     races: int = 4
     # Whether methods other than constructions run.

@@ -129,10 +129,6 @@ class Count:
         excess: IntArray = np.maximum(there - self.most, 0)
         return excess
 
-    def holds(self, node_of_rank: IntArray) -> bool:
-        """Whether no box has more."""
-        return not self.excess(node_of_rank).any()
-
 
 @dataclass(frozen=True, eq=False)
 class Limits:
@@ -201,16 +197,13 @@ class Limits:
         hosts = {int(self.topology.host_of_node[node]) for node in nodes}
         return compress(self.topology.host_names[host] for host in sorted(hosts))
 
-    def pins_hold(self, node_of_rank: IntArray) -> bool:
-        """Whether every pinned rank is on one of its hosts."""
-        return all(
-            int(node_of_rank[rank]) in hosts
-            for rank, hosts in self.nodes_of_rank.items()
+    def hold(self, node_of_rank: IntArray) -> bool:
+        """Whether pinned ranks are on their hosts, and what is counted is within."""
+        pins = self.nodes_of_rank.items()
+        are_pinned = all(int(node_of_rank[rank]) in hosts for rank, hosts in pins)
+        return are_pinned and not any(
+            count.excess(node_of_rank).any() for count in self.counts
         )
-
-    def numbers_hold(self, node_of_rank: IntArray) -> bool:
-        """Whether budgets hold, and numbers of replicas and of nodes in use."""
-        return all(count.holds(node_of_rank) for count in self.counts)
 
     @cached_property
     def counts(self) -> list[Count]:

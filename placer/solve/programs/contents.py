@@ -19,7 +19,7 @@ from math import floor, inf
 from time import monotonic
 from typing import NamedTuple
 
-from placer.solve.count import Limits, Program, Term, solve
+from placer.solve.count import EngineLimits, Program, Term, solve
 
 # Terms by size of what they count.
 Sizes = dict[int, list[Term]]
@@ -75,7 +75,7 @@ class Contents:
             found += ways if self.share else 0
         return found
 
-    def least(self, limits: Limits, needed: float = -inf) -> float:
+    def least(self, limits: EngineLimits, needed: float = -inf) -> float:
         """What all domains cost at the least, as far as is found within the limits.
 
         Parts of groups are counted in whole numbers where that may come to ``needed``.

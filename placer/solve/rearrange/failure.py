@@ -21,7 +21,7 @@ from placer.base.units import counted
 from placer.placement.previous import Previous
 from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.compiled import Problem
-from placer.solve.tree.capacity import room_in_sets
+from placer.solve.tree.domains import room_in_sets
 
 
 class Affected(NamedTuple):

@@ -10,7 +10,7 @@ to the cheapest places first. Domains that are alike are one.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,13 +18,8 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.solve.problem.compiled import Problem
-from placer.solve.run.rest import Rest
-from placer.solve.tree.symmetry import Symmetry, on_other_nodes
-
-Pair = tuple[int, int]
-
-# Pairs of unlike domains of one tier that are compared at most.
-MOST_PAIRS = 2_048
+from placer.solve.tree.domains import Rest
+from placer.solve.tree.symmetry import Pair, numbered, on_other_nodes
 
 
 class _Move(NamedTuple):
@@ -35,7 +30,7 @@ class _Move(NamedTuple):
     children: Mapping[Pair, int]
 
 
-class _Tier(NamedTuple):
+class _Kinds(NamedTuple):
     """The domains of a tier."""
 
     # used and whole: kind of what a placement has in each, -1 for nothing; of all that
@@ -65,7 +60,8 @@ class _Exchange:
         machine, limits = problem.machine, problem.limits
         node = machine.node_of_gpu[gpu_of_rank]
         self.machine, self.rest = machine, Rest(machine)
-        self.symmetry = Symmetry(machine)
+        self.most = problem.params.compared
+        self.symmetry = problem.symmetry
         self.inside = self.symmetry.children
         self.is_used = np.bincount(node, minlength=machine.num_nodes) > 0
         self.need = np.zeros(machine.num_nodes, dtype=np.int64)
@@ -101,21 +97,21 @@ class _Exchange:
 
         return self.symmetry.descended(matched)
 
-    def _nodes(self) -> _Tier:
+    def _nodes(self) -> _Kinds:
         gpus, need = self.machine.gpus_of_node.tolist(), self.need.tolist()
         facts, used = self.facts, self.is_used.tolist()
         kinds = [(need[n], facts[n]) if used[n] else None for n in range(len(used))]
-        of_used = _numbered(kinds)
-        of_whole = _numbered([*zip(gpus, facts, strict=True)])
+        of_used = numbered(kinds)
+        of_whole = numbered(zip(gpus, facts, strict=True))
         moves = {
             (i, j): _Move(self._loss(0, gpus[b], gpus[b]), {})
             for i, a in _examples(of_used)
             for j, b in _examples(of_whole)
             if facts[a] == facts[b] and need[a] <= gpus[b]
         }
-        return _Tier(of_used, of_whole, moves)
+        return _Kinds(of_used, of_whole, moves)
 
-    def _domains(self, tier: int, below: _Tier) -> _Tier | None:
+    def _domains(self, tier: int, below: _Kinds) -> _Kinds | None:
         """The domains of a tier, given those of the tier below; None for too many."""
         inside = self.inside[tier]
         uplink = [0.0] * len(inside)
@@ -127,16 +123,14 @@ class _Exchange:
         used = [Counter(k for c in own if (k := below.used[c]) >= 0) for own in inside]
         whole = [Counter(below.whole[c] for c in own) for own in inside]
         of_used, of_whole = (
-            _numbered(
-                [
-                    (up, *sorted(counter.items())) if counter else None
-                    for up, counter in zip(uplink, counters, strict=True)
-                ]
+            numbered(
+                (up, *sorted(counter.items())) if counter else None
+                for up, counter in zip(uplink, counters, strict=True)
             )
             for counters in (used, whole)
         )
         examples = _examples(of_used), _examples(of_whole)
-        if len(examples[0]) * len(examples[1]) > MOST_PAIRS:
+        if len(examples[0]) * len(examples[1]) > self.most:
             return None
         moves = {}
         costs = {pair: move.cost for pair, move in below.moves.items()}
@@ -148,7 +142,7 @@ class _Exchange:
                         cost = sum(costs[pair] * n for pair, n in flow.items())
                         loss = self._loss(tier, size[b], taken[a])
                         moves[i, j] = _Move(cost + loss, flow)
-        return _Tier(of_used, of_whole, moves)
+        return _Kinds(of_used, of_whole, moves)
 
     def _loss(self, tier: int, free: int, taken: int) -> int:
         """What the rest loses with what is taken from a domain, as one number.
@@ -209,14 +203,6 @@ def _by_kind(domains: Sequence[int], kinds: Sequence[int]) -> dict[int, list[int
     for domain in domains:
         found[kinds[domain]].append(domain)
     return found
-
-
-def _numbered(kinds: Sequence[Hashable]) -> list[int]:
-    """Number of each kind, in the order in which they appear; -1 for None."""
-    number: dict[Hashable, int] = {}
-    return [
-        -1 if kind is None else number.setdefault(kind, len(number)) for kind in kinds
-    ]
 
 
 def _examples(kinds: Sequence[int]) -> list[Pair]:

@@ -1,8 +1,16 @@
-"""The result settled: of equally good placements, the one to be preferred."""
+"""The result settled: of equally good placements, the one to be preferred.
+
+To have most ranks where a previous plan has them, equal domains of the machine may
+exchange what they hold, equal nodes their ranks, and replicas that sit alike their
+places. None of this changes what a placement costs (it is priced again all the same).
+An exchange is worth the ranks that it keeps, and the best is taken
+(`placer.solve.tree.symmetry`). A rank is in one pair of domains of each tier, so the
+work grows with the ranks.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from itertools import islice
 
@@ -11,18 +19,18 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.placement.placement import Placement
 from placer.placement.previous import Previous
-from placer.solve.construct.fills.fills import nested_fills
+from placer.solve.construct.fills import is_start, nested_fills
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.starts import is_start
-from placer.solve.rearrange.align import aligned
 from placer.solve.rearrange.failure import Failure, mended
 from placer.solve.rearrange.leftover import with_best_rest
-from placer.solve.run.incumbent import Incumbent
+from placer.solve.run.incumbent import Candidate, Incumbent
 from placer.solve.run.solution import Solution
-from placer.solve.tree.symmetry import Pair, Symmetry, on_other_nodes
-
-# Nestings tried beside an optimal baseline, in jobs of at most so many ranks.
-TIDY_FILLS, TIDY_RANKS = 4, 131_072
+from placer.solve.tree.symmetry import (
+    Pair,
+    best_pairs,
+    completed,
+    on_other_nodes,
+)
 
 
 def settled(
@@ -38,17 +46,10 @@ def settled(
     does not depend on one.
     """
     incumbent = Incumbent.resumed(problem, solution, previous)
-    candidates = [("tidied", _tidier(problem, solution))]
-    if previous is None:
-        candidates.append(("best rest", _with_best_rest(problem, incumbent)))
-    else:
-        candidates.append(("previous plan", _mended(problem, incumbent, previous)))
-        candidates.append(("fewer ranks moved", _aligned(problem, incumbent, previous)))
-    for how, placements in candidates:
-        for gpu_of_rank in placements:
-            if problem.avoided(gpu_of_rank) <= problem.avoided(incumbent.best):
-                incumbent.offer(f"{incumbent.method}, {how}", gpu_of_rank)
-    if previous is None:
+    for how, gpu_of_rank in _others(problem, solution, previous, incumbent):
+        if problem.avoided(gpu_of_rank) <= problem.avoided(incumbent.best):
+            incumbent.offer(f"{incumbent.method}, {how}", gpu_of_rank)
+    if previous is None and problem.job.roles:  # other jobs are built so
         _put_in_order(problem, incumbent)
     if incumbent.best is solution.placement.gpu_of_rank:
         return solution
@@ -57,9 +58,7 @@ def settled(
 
 
 def _put_in_order(problem: Problem, incumbent: Incumbent) -> None:
-    """Instances of roles on domains in their order; other jobs are built so."""
-    if not problem.job.roles:
-        return
+    """Instances of roles on domains in their order."""
     best = incumbent.best
     ordered = in_order(problem, best)
     if (
@@ -77,8 +76,7 @@ def in_order(problem: Problem, gpu_of_rank: IntArray) -> IntArray:
     Exchanges of equal domains cost nothing. People read a plan, though, and a worker on
     ``r01t[01-09]`` is easier to find than one on ``r10t[18,15,13,...]``.
     """
-    machine = problem.machine
-    symmetry = Symmetry(machine)
+    machine, symmetry = problem.machine, problem.symmetry
     node = machine.node_of_gpu[gpu_of_rank]
     firsts = []
     for row in machine.domain_of_node:
@@ -98,43 +96,31 @@ def in_order(problem: Problem, gpu_of_rank: IntArray) -> IntArray:
     return on_other_nodes(machine, gpu_of_rank, symmetry.descended(matched))
 
 
-def _tidier(problem: Problem, solution: Solution) -> Iterator[IntArray]:
-    """Nestings, where a baseline was optimal before any was tried."""
-    if (
-        is_start(solution.method)
-        and solution.stop_reason == "proved"
-        and problem.job.world_size <= TIDY_RANKS
-        and problem.choices
-    ):
-        filled = islice(nested_fills(problem), TIDY_FILLS)
-        yield from (gpu_of_rank for _, gpu_of_rank in filled)
-
-
-def _with_best_rest(problem: Problem, incumbent: Incumbent) -> Iterator[IntArray]:
-    """The incumbent in other domains, in jobs that are small enough for it."""
-    if problem.job.world_size <= TIDY_RANKS:
-        found = with_best_rest(problem, incumbent.best)
+def _others(
+    problem: Problem,
+    solution: Solution,
+    previous: Previous | None,
+    incumbent: Incumbent,
+) -> Iterator[Candidate]:
+    """What is done to the incumbent as it then is, and the placement after it."""
+    params = problem.params
+    is_small = problem.job.world_size <= params.most_ranks
+    is_first = is_start(solution.method) and solution.stop_reason == "proved"
+    if is_first and is_small and problem.choices:
+        for _, gpu_of_rank in islice(nested_fills(problem), params.tidy_fills):
+            yield "tidied", gpu_of_rank
+    if previous is None:
+        found = with_best_rest(problem, incumbent.best) if is_small else None
         if found is not None:
-            yield found
-
-
-def _mended(
-    problem: Problem, incumbent: Incumbent, previous: Previous
-) -> Iterator[IntArray]:
-    """The previous placement, unless it is the incumbent."""
+            yield "best rest", found
+        return
     if not _stays(previous, incumbent.best) and not previous.is_new.any():
         found = mended(Failure(problem, previous))
         if found is not None:
-            yield found
-
-
-def _aligned(
-    problem: Problem, incumbent: Incumbent, previous: Previous
-) -> Iterator[IntArray]:
-    """Exchanges in the incumbent, until all stay where they were."""
+            yield "previous plan", found
     if not _stays(previous, incumbent.best):
         for found in aligned(problem, incumbent.best, previous):
-            yield found
+            yield "fewer ranks moved", found
             if _stays(previous, incumbent.best):
                 return
 
@@ -143,3 +129,90 @@ def _stays(previous: Previous, gpu_of_rank: IntArray) -> bool:
     """Whether every rank is where it was, so far as its old seat is there."""
     seats = int(np.count_nonzero(previous.gpu_of_rank >= 0))
     return previous.kept(gpu_of_rank) == seats
+
+
+def aligned(
+    problem: Problem, gpu_of_rank: IntArray, previous: Previous
+) -> Iterator[IntArray]:
+    """Placements like ``gpu_of_rank`` that keep more ranks in place; shape (R,) each.
+
+    The first exchanges equal domains, which is always allowed. The others exchange
+    replicas too, inside the domains of a tier, the innermost first.
+    """
+    best = exchanged(problem, gpu_of_rank, previous)
+    yield best
+    for t in range(1, len(problem.machine.tiers)):
+        replicas = _with_replicas_exchanged(problem, best, previous, t)
+        yield exchanged(problem, replicas, previous)
+
+
+def exchanged(problem: Problem, gpu_of_rank: IntArray, previous: Previous) -> IntArray:
+    """The placement after the best exchange of equal domains."""
+    topology, is_free = problem.machine, problem.job.launcher == "free"
+    node = topology.node_of_gpu[gpu_of_rank]
+    local = gpu_of_rank - topology.first_gpu_of_node[node]
+    old_node = topology.node_of_gpu[previous.gpu_of_rank]
+    old_local = previous.gpu_of_rank - topology.first_gpu_of_node[old_node]
+    # A free launch can give a rank any GPU of its node.
+    countable = (previous.gpu_of_rank >= 0) & (is_free | (local == old_local))
+    moves = zip(node[countable].tolist(), old_node[countable].tolist(), strict=True)
+    becomes = problem.symmetry.exchange(Counter(moves))
+    moved = on_other_nodes(topology, gpu_of_rank, becomes)
+    return _on_old_gpus(problem, moved, previous) if is_free else moved
+
+
+def _on_old_gpus(
+    problem: Problem, gpu_of_rank: IntArray, previous: Previous
+) -> IntArray:
+    """Ranks stay on their nodes, those that were there before on their old GPUs."""
+    topology = problem.machine
+    node = topology.node_of_gpu[gpu_of_rank]
+    before = previous.gpu_of_rank
+    stays = (before >= 0) & (topology.node_of_gpu[before] == node)
+    found = np.where(stays, before, gpu_of_rank)
+    for mixed in np.intersect1d(node[stays], node[~stays]).tolist():
+        newcomers = np.flatnonzero(~stays & (node == mixed))
+        first, end = topology.first_gpu_of_node[mixed : mixed + 2].tolist()
+        taken = set(before[stays & (node == mixed)].tolist())
+        free = [gpu for gpu in range(first, end) if gpu not in taken]
+        found[newcomers] = free[: len(newcomers)]
+    return found
+
+
+def _with_replicas_exchanged(
+    problem: Problem, gpu_of_rank: IntArray, previous: Previous, tier: int
+) -> IntArray:
+    """The placement after the best exchange of replicas.
+
+    Replicas may take each other's seats when these lie in the same domains of ``tier``,
+    coordinate by coordinate.
+    """
+    axes = problem.job.parallelism
+    at = axes.coordinates
+    by_replica = np.lexsort((at["tp"], at["cp"], at["pp"], at["dp"]))
+    ranks = by_replica.reshape(axes.dp, -1)
+    seats = gpu_of_rank[ranks]
+    homes = problem.machine.domain_of_gpu[tier][seats]
+    _, kind = np.unique(homes, axis=0, return_inverse=True)
+    moves = _replica_moves(problem, seats, previous.gpu_of_rank[ranks])
+    moves = moves[kind[moves[:, 0]] == kind[moves[:, 1]]]
+    pairs, counts = np.unique(moves, axis=0, return_counts=True)
+    best, every = pairs[best_pairs(pairs, counts)], range(len(ranks))
+    chosen = completed(best.tolist(), every, every, kind)
+    found = np.empty_like(gpu_of_rank)
+    found[ranks] = seats[[chosen[replica] for replica in every]]
+    return found
+
+
+def _replica_moves(problem: Problem, seats: IntArray, before: IntArray) -> IntArray:
+    """(replica, replica whose seats it would take) for each rank that would stay.
+
+    ``seats`` and ``before`` are GPUs of shape (replicas, ranks of each); a rank stays
+    when its old GPU is the seat of its counterpart in another replica.
+    """
+    seat_of_gpu = np.full(problem.machine.num_gpus, -1, dtype=np.int64)
+    seat_of_gpu[seats] = np.arange(seats.size).reshape(seats.shape)
+    seat = np.where(before >= 0, seat_of_gpu[before], -1)
+    size = seats.shape[1]
+    replica, position = np.nonzero((seat >= 0) & (seat % size == np.arange(size)))
+    return np.stack([replica, seat[replica, position] // size], axis=1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from math import inf
 from threading import Event, Lock
@@ -89,13 +90,9 @@ class Budget:
 
     def anew(self, seconds: float, grace_s: float = GRACE_S) -> Budget:
         """So many seconds from now on, which the same may end before."""
-        return Budget(
-            seconds,
-            *self._ends,
-            workers=self.workers,
-            pulse=self.pulse,
-            grace_s=grace_s,
-        )
+        part = self._part(seconds)
+        part._past = part._start + seconds + grace_s
+        return part
 
     def share(self, count: int) -> Budget:
         """An equal part of what is left, for the first of ``count`` searches."""
@@ -112,10 +109,9 @@ class Budget:
         return self._part(self.seconds_left, end)
 
     def _part(self, seconds: float, *ends: Callable[[], bool]) -> Budget:
-        part = Budget(
-            seconds, *self._ends, *ends, workers=self.workers, pulse=self.pulse
-        )
-        part._past = self._past
+        part = copy(self)
+        part._start, part.seconds = monotonic(), seconds
+        part._ends = *self._ends, *ends
         return part
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,6 @@ from placer.placement.placement import Placement
 from placer.placement.previous import Previous
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
-from placer.solve.run.rest import TieBreak
 from placer.solve.run.solution import (
     EXACT,
     Progress,
@@ -24,10 +24,13 @@ from placer.solve.run.solution import (
     improvement_of,
     is_reached,
 )
+from placer.solve.tree.domains import Rest
 
 Candidate = tuple[str, IntArray]
+Key = tuple[float, tuple[int, ...]]
 
-ELITE = 4  # placements of different values that local search starts from
+# Relative difference of two sums of the same numbers in another order.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +81,80 @@ class Kept(NamedTuple):
     # Values and placements of the elite pool, the best first.
     pool: tuple[tuple[float, IntArray], ...]
     moves: MoveCounts
+
+
+class TieBreak:
+    """The rule for placements of equal value.
+
+    The value of a step is its worst replica and its worst groups. Where these are
+    equal, less traffic in sum wins; then the fewest domains that hold ranks, at the
+    outermost tier first; then the most ranks left where a previous plan has them; then
+    the most useful rest (`Rest`).
+    """
+
+    def __init__(self, problem: Problem, previous: Previous | None = None) -> None:
+        self._machine, self._goal = problem.machine, problem.goal
+        self._previous, self._rest = previous, Rest(problem.machine)
+        self._known: list[tuple[IntArray, Key]] = []
+
+    def takes(
+        self, value: float, new: IntArray, known: float, old: IntArray | None
+    ) -> bool:
+        """Whether ``new`` is as good as ``old``, whose value is known, and better."""
+        if old is None or value > known * (1 + ROUNDING):
+            return False
+        return self.prefers(new, old)
+
+    def prefers(self, new: IntArray, old: IntArray) -> bool:
+        """Whether ``new`` is better than ``old``, given as GPU of every rank."""
+        # The old one first, which is then among the last two.
+        (less, old_counts), (more, new_counts) = self._key(old), self._key(new)
+        if abs(more - less) > ROUNDING * max(more, less):
+            return more < less
+        return new_counts < old_counts
+
+    def _key(self, gpu_of_rank: IntArray) -> Key:
+        """Traffic; then domains used, outermost first, ranks kept and the rest."""
+        found = [key for known, key in self._known if known is gpu_of_rank]
+        key = found[0] if found else self._worked_out(gpu_of_rank)
+        others = [one for one in self._known if one[0] is not gpu_of_rank]
+        self._known = [*others[-1:], (gpu_of_rank, key)]
+        return key
+
+    def _worked_out(self, gpu_of_rank: IntArray) -> Key:
+        return self._goal.traffic_s(gpu_of_rank), self._counts(gpu_of_rank)
+
+    def _counts(self, gpu_of_rank: IntArray) -> tuple[int, ...]:
+        node = np.unique(self._machine.node_of_gpu[gpu_of_rank])
+        used = [
+            len(np.unique(row[node])) for row in self._machine.domain_of_node[-2::-1]
+        ]
+        kept = self._previous.kept(gpu_of_rank) if self._previous else 0
+        is_used = np.zeros(self._machine.num_nodes, dtype=bool)
+        is_used[node] = True
+        return (*used, -kept, *(-worth for worth in self._rest.left(is_used)))
+
+
+# Gives the incumbent placements, and bounds where it has a proof.
+Method = Callable[[Problem, "Incumbent", Budget], None]
+
+
+def later(
+    module: str, name: str, is_for: Callable[[Problem], object] = lambda _: True
+) -> Callable[..., Any]:
+    """A method whose module is loaded when it runs: most searches need few of them.
+
+    ``module``: below `placer.solve`. ``is_for``: whether it may do anything for a
+    problem; else the module is not loaded, and nothing is returned.
+    """
+
+    def method(problem: Problem, *others: Any) -> Any:
+        if not is_for(problem):
+            return None
+        return getattr(import_module(method.__module__), name)(problem, *others)
+
+    method.__name__, method.__module__ = name, f"placer.solve.{module}"
+    return method
 
 
 class Incumbent:
@@ -287,7 +364,7 @@ class Incumbent:
         if all(value != known for known, _ in self._pool):
             self._pool.append((value, gpu_of_rank))
             self._pool.sort(key=lambda entry: entry[0])
-            del self._pool[ELITE:]
+            del self._pool[self._problem.params.elite :]
 
     def _report(self) -> None:
         """Let the user know, and keep, what has been found so far."""

@@ -99,6 +99,7 @@ class Solution:
     def instead(self, placement: Placement, value: float, method: str) -> Solution:
         """Another placement of the same problem, under what is proved."""
         bound, argument = checked_bound(value, self.lower_bound, self.argument)
+        ended = "searched" if self.stop_reason == "proved" else self.stop_reason
         return replace(
             self,
             placement=placement,
@@ -106,13 +107,8 @@ class Solution:
             method=method,
             lower_bound=bound,
             argument=argument,
-            stop_reason="proved" if bound == value else self._unproved_reason,
+            stop_reason="proved" if bound == value else ended,
         )
-
-    @property
-    def _unproved_reason(self) -> str:
-        """Why the search ended, for a placement that is not proved to be best."""
-        return "searched" if self.stop_reason == "proved" else self.stop_reason
 
     @property
     def gap(self) -> float:

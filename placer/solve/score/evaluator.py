@@ -15,7 +15,6 @@ from placer.base.arrays import IntArray, row_of_number
 from placer.cost.fabric import Fabric
 from placer.cost.hop_cost import HopCost
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.objective import TimeObjective
 from placer.solve.score import is_built
 from placer.solve.score.groups import pairs_of_atoms
 from placer.solve.score.slots import Sites, Slots, atoms_of, cell_tier
@@ -57,9 +56,11 @@ def compiled(problem: Problem, slots: Slots) -> Compiled | None:
     """The compiled cost; None where it was not built or is not the scorer's."""
     if not is_built():
         return None
-    if isinstance(problem.goal, TimeObjective):
+    if problem.goal.name == "time":
         found: tuple[Slots, StepTime | Hops, int] | None
-        found = step_kernel(problem.goal.model, slots)
+        # Moves count units in cells: there must be tiers outside them.
+        has_cells = problem.model.fabric.has_network
+        found = step_kernel(problem.model, slots) if has_cells else None
     else:
         fabric, cell = Fabric.of(problem.machine), cell_tier(problem)
         found = _hop_kernel(problem.hops, fabric, slots, cell)

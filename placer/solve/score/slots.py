@@ -14,7 +14,7 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.fabric import Fabric
 from placer.solve.problem.compiled import Problem
-from placer.solve.tree.base import base_tier
+from placer.solve.tree.domains import base_tier
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ of the nodes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -63,19 +63,15 @@ class Symmetry:
         """Number of each domain's shape, by tier: equal numbers mean alike."""
         topology = self.topology
         nodes = topology.gpus_of_node, topology.kind_of_node, self._marks
-        shapes = [_numbered([*zip(*(row.tolist() for row in nodes), strict=True)])]
+        shapes = [numbered(zip(*(row.tolist() for row in nodes), strict=True))]
         shared = any(tier.oversubscription != 1 for tier in topology.tiers)
         for tier, inside in enumerate(self.children[1:], start=1):
             below = shapes[-1]
             uplinks = topology.uplinks(tier) if shared else np.zeros(len(inside))
             shapes.append(
-                _numbered(
-                    [
-                        (uplink, *sorted(below[child] for child in children))
-                        for uplink, children in zip(
-                            uplinks.tolist(), inside, strict=True
-                        )
-                    ]
+                numbered(
+                    (uplink, *sorted(below[child] for child in children))
+                    for uplink, children in zip(uplinks.tolist(), inside, strict=True)
                 )
             )
         return shapes
@@ -186,6 +182,7 @@ def completed(
     return found
 
 
-def _numbered(keys: list[tuple[float, ...]]) -> list[int]:
-    number: dict[tuple[float, ...], int] = {}
-    return [number.setdefault(key, len(number)) for key in keys]
+def numbered(keys: Iterable[Hashable]) -> list[int]:
+    """Number of each key, in the order in which they appear; -1 for None."""
+    number: dict[Hashable, int] = {None: -1}
+    return [number.setdefault(key, len(number) - 1) for key in keys]

@@ -13,9 +13,9 @@ from placer.job.model import Compute
 from placer.solve.annealing.annealed import annealed
 from placer.solve.annealing.units import Units
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.construct.units.whole_groups import whole_group_fills
+from placer.solve.construct.fills import starts
+from placer.solve.construct.whole_groups import whole_group_fills
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.starts import starts
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.score import is_built

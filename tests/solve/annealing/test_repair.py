@@ -6,14 +6,17 @@ from unittest.mock import patch
 import pytest
 
 import placer
+from placer.base.errors import InfeasibleError
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
-from placer.solve import rules as under_rules
 from placer.solve.annealing import annealed
+from placer.solve.rules import search as under_rules
 from placer.solve.score import evaluator, is_built
 from tests.solve.random_cases import machine_of
+from tests.solve.rules.draws import ruled_case
+from tests.solve.solving import solve
 
 compiled = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
 
@@ -88,3 +91,9 @@ def test_runs_on_nodes_of_several_sizes_are_repaired(rules):
     with patch.object(under_rules, "seat", return_value=None):
         plan = placer.place(machine, job, rules=rules, effort="quick").plan
     assert violations(plan, machine, job) == []
+
+
+def test_gpus_that_are_all_in_one_scale_up_domain():
+    """No tier is outside the cells of walks, which once wrote where nothing is."""
+    with pytest.raises(InfeasibleError, match="at most 8 replicas in a block"):
+        solve(*ruled_case(31, "time", "runs"), objective="time")

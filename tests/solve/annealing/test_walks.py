@@ -12,12 +12,12 @@ from placer.job.rules import Pin, Rules
 from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull, Walk
+from placer.solve.construct.fills import starts
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.starts import starts
-from placer.solve.problem.submachine import Submachine
 from placer.solve.run.budget import Budget
 from placer.solve.score import is_built
 from placer.testing import job
+from placer.topology.submachine import Submachine
 from tests.solve.attacked_cases import hosts_of_islands
 from tests.solve.machines import fragmented, matching_job
 

@@ -10,7 +10,7 @@ from placer.job.model import Job
 from placer.job.traffic import Group
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.construct.fills.fills import fullest_fills, nested, uneven
+from placer.solve.construct.fills import fullest_fills, nested, uneven
 from placer.solve.problem.compiled import Problem
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of

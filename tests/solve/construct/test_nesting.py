@@ -10,7 +10,7 @@ from placer.cost.hop_cost import HopCost
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.placement import Placement
-from placer.solve.construct.fills.nesting import nestings, sequence_of
+from placer.solve.construct.nesting import nestings, sequence_of
 from placer.solve.problem.axes import digits_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.tree.fill import fill

@@ -15,7 +15,7 @@ from benchmarks.traffic_graphs import (
     weighted_stencil,
 )
 from placer import testing
-from placer.solve.construct.traffic.tiled import _tiling_of, tiled
+from placer.solve.construct.tiled import _tiling_of, tiled
 from placer.solve.problem.compiled import Problem
 from tests.solve.solving import alone
 from tests.solve.solving import own_job as job_of

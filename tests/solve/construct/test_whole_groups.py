@@ -11,8 +11,8 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.solve import search
-from placer.solve.construct.fills.fills import fullest_fills
-from placer.solve.construct.units.whole_groups import whole_group_fills
+from placer.solve.construct.fills import fullest_fills
+from placer.solve.construct.whole_groups import whole_group_fills
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.topology.model import Tier

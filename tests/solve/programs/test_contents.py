@@ -2,10 +2,10 @@
 
 import pytest
 
-from placer.solve.count import Limits, Program, solve
+from placer.solve.count import EngineLimits, Program, solve
 from placer.solve.programs.contents import Contents, Costs, fillings
 
-ROOT = Limits(1, engine="highs")
+ROOT = EngineLimits(1, engine="highs")
 LARGEST, PAYS = {3: 2}, Costs([0, 1, 1, 1], [0, 1, 2, 3], [0, 0, 0, 0])
 BUNDLES = Costs([0, 1, 1], [0, 0, 0], [0, 0, 0, 0, 0], bundle=2, alone=5)
 

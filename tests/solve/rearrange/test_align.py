@@ -14,10 +14,9 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.orders import solve_orders
-from placer.solve.problem.compiled import Problem
-from placer.solve.problem.objective import objective_of
-from placer.solve.rearrange.align import aligned
+from placer.solve.problem.compiled import Problem, objective_of
 from placer.solve.rearrange.failure import Failure
+from placer.solve.rearrange.settle import aligned
 from placer.solve.run.budget import Budget
 from placer.testing import strategies
 from tests.solve.oracle import symmetries

@@ -13,7 +13,7 @@ from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.leftover import with_best_rest
-from placer.solve.run.rest import Rest
+from placer.solve.tree.domains import Rest
 from tests.solve.rearrange.test_align import machine
 
 

@@ -12,7 +12,7 @@ from placer.placement.check import violations
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem
-from placer.solve.replace.search import Required, replaced
+from placer.solve.replace import Required, replaced
 from placer.solve.run.budget import Budget
 from tests.solve import oracle
 from tests.solve.random_cases import random_job, random_machine

@@ -14,8 +14,8 @@ from placer.placement.previous import PreviousPlan
 from placer.solve.annealing import annealed
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.failure import mended
-from placer.solve.replace.homeward import Homeward
-from placer.solve.replace.search import Required, replaced
+from placer.solve.rearrange.homeward import Homeward
+from placer.solve.replace import Required, replaced
 from placer.solve.run.budget import Budget
 from placer.solve.score import evaluator
 from placer.testing import job, racks

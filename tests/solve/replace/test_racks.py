@@ -11,7 +11,7 @@ from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.parallel import Overlap
 from placer.placement.build import placement_of_plan
-from placer.solve.problem.objective import objective_of
+from placer.solve.problem.compiled import objective_of
 from placer.testing import racks
 from tests.marks import slow
 from tests.solve.machines import MODEL

@@ -11,7 +11,7 @@ from placer.base.errors import InfeasibleError
 from placer.job.axes import REPLICA_MAJOR_ORDER, Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
-from placer.solve.exact.seats import FEW_CHOICES
+from placer.solve.rules.seats import FEW_CHOICES
 from placer.solve.run import budget
 from placer.testing import racks
 from tests.solve.solving import solve

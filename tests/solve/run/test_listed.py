@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import placer
-from placer.solve.problem.submachine import Submachine
 from placer.topology.model import Tier
+from placer.topology.submachine import Submachine
 from tests.marks import slow
 from tests.solve.random_cases import machine_of, random_case
 from tests.solve.rules.draws import ruled_case

@@ -11,7 +11,7 @@ from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
 from placer.solve.problem.compiled import Problem
-from placer.solve.run.rest import TieBreak
+from placer.solve.run.incumbent import TieBreak
 from placer.testing import strategies
 from placer.topology.model import Tier
 from tests.solve.random_cases import machine_of

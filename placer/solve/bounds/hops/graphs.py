@@ -27,7 +27,7 @@ from placer.job.model import Job
 from placer.solve.bounds.hops.isoperimetric import Product
 from placer.solve.problem.axes import Axis, axis_of, box_of
 from placer.solve.problem.colocation import colocation_of
-from placer.solve.tree.capacity import whole_sets
+from placer.solve.tree.domains import whole_sets
 from placer.topology.machine import Machine
 
 DENSE_AXES = ("tp", "cp", "pp", "dp")

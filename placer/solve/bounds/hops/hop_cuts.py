@@ -40,9 +40,8 @@ from placer.solve.bounds.hops.graphs import (
 )
 from placer.solve.bounds.hops.lines import contents_of
 from placer.solve.bounds.hops.tier_cut import AT_ROOT, TierCut, rounded_up
-from placer.solve.count import Limits
+from placer.solve.count import EngineLimits
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.objective import HopCostObjective
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.run.solution import EXACT
@@ -59,7 +58,7 @@ def least_hop_cost(
     problem: Problem, _block: int, incumbent: float, _budget: Budget = ENDLESS
 ) -> Proof | None:
     """The bound on the hop cost, however ranks are launched; None for step time."""
-    if not isinstance(problem.goal, HopCostObjective):
+    if problem.goal.name == "time":
         return None
     cuts = problem.once(HopCuts.of_problem)
     value = cuts.together(incumbent)
@@ -163,7 +162,7 @@ class HopCuts:
                 limits, needed = AT_ROOT, best - rest - more
                 if again:
                     nodes = self.params.parted_nodes
-                    limits = Limits(nodes, again.seconds_left, engine="highs")
+                    limits = EngineLimits(nodes, again.seconds_left, engine="highs")
                 least = contents.least(limits, needed) + more
                 best = max(best, rounded_up(least, quantum) + rest)
         return best

@@ -23,7 +23,7 @@ from placer.solve.bounds.hops.isoperimetric import (
     replica_floor,
 )
 from placer.solve.bounds.hops.lines import Lines, contents_of
-from placer.solve.count import Limits
+from placer.solve.count import EngineLimits
 from placer.solve.problem.axes import Axis
 from placer.solve.problem.params import Params
 
@@ -33,7 +33,7 @@ END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0, -0.25, -0.5, -0.75, -1.0)
 CHARGE_WORK = 1_000_000_000
 ROUNDING = 1e-9
 # Whole numbers of parts are left to cuts at the root of the tree.
-AT_ROOT = Limits(1, engine="highs")
+AT_ROOT = EngineLimits(1, engine="highs")
 
 
 class TierCut:

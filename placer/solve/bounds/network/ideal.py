@@ -36,7 +36,7 @@ from placer.solve.bounds.network.messages import (
 )
 from placer.solve.problem.colocation import are_together
 from placer.solve.problem.launch import run_tiers
-from placer.solve.tree.capacity import whole_sets
+from placer.solve.tree.domains import whole_sets
 from placer.topology.machine import Machine
 
 Facts = tuple[IntArray, IntArray, IntArray, list[IntArray], bool]

@@ -14,7 +14,7 @@ from placer.solve.annealing.runs import Runs
 from placer.solve.annealing.units import Units
 from placer.solve.annealing.walks import PricedInFull, Walk
 from placer.solve.problem.compiled import Problem
-from placer.solve.rearrange.align import exchanged
+from placer.solve.rearrange.settle import exchanged
 from placer.solve.run.budget import Budget
 from placer.solve.score.slots import Slots
 
@@ -22,9 +22,8 @@ GRADIENTS = ("dp_cp", "edp")  # axes of groups that add them up
 NEVER = 1 << 30  # ranks that a unit counts which must not leave its cell
 # How hot walks are, one after the other: a sum has no plateaus.
 SCALES = {"time": (3.0, 0.3, 0.1), "hop-cost": (1.0, 0.1, 0.01)}
-# Moves of each for a unit whose cell lost GPUs, and in all.
+# Moves of each for a unit whose cell lost GPUs.
 MOVES_A_UNIT = {"time": 300, "hop-cost": 3000}
-LEAST_MOVES, MOST_MOVES = 60_000, 600_000
 
 
 class Seated(Units):
@@ -110,7 +109,8 @@ class Homeward:
         if isinstance(units, Runs) or (at < 0).any():
             at = units.slot_of_unit(start)
         wanted = MOVES_A_UNIT[goal] * len(self.affected)
-        moves = min(max(LEAST_MOVES, wanted), MOST_MOVES)
+        least, most = units.problem.params.homeward_moves
+        moves = min(max(least, wanted), most)
         for scale in SCALES[goal]:
             at = walks.walk(Walk(next(seeds), scale, at), moves, budget).slots
         if isinstance(units, Runs):

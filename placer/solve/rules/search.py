@@ -24,25 +24,20 @@ from placer.solve.annealing.race import seeds
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk, Walks
 from placer.solve.bounds.certificate import NONE, lower_bound
-from placer.solve.count import Limits as EngineLimits
-from placer.solve.count import Term, solve
-from placer.solve.exact.enumeration import LISTED_UNDER_RULES, listed_under_rules
-from placer.solve.exact.seats import MOST_CHOICES, seat
-from placer.solve.problem.colocation import Colocation, colocation_of
+from placer.solve.construct.enumeration import listed_under_rules
+from placer.solve.construct.fills import starts
+from placer.solve.count import EngineLimits, Term, solve
+from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.launch import fits, launch_blocks, launched
-from placer.solve.problem.packing import Packing
+from placer.solve.problem.launch import Packing, fits, launch_blocks, launched
 from placer.solve.problem.rules import Limits
-from placer.solve.problem.starts import starts
-from placer.solve.problem.submachine import Submachine
+from placer.solve.rules.seats import MOST_CHOICES, seat
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.solution import Progress, Solution, is_reached
-from placer.solve.tree.capacity import node_capacity
+from placer.solve.tree.domains import node_capacity
+from placer.topology.submachine import Submachine
 
-READMIT_WORK = 20.0  # of CP-SAT's deterministic seconds
-EFFORT = EngineLimits(READMIT_WORK)
-MOVES_A_UNIT, MOST_MOVES = 100, 25_000  # of a walk; another follows one that mends
 HEAT = 0.3  # of these walks
 REPAIRED = "repaired"  # what placements found here are called
 
@@ -112,7 +107,7 @@ class _RuledSearch:
     def run(self) -> None:
         """Search with as few nodes to avoid as can be."""
         is_large = self.problem.job.world_size > self.problem.machine.num_gpus
-        if is_large or self._enumerated(LISTED_UNDER_RULES):
+        if is_large or self._enumerated(self.problem.params.few_listed):
             return
         self._construct(~self.limits.avoided)
         if not self.has_placement and not self._seat():
@@ -206,7 +201,7 @@ class _RuledSearch:
             self.lacked_time = False
             return False
         elif avoided.any() and not self._ends():
-            effort = EngineLimits(READMIT_WORK, seconds=budget.longest_left)
+            effort = EngineLimits(seconds=budget.longest_left)
             job = self.problem.without_rules.job
             nodes = readmitted(self.limits, job, effort)
         if seating is not None and not seating.proved:
@@ -282,7 +277,8 @@ def repair(
             walks = units.walks()
         except PricedInFull:
             walks = units.mends()
-        moves = min(MOST_MOVES, MOVES_A_UNIT * len(walks.units.slots.ranks))
+        of_unit, most = problem.params.mending_moves
+        moves = min(most, of_unit * len(walks.units.slots.ranks))
         seed = seeds(problem)
         for slots in best_starts(walks, near, budget, may_break=True):
             walk, before = Walk(next(seed), HEAT, slots), inf
@@ -294,9 +290,7 @@ def repair(
             incumbent.offer(REPAIRED, walks.units.gpu_of_rank(walk.slots))
 
 
-def readmitted(
-    limits: Limits, job: Job, effort: EngineLimits = EFFORT
-) -> IntArray | None:
+def readmitted(limits: Limits, job: Job, effort: EngineLimits) -> IntArray | None:
     """Nodes to avoid that must be used for the sets of ``job`` to fit, shape (any,).
 
     For machines too large for a variable a rank: every domain holds whole co-location
@@ -304,31 +298,21 @@ def readmitted(
     are not limited; then pins and limits may still ask for more. None when the sets do
     not fit even so, or no answer was found in the effort allowed.
     """
-    for block in launch_blocks(limits.topology, job):
-        found = _fewest(limits, colocation_of(limits.topology, job, block), effort)
-        if found is not None:
-            return found
-    return None
-
-
-def _fewest(
-    limits: Limits, colocation: Colocation, effort: EngineLimits
-) -> IntArray | None:
-    """The nodes to avoid that are used when as few as possible are."""
     topology = limits.topology
-    packing = Packing(topology, colocation)
-    program = packing.program
-    used = [program.column(most=1, price=int(price)) for price in limits.avoided]
-    for node, room in enumerate(node_capacity(topology, colocation.block).tolist()):
-        program.row([*packing.ranks_on(node), Term(used[node], -room)], most=0)
-    packing.nest()
-    for tier, number in limits.spares:
-        row = topology.domain_of_node[tier]
-        for domain in range(int(row.max()) + 1):
-            nodes = np.flatnonzero(row == domain).tolist()
-            there = [Term(used[node]) for node in nodes]
-            program.row(there, most=max(len(nodes) - number, 0))
-    counts = solve(program, effort).counts
-    if counts is None:
-        return None
-    return np.flatnonzero(limits.avoided & (np.array(counts)[used] > 0))
+    for block in launch_blocks(topology, job):
+        packing = Packing(topology, colocation_of(topology, job, block))
+        program = packing.program
+        used = [program.column(most=1, price=int(price)) for price in limits.avoided]
+        for node, room in enumerate(node_capacity(topology, block).tolist()):
+            program.row([*packing.ranks_on(node), Term(used[node], -room)], most=0)
+        packing.nest()
+        for tier, number in limits.spares:
+            row = topology.domain_of_node[tier]
+            for domain in range(int(row.max()) + 1):
+                nodes = np.flatnonzero(row == domain).tolist()
+                there = [Term(used[node]) for node in nodes]
+                program.row(there, most=max(len(nodes) - number, 0))
+        counts = solve(program, effort).counts
+        if counts is not None:
+            return np.flatnonzero(limits.avoided & (np.array(counts)[used] > 0))
+    return None

@@ -21,20 +21,14 @@ from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
-from placer.solve.tree.capacity import node_capacity
+from placer.solve.tree.domains import node_capacity
 from placer.solve.tree.symmetry import Symmetry
 from placer.topology.machine import Machine
 
 STEPS_BETWEEN_STOPS = 1024
-# Steps of the walk for each placement that is listed.
-STEPS_A_PLACEMENT = 2
-# Ranks and nodes up to which placements of ranks anywhere are counted before they are
-# listed: numbers stay floats, and nodes that look alike are few.
-MOST_RANKS, MOST_NODES = 100, 8
-
-# Placements that are tried one by one before any other search under rules, and
-# without rules before programs; nodes' worth of units of a small job.
-LISTED_UNDER_RULES, LISTED_UNITS = 2_000, 8
+# Nodes of which a small job has units. Of ranks that may be anywhere more placements
+# are counted before they are listed: numbers stay floats, nodes that look alike few.
+FEW_NODES, FEW_RANKS = 8, 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +41,8 @@ class Every:
 
 def few_enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Offer every placement where there are very few: sooner done than programs."""
-    most = min(problem.params.listed[problem.goal.name], LISTED_UNDER_RULES)
+    params = problem.params
+    most = min(params.listed[problem.goal.name], params.few_listed)
     every = every_placement(problem, budget, most=most)
     if every.complete:
         _offer(problem, incumbent, every)
@@ -108,8 +103,8 @@ def every_placement(
     topology, job, colocation = problem.machine, problem.job, problem.colocation
     is_free, ranks = job.launcher == "free", job.world_size
     largest = 1 if is_free else int(topology.gpus_of_node.max())
-    is_small = ranks <= LISTED_UNITS * largest
-    if not is_small and not (is_free and ranks <= MOST_RANKS):
+    is_small = ranks <= FEW_NODES * largest
+    if not is_small and not (is_free and ranks <= FEW_RANKS):
         return Every([], complete=False)
     most = most or problem.params.listed[problem.goal.name]
     alike, anyhow = Symmetry(topology, marks), colocation_of(topology, job, 1)
@@ -120,18 +115,18 @@ def every_placement(
 
     def walk(shape: Colocation) -> Enumeration:
         capacity = np.minimum(node_capacity(topology, shape.block), room)
-        steps = most * (ranks if may_be_anywhere else STEPS_A_PLACEMENT)
+        steps = most * (ranks if may_be_anywhere else 2)
         return Enumeration(topology, shape, capacity, steps, alike, budget.is_over)
 
     def listed(nodes_of_rank: Iterator[IntArray]) -> list[IntArray]:
         return list(islice(nodes_of_rank, most))
 
     anywhere = walk(anyhow)
-    found = listed(anywhere.units() if is_free else anywhere.runs())
+    found = listed(anywhere.walk(in_runs=not is_free))
     complete = anywhere.complete and len(found) < most
     if not (complete or is_free) and colocation.block > 1:
         # Too many ways to give nodes different numbers of ranks: equal ones only.
-        found = listed(walk(colocation).units())
+        found = listed(walk(colocation).walk(in_runs=False))
     return Every(found if complete else found[: problem.params.listed_sample], complete)
 
 
@@ -143,7 +138,7 @@ def fewest(symmetry: Symmetry, room_of_node: IntArray, ranks: int) -> float:
     ranks on nodes of 4 and 5 have 126, 4 on two nodes of 2 have 6 / 2. Infinite where
     there are too many nodes to count.
     """
-    if len(room_of_node) > MOST_NODES:
+    if len(room_of_node) > FEW_NODES:
         return inf
     ways = np.ones(1)
     for room in room_of_node.tolist():
@@ -194,14 +189,9 @@ class Enumeration:
         """Whether the walk, when it has ended, has met every placement."""
         return self.steps_left > 0
 
-    def units(self) -> Iterator[IntArray]:
-        """Node of every rank when any unit may go to any node; shape (R,) each."""
-        for nodes in self._extend(0):
-            yield np.repeat(nodes, self.block)
-
-    def runs(self) -> Iterator[IntArray]:
-        """Node of every rank when a node holds consecutive units; shape (R,) each."""
-        for nodes in self._extend_runs(0):
+    def walk(self, *, in_runs: bool) -> Iterator[IntArray]:
+        """Node of every rank, shape (R,) each; a node may hold one run of units."""
+        for nodes in self._extend_runs(0) if in_runs else self._extend(0):
             yield np.repeat(nodes, self.block)
 
     def _extend(self, unit: int) -> Iterator[IntArray]:

@@ -20,24 +20,19 @@ import numpy as np
 from placer.base.arrays import IntArray, divisors
 from placer.base.loading import load
 from placer.job.even import axis_of, is_even, part_size
-from placer.solve.count import CP_SAT, cp_sat, solved
-from placer.solve.count import Limits as EngineLimits
+from placer.solve.count import CP_SAT, EngineLimits, cp_sat, solved
 from placer.solve.problem.colocation import Colocation, colocation_of, groups_of
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.problem.rules import Count, Limits
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.tree.capacity import ancestor_of_domain, node_capacity
-from placer.topology.machine import Machine
+from placer.solve.tree.domains import ancestor_of_domain, node_capacity
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 # Units times nodes of a program that is always solved, and of one that is solved when
-# nothing else finds a placement; the work spent on it, in CP-SAT's deterministic
-# seconds.
-FEW_CHOICES = 6_000
-MOST_CHOICES = 60_000
-WORK_LIMIT = 20.0
+# nothing else finds a placement.
+FEW_CHOICES, MOST_CHOICES = 6_000, 60_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +65,7 @@ def seat(
         return None
     colocation = colocation_of(topology, job, block)
     capacity = node_capacity(topology, block)
-    return _Program(limits, colocation, capacity).solve(budget, waits)
+    return _Seats(limits, colocation, capacity).solved(budget, waits)
 
 
 def _units(limits: Limits, block: int) -> int:
@@ -80,8 +75,8 @@ def _units(limits: Limits, block: int) -> int:
     return int(colocation_of(limits.topology, limits.job, block).label[0].max()) + 1
 
 
-class _Homes:
-    """Which domain each set lies in: its variables, tier by tier.
+class _Seats:
+    """The domain of each set, tier by tier, and the rules about it.
 
     Units that must share a domain of a tier share their variables there. A tier other
     than the nodes needs none where no set has several units, or no domain has room for
@@ -89,18 +84,20 @@ class _Homes:
 
     ``nodes``: those with room. ``label`` ((T, U)): set of each unit. ``at``: domains of
     a tier that have room; ``at[t][1][p][i]``: set ``p`` lies in the ``i``-th of them.
+    ``on``: variables of every unit, by node.
     """
 
     def __init__(
-        self, topology: Machine, colocation: Colocation, capacity_of_node: IntArray
+        self, limits: Limits, colocation: Colocation, capacity_of_node: IntArray
     ) -> None:
+        self.limits, self.job, self.topology = limits, limits.job, limits.topology
+        self.rows = self.topology.domain_of_node
         self.model: cp_model.CpModel = load(CP_SAT).CpModel()
         self.block = max(colocation.block, 1)
         self.label = colocation.label[:, :: self.block]
         room_of_node = capacity_of_node // self.block
         self._room = [
-            np.bincount(row, room_of_node).astype(np.int64)
-            for row in topology.domain_of_node
+            np.bincount(row, room_of_node).astype(np.int64) for row in self.rows
         ]
         units = self.label.shape[1]
         self.at = {
@@ -109,16 +106,18 @@ class _Homes:
             if t == 0
             or (row.max() + 1 < units and room.max() > 1 and (room > 0).sum() > 1)
         }
-        self.nodes = self.at[0][0]
         for inner, outer in pairwise(self.at):
-            self._nest(inner, outer, ancestor_of_domain(topology, inner, outer))
-
-    def node_of_unit(self, solver: cp_model.CpSolver) -> IntArray:
-        """Node of every unit in a solution; shape (U,)."""
-        rows = self.at[0][1]
-        home = [self.nodes[[solver.value(v) for v in row].index(1)] for row in rows]
-        found: IntArray = np.array(home)[self.label[0]]
-        return found
+            parent = ancestor_of_domain(self.topology, inner, outer)
+            self._nest(inner, outer, parent)
+        self.nodes, rows = self.at[0]
+        self.on = [
+            dict(zip(self.nodes, rows[part], strict=True))
+            for part in self.label[0].tolist()
+        ]
+        host_of_node = self.topology.host_of_node.tolist()
+        self.nodes_of_host: dict[int, list[int]] = {}
+        for node in self.nodes:
+            self.nodes_of_host.setdefault(host_of_node[node], []).append(node)
 
     def _variables(self, tier: int) -> tuple[list[int], list[list[cp_model.IntVar]]]:
         """Every set has one domain, and none holds more units than it has room for."""
@@ -146,29 +145,7 @@ class _Homes:
                 ]
                 self.model.add(sum(inside) == above[holder[part]][i])
 
-
-class _Program:
-    """The assignment of units to nodes, and the rules about it."""
-
-    def __init__(
-        self, limits: Limits, colocation: Colocation, capacity: IntArray
-    ) -> None:
-        self.limits, self.job, self.topology = limits, limits.job, limits.topology
-        self.rows = self.topology.domain_of_node
-        self.homes = _Homes(self.topology, colocation, capacity)
-        self.model, self.nodes = self.homes.model, self.homes.nodes
-        # Variables of every unit, by node; units that must share a node share them.
-        rows = self.homes.at[0][1]
-        self.on = [
-            dict(zip(self.nodes, rows[part], strict=True))
-            for part in self.homes.label[0].tolist()
-        ]
-        host_of_node = self.topology.host_of_node.tolist()
-        self.nodes_of_host: dict[int, list[int]] = {}
-        for node in self.nodes:
-            self.nodes_of_host.setdefault(host_of_node[node], []).append(node)
-
-    def solve(self, budget: Budget, waits: bool) -> Seating:
+    def solved(self, budget: Budget, waits: bool) -> Seating:
         """The placement, or that there is none."""
         self._pins()
         for count in self.limits.counts:
@@ -177,27 +154,31 @@ class _Program:
         if self.job.launcher != "free":
             self._runs()
         self.model.minimize(sum(self._count(self.limits.avoided_count)))
-        cp_model, solver = load(CP_SAT), cp_sat(EngineLimits(WORK_LIMIT))
+        cp_model, solver = load(CP_SAT), cp_sat(EngineLimits())
         status = solved(solver, self.model, budget.is_over)
         if status == cp_model.UNKNOWN and waits and budget.is_over():
-            solver = cp_sat(EngineLimits(WORK_LIMIT))
+            solver = cp_sat(EngineLimits())
             solver.parameters.stop_after_first_solution = True
             status = solved(solver, self.model, budget.is_past)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Seating(None, proved=status == cp_model.INFEASIBLE)
-        node_of_rank = np.repeat(self.homes.node_of_unit(solver), self.homes.block)
+        home = [
+            next(node for node, on in row.items() if solver.value(on))
+            for row in self.on
+        ]
+        node_of_rank = np.repeat(np.array(home), self.block)
         avoided = self.limits.avoided_used(node_of_rank)
         return Seating(node_of_rank, avoided, status == cp_model.OPTIMAL)
 
     def _pins(self) -> None:
         """Pinned ranks are on their hosts."""
         for rank, hosts in self.limits.nodes_of_rank.items():
-            row = self.on[rank // self.homes.block]
+            row = self.on[rank // self.block]
             self.model.add_bool_or([row[n] for n in sorted(hosts) if n in row])
 
     def _count(self, count: Count) -> list[cp_model.IntVar]:
         """A box has at most so many of what is counted; whether it has each of them."""
-        block, box = self.homes.block, count.box.tolist()
+        block, box = self.block, count.box.tolist()
         inside = [node for node in self.nodes if box[node] >= 0]
         occurs: dict[tuple[int, int], cp_model.IntVar] = {}
         for unit, on in enumerate(self.on):
@@ -227,7 +208,7 @@ class _Program:
 
     def _domains(self, rank: int, row: IntArray) -> dict[int, cp_model.LinearExpr]:
         """Whether a rank lies in each domain of a tier."""
-        there = self.on[rank // self.homes.block]
+        there = self.on[rank // self.block]
         inside: dict[int, list[cp_model.IntVar]] = {}
         for node, choice in there.items():
             inside.setdefault(int(row[node]), []).append(choice)
@@ -277,7 +258,7 @@ class _Program:
         most = self.topology.num_gpus
         places = [self.model.new_int_var(0, most, "") for _ in there]
         by_island = self.model.new_bool_var("")
-        if self.homes.block > 1 or counts_by_island(self.topology):
+        if self.block > 1 or counts_by_island(self.topology):
             self.model.add(by_island == 1)
         for node in nodes:
             gpus = self.topology.gpus_of(np.array([node]))

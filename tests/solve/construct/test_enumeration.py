@@ -9,7 +9,11 @@ import pytest
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Rules
-from placer.solve.exact.enumeration import every_placement, fewest, listed_under_rules
+from placer.solve.construct.enumeration import (
+    every_placement,
+    fewest,
+    listed_under_rules,
+)
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.tree.symmetry import Symmetry

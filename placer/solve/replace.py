@@ -25,17 +25,16 @@ from placer.job.even import is_even
 from placer.placement.previous import PreviousPlan
 from placer.solve.bounds import Proof
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.diagnose.even import in_parts, uneven
 from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.failure import Failure, Fewest, mended
-from placer.solve.replace.homeward import Homeward
+from placer.solve.rearrange.homeward import Homeward
+from placer.solve.rules.even import in_parts, uneven
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import EXACT, Progress, Solution
 
-WALKS = 8  # after the first
-FEW, MORE = 4, 4  # units that pay at the first price, and how many times more each time
+FEW = 4  # units that pay at the first price, and how many times more each time
 BOTH_ENDS = 2  # walks that find nothing between two points, from either
 
 
@@ -223,7 +222,7 @@ class _Search:
         # What each move must save where a few units are enough; then ever more of them.
         price = (few.value - allowed) / (FEW * walks.unit_size)
         in_vain = 0
-        for number in range(WALKS):
+        for number in range(problem.params.homeward_walks):
             is_bracketed = cheap.value <= allowed
             if self._budget.is_over() or few.value <= allowed or in_vain == BOTH_ENDS:
                 return
@@ -233,7 +232,7 @@ class _Search:
                 price = (few.value - cheap.value) / (cheap.moves - few.moves)
             found = walk_from(few if number % 2 else cheap, price)
             in_vain = in_vain + 1 if is_bracketed and found in (few, cheap) else 0
-            price /= MORE
+            price /= FEW
             if found.value <= allowed or not is_bracketed:
                 cheap = found
             else:

@@ -19,11 +19,8 @@ from placer.job.model import Job
 from placer.solve.problem.axes import Digit, box_of, digits_of
 from placer.solve.problem.colocation import Colocation
 from placer.solve.problem.compiled import Problem
-from placer.solve.tree.capacity import whole_sets
+from placer.solve.tree.domains import whole_sets
 from placer.topology.machine import Machine
-
-# Boxes of one tier that are looked at: of more, the cheapest by their own tier.
-BOXES = 2048
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +47,7 @@ def nestings(problem: Problem, colocation: Colocation) -> Iterator[Nesting]:
     if base is None:
         return
     tiers = _boundaries(problem.machine, problem.job)
-    chains = _Chains(problem, digits, {t: base[t] for t in tiers})
-    for boxes in chains.by_estimate():
+    for boxes in _chains(problem, digits, {t: base[t] for t in tiers}):
         at_tier = dict(zip(tiers, boxes, strict=True))
         yield _nesting(problem, digits, base, at_tier)
 
@@ -86,68 +82,49 @@ def _boundaries(topology: Machine, job: Job) -> list[int]:
     return [t for t in range(len(tiers) - 1) if differs(t)]
 
 
-class _Chains:
-    """All boxes of the boundary tiers and the best way on from each.
+def _chains(
+    problem: Problem,
+    digits: tuple[Digit, ...],
+    base: Mapping[int, tuple[int, ...]],
+) -> Iterator[list[IntArray]]:
+    """A box of each boundary tier: the best way on from every innermost one.
 
-    ``base``: box of the sets of each boundary tier.
+    The cheapest first. ``base``: box of the sets of each boundary tier.
     """
-
-    def __init__(
-        self,
-        problem: Problem,
-        digits: tuple[Digit, ...],
-        base: Mapping[int, tuple[int, ...]],
-    ) -> None:
-        distance = [tier.distance for tier in problem.machine.tiers]
-        capacities = _largest_capacity(problem.machine, problem.capacity)
-        self.boxes: list[IntArray] = []
-        own = []
-        for t, least in base.items():
-            # A boundary that the distances do not see still costs a little to cross.
-            step = max(distance[t + 1] - distance[t], 1e-6 * distance[t + 1])
-            boxes = _boxes(digits, least, capacities[t])
-            cost = step * _cut(digits, boxes, problem.goal.weights)
-            keep = np.argsort(cost, kind="stable")[:BOXES]
-            self.boxes.append(boxes[keep])
-            own.append(cost[keep])
-        self.estimate, self.following = self._continue(own)
-
-    def _continue(self, own: list[FloatArray]) -> tuple[FloatArray, list[IntArray]]:
-        """Cost from the innermost boundary on, and the best next box of each box."""
-        following: list[IntArray] = []
-        if not (own and all(map(len, own))):  # some tier holds no box at all
-            return np.zeros(0), following
-        total = own[-1]
-        for i in range(len(own) - 2, -1, -1):
-            divides = np.ones((len(self.boxes[i]), len(self.boxes[i + 1])), dtype=bool)
-            for inner, outer in zip(self.boxes[i].T, self.boxes[i + 1].T, strict=True):
-                divides &= outer[None, :] % inner[:, None] == 0
-            way = np.where(divides, total[None, :], np.inf)
-            best = np.argmin(way, axis=1)
-            following.insert(0, best)
-            total = own[i] + way[np.arange(len(best)), best]
-        return total, following
-
-    def by_estimate(self) -> Iterator[list[IntArray]]:
-        """The chain from every innermost box, cheapest first."""
-        if not self.boxes:
-            yield []
+    if not base:
+        yield []
+        return
+    distance = [tier.distance for tier in problem.machine.tiers]
+    single = [1] * len(distance)
+    capacities = whole_sets(problem.machine, problem.capacity, single)
+    of_tier, own = list[IntArray](), list[FloatArray]()
+    for t, least in base.items():
+        # A boundary that the distances do not see still costs a little to cross.
+        step = max(distance[t + 1] - distance[t], 1e-6 * distance[t + 1])
+        boxes = _boxes(digits, least, int(capacities[t].max()))
+        cost = step * _cut(digits, boxes, problem.goal.weights)
+        keep = np.argsort(cost, kind="stable")[: problem.params.compared]
+        of_tier.append(boxes[keep])
+        own.append(cost[keep])
+    if not all(map(len, own)):  # some tier holds no box at all
+        return
+    total, following = own[-1], list[IntArray]()
+    for i in range(len(own) - 2, -1, -1):
+        divides = np.ones((len(own[i]), len(total)), dtype=bool)
+        for inner, outer in zip(of_tier[i].T, of_tier[i + 1].T, strict=True):
+            divides &= outer % inner[:, None] == 0
+        way = np.where(divides, total[None, :], np.inf)
+        best = np.argmin(way, axis=1)
+        following.insert(0, best)
+        total = own[i] + way[np.arange(len(best)), best]
+    for first in np.argsort(total, kind="stable").tolist():
+        if not np.isfinite(total[first]):
             return
-        for first in np.argsort(self.estimate, kind="stable"):
-            if not np.isfinite(self.estimate[first]):
-                return
-            index = int(first)
-            chain = [self.boxes[0][index]]
-            for i, best in enumerate(self.following):
-                index = int(best[index])
-                chain.append(self.boxes[i + 1][index])
-            yield chain
-
-
-def _largest_capacity(topology: Machine, capacity_of_node: IntArray) -> list[int]:
-    """Most ranks that one domain of each tier may hold."""
-    single = [1] * len(topology.tiers)
-    return [int(room.max()) for room in whole_sets(topology, capacity_of_node, single)]
+        chain = [of_tier[0][first]]
+        for boxes, best in zip(of_tier[1:], following, strict=True):
+            first = int(best[first])
+            chain.append(boxes[first])
+        yield chain
 
 
 def _boxes(digits: tuple[Digit, ...], base: tuple[int, ...], capacity: int) -> IntArray:

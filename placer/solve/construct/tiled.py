@@ -1,5 +1,11 @@
 """Placements whose domains hold tiles of the graph of what ranks send each other.
 
+A *tile* is what one domain holds, a *box* one of a grid that is cut straight. Of 6 x 2
+units on domains of 4, a letter each, boxes and tiles that are none:
+
+    a a b b c c        a a a b b c
+    a a b b c c        a b b c c c
+
 Tiles for the domains of the fastest tier are boxes (`boxes.py`), or grown in several
 sweeps (`tiles.py`). They are laid on the machine as they come, or grown into tiles of
 tiles for the next tier, and so on outwards, or halved as the machine is. Where GPUs are
@@ -18,14 +24,13 @@ import numpy as np
 
 from placer.base.arrays import IntArray, by_appearance, equal_runs, grouped
 from placer.base.loading import load
-from placer.solve.construct.traffic.boxes import Tier, boxes
-from placer.solve.construct.traffic.tiles import QUICK, SWEEPS, Sweep, tiles
+from placer.solve.construct.boxes import BoxTier, boxes
+from placer.solve.construct.tiles import QUICK, SWEEPS, Sweep, tiles
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.flows import Flows, bundled, flows_of
+from placer.solve.problem.flows import Flows, flows_of, merged
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
-from placer.solve.tree.base import fastest_tier
-from placer.solve.tree.capacity import ancestor_of_domain, whole_sets
+from placer.solve.tree.domains import ancestor_of_domain, fastest_tier, whole_sets
 from placer.solve.tree.fill import fill_domains, fullest_first, in_tree_order
 from placer.topology.machine import Machine
 
@@ -35,9 +40,6 @@ if TYPE_CHECKING:
 # Loaded where a graph is halved.
 NETWORKX = "networkx"
 
-# Edges of a graph that is cut into tiles, and vertices of all that are cut, sweep
-# after sweep; quick sweeps aside.
-MOST_EDGES, MOST_VERTICES = 1_000_000, 16_000
 PASSES = 10  # of exchanges between two halves, at the most
 
 # Name, domains in turn (D,), and tile of each unit on that tier and those further out.
@@ -87,7 +89,7 @@ class _Tiling(NamedTuple):
 
     def candidates(self, is_over: _Ends) -> Iterator[_Candidate]:
         """Boxes first, then what is grown."""
-        ample = SWEEPS[: MOST_VERTICES // self.units]
+        ample = SWEEPS[: self.problem.params.tiled_vertices // self.units]
         first = (*ample, *QUICK)[0]
         for rows in boxes(self.flows, self.units, self._tiers()):
             # Boxes in boxes may need any, since some of an outer one are left out.
@@ -122,21 +124,21 @@ class _Tiling(NamedTuple):
                 found.append((domains[along], sizes[along]))
         return found
 
-    def _tiers(self) -> list[Tier]:
+    def _tiers(self) -> list[BoxTier]:
         """Tiers from that of the domains out to those with uplinks."""
         machine, fabric = self.problem.machine, self.problem.model.fabric
         latency = float(fabric.latency[self.tier + 1 :].min())
         rate = float(fabric.bandwidth[self.tier + 1 :].max())
         used = self.room > 0
         room = int(self.room[used].min())
-        found = [Tier(room, int(used.sum()), 0, rate, latency, is_port=True)]
+        found = [BoxTier(room, int(used.sum()), 0, rate, latency, is_port=True)]
         for tier in range(self.tier + 1, len(machine.tiers) - 1):
             inside = np.bincount(machine.domain_around[tier - 1], used)
             used = inside > 0
             least, number = int(inside[used].min()), int(used.sum())
             room *= least
             rate = float(fabric.uplink_capacity[tier + 1].min())
-            found.append(Tier(room, number, least, rate, latency, is_port=False))
+            found.append(BoxTier(room, number, least, rate, latency, is_port=False))
         return found
 
     def _further(
@@ -163,7 +165,7 @@ class _Tiling(NamedTuple):
             outside = self._outside(self.tier + len(rows) - 1, outer)
             begins, sizes = equal_runs(outside[0])
             edges = rows[-1][self.flows.edges]
-            flows = bundled(edges, self.flows.weight, len(outer))
+            flows = merged(edges, self.flows.weight, len(outer))
             tile = tiles(flows, sizes.tolist(), outside[1:, begins], sweep, is_over)
             if tile is None:
                 return
@@ -185,7 +187,7 @@ class _Tiling(NamedTuple):
         Those in domains of another size than most stay where they are, and where time
         is up those that are left.
         """
-        flows = bundled(tile[self.flows.edges], self.flows.weight, len(domains))
+        flows = merged(tile[self.flows.edges], self.flows.weight, len(domains))
         graph = load(NETWORKX).Graph()
         graph.add_nodes_from(range(len(domains)))
         ends, weights = flows.edges.tolist(), flows.weight.tolist()
@@ -323,7 +325,6 @@ def _tiling_of(problem: Problem, gpu_of_rank: IntArray | None) -> _Tiling | None
     if gpu_of_rank is None:
         gpu_of_rank = np.arange(problem.job.world_size)
     flows, label = flows_of(problem, gpu_of_rank), colocation.label[tier]
-    own = bundled(label[flows.edges], flows.weight, int(label.max()) + 1)
-    return (
-        _Tiling(problem, tier, takes, own) if 0 < len(own.edges) <= MOST_EDGES else None
-    )
+    own = merged(label[flows.edges], flows.weight, int(label.max()) + 1)
+    is_cut = 0 < len(own.edges) <= problem.params.tiled_edges
+    return _Tiling(problem, tier, takes, own) if is_cut else None

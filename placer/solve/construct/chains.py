@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray, grouped
-from placer.solve.tree.capacity import ancestor_of_domain
+from placer.solve.tree.domains import ancestor_of_domain
 from placer.solve.tree.fill import in_tree_order
 from placer.topology.machine import Machine
 
@@ -37,8 +37,7 @@ APART = 0.25  # what it costs to go on in another stretch, against another domai
 WASTE = (1 / 32, 8.0)  # and room for a set that is not filled: the least, and the most
 PRICES = 8  # of those between that are tried
 MOST_ORDERED = 1_000  # sets of rooms of which every order is looked at, times stages
-MOST_STAGES = 32
-MOST_TOGETHER = 32  # stretches whose order is looked for
+MOST = 32  # stages of a chain, and stretches whose order is looked for
 
 Rooms = tuple[int, ...]  # the largest first
 
@@ -74,9 +73,9 @@ def chained(
     each set, of a tier.
     """
     none = np.empty((0, size), dtype=np.int64)
-    if size > MOST_STAGES:
+    if size > MOST:
         return none
-    rows = Rows(np.bincount(home, minlength=len(machine.domain_names[tier])), size)
+    rows = ChainRows(np.bincount(home, minlength=len(machine.domain_names[tier])), size)
     steps = rows.laid([*_groups(machine, tier, rows)], wanted)
     if not steps:
         return none
@@ -88,7 +87,7 @@ def chained(
     return found
 
 
-def _groups(machine: Machine, tier: int, rows: Rows) -> Iterator[list[IntArray]]:
+def _groups(machine: Machine, tier: int, rows: ChainRows) -> Iterator[list[IntArray]]:
     """Stretches of domains, those of one domain of the tier after next together.
 
     All orders of the rooms of a stretch can be looked at, and it lies in one domain of
@@ -110,12 +109,12 @@ def _groups(machine: Machine, tier: int, rows: Rows) -> Iterator[list[IntArray]]
                     found.append(own[first:place])
                     first, known = place, Counter([room])
             found.append(own[first:])
-        for first in range(0, len(found), MOST_TOGETHER):
-            yield found[first : first + MOST_TOGETHER]
+        for first in range(0, len(found), MOST):
+            yield found[first : first + MOST]
 
 
-class Rows:
-    """Rows of chains of one size in domains with so much room; shape (D,)."""
+class ChainRows:
+    """ChainRows of chains of one size in domains with so much room; shape (D,)."""
 
     def __init__(self, room: IntArray, size: int) -> None:
         self.room, self.size = room, size

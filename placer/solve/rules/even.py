@@ -4,25 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
+from math import gcd
 
 import numpy as np
 
-from placer.base.arrays import IntArray, divisors
+from placer.base.arrays import divisors
 from placer.base.errors import InfeasibleError
 from placer.base.units import counted
 from placer.job.even import axis_of, is_even, part_key, part_size
 from placer.job.model import Job
-from placer.solve.diagnose.counts import is_packed_never
+from placer.solve.construct.equal_parts import groups_in, shares_of, tied_groups
 from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.even import (
-    bundles_in,
-    bundles_of,
-    jobs_in_parts,
-    shares_of,
-)
-from placer.solve.tree.capacity import node_capacity, whole_sets
+from placer.solve.rules.counts import is_packed_never
+from placer.solve.tree.domains import node_capacity, whole_sets
 from placer.topology.machine import Machine
+
+
+def jobs_in_parts(job: Job) -> Iterator[Job]:
+    """The job with parts of every size that its equal parts may have, largest first.
+
+    The job itself where it asks for none, or has them.
+    """
+    even = {axis_of(key): tier for key, tier in job.require.items() if is_even(key)}
+    if not even or any(part_size(key) for key in job.require):
+        yield job
+        return
+    lengths = (
+        gcd(*(members.shape[1] for members in groups_of(job, axis))) for axis in even
+    )
+    for sizes in product(*(divisors(length)[::-1] for length in lengths)):
+        parts = zip(even.items(), sizes, strict=True)
+        tied = {part_key(axis, size): tier for (axis, tier), size in parts}
+        yield replace(job, require={**job.require, **tied})
 
 
 def in_parts(problem: Problem) -> Iterator[Problem]:
@@ -62,18 +77,18 @@ def _may_fit(problem: Problem, job: Job) -> bool:
 
 
 def _shares(problem: Problem, job: Job) -> tuple[int, int] | None:
-    """Bundles that have room, and how many there are; None where they are not alike."""
+    """Tied groups with room, and how many there are; None where they are not alike."""
     machine = problem.machine
     sets = colocation_of(machine, job, 1)
-    bundles, sizes = bundles_of(machine, job, sets), sets.uniform_sizes()
-    if bundles is None or sizes is None:
+    tied, sizes = tied_groups(machine, job, sets), sets.uniform_sizes()
+    if tied is None or sizes is None:
         return None
     takes = whole_sets(machine, node_capacity(machine, 1), sizes)
-    room = takes[bundles.tier] // sizes[bundles.tier]
-    if bundles.width < 3:
-        return min(int(room.sum()) // bundles.width, bundles.number), bundles.number
-    shares = shares_of(room, bundles.width, bundles.number)
-    return bundles_in(shares), bundles.number
+    room = takes[tied.tier] // sizes[tied.tier]
+    if tied.width < 3:
+        return min(int(room.sum()) // tied.width, tied.number), tied.number
+    shares = shares_of(room, tied.width, tied.number)
+    return groups_in(shares), tied.number
 
 
 def _reason(problem: Problem, job: Job, axis: str, tier: str) -> tuple[str, list[str]]:
@@ -110,18 +125,14 @@ def _reason(problem: Problem, job: Job, axis: str, tier: str) -> tuple[str, list
         line += f": no group of {axis} {length} has room"
         return line, [f"try {hint}" for hint in other]
     sizes = [size for size, ranks in placed.items() if ranks == most]
-    alone = [size for size in sizes if _alone(gpus // size, length // size)]
+    # A group need not lie in fewer domains where as many hold a part.
+    alone = [size for size in sizes if (gpus >= size).sum() >= length // size]
     shown = " or ".join(map(str, alone or sizes[:1]))
     line += (
         f"; with {shown} a {tier} {most:,} of the {job.world_size:,} ranks have a "
         f"place{_nodes(machine, most)}"
     )
     return line, [" or ".join([f"give it {most:,} ranks", *other])]
-
-
-def _alone(room: IntArray, parts: int) -> bool:
-    """Whether so many domains hold a part: a group need not lie in fewer."""
-    return int((room > 0).sum()) >= parts
 
 
 def _nodes(machine: Machine, ranks: int) -> str:

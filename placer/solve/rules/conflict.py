@@ -21,12 +21,12 @@ from placer.base.units import counted, format_power
 from placer.job.even import is_even, part_size, told, told_part
 from placer.job.model import Job
 from placer.job.rules import Rules
-from placer.solve.diagnose.counts import broken_counts, is_packed_never, missing_parts
-from placer.solve.exact.seats import seat
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
-from placer.solve.rules import Tools, fits_under_rules
+from placer.solve.rules.counts import broken_counts, is_packed_never, missing_parts
+from placer.solve.rules.search import Tools, fits_under_rules
+from placer.solve.rules.seats import seat
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.score import is_built
 from placer.topology.machine import Machine

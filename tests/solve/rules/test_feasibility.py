@@ -8,7 +8,7 @@ import pytest
 
 from placer import testing
 from placer.base.errors import InfeasibleError
-from placer.solve.diagnose.conflict import smallest_relaxation
+from placer.solve.rules.conflict import smallest_relaxation
 from placer.testing.oracle import free_placements
 from tests.solve.random_cases import machine_of, random_case, random_tiers
 from tests.solve.solving import solve

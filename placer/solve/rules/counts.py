@@ -12,10 +12,9 @@ from placer.job.even import is_even, told_part
 from placer.job.model import Job
 from placer.job.rules import ranks_text
 from placer.solve.problem.colocation import Colocation, colocation_of, groups_of
-from placer.solve.problem.launch import launch_blocks
-from placer.solve.problem.packing import ranks_within
+from placer.solve.problem.launch import launch_blocks, ranks_within
 from placer.solve.problem.rules import Count, Limits
-from placer.solve.tree.capacity import node_capacity, whole_sets
+from placer.solve.tree.domains import node_capacity, whole_sets
 from placer.topology.machine import Machine
 
 
@@ -23,7 +22,11 @@ def missing_parts(topology: Machine, job: Job) -> list[str]:
     """How many sets of each tier are needed and how many fit; too few come first."""
     blocks = launch_blocks(topology, job)
     if not blocks:
-        return [_no_block(topology, job)]
+        return [
+            f"no number of ranks a node divides the {job.world_size:,} ranks and has "
+            f"enough nodes of that size ({topology.num_nodes:,} nodes, "
+            f"{topology.num_gpus:,} usable GPUs)"
+        ]
     sets = colocation_of(topology, job, blocks[0])
     capacity = node_capacity(topology, sets.block)
     sizes = sets.uniform_sizes()
@@ -115,14 +118,6 @@ def _tied(topology: Machine, job: Job, tier: int) -> str:
         told_part(axis)
         for axis, own in required
         if topology.tier_index(own) <= tier and not is_even(axis)
-    )
-
-
-def _no_block(topology: Machine, job: Job) -> str:
-    return (
-        f"no number of ranks a node divides the {job.world_size:,} ranks and has "
-        f"enough nodes of that size ({topology.num_nodes:,} nodes, "
-        f"{topology.num_gpus:,} usable GPUs)"
     )
 
 

@@ -1,30 +1,44 @@
 """Grids and tori cut into boxes, so that no domain sends much.
 
+Edges on opposite sides of a square go the same way (Imrich and Klavzar 2000, *Product
+Graphs*, on the relation delta), and those that meet in a corner of one go different
+ways: classes of the first are coloured so that no two of the second are alike, and a
+colour is an axis. A missing corner does no harm. A place along an axis is a component
+of the graph without the edges of the axis.
+
 A box is how long it is along each axis, and at how many ends it has neighbours. For a
 time T it fits a domain if its units do, its uplink carries what leaves it within T, and
 the domains inside it are enough for its parts; else the fewest domains are the least
 sum over all ways to cut it in two (guillotine cuts; Gilmore and Gomory 1965, Oper. Res.
-13). Shapes: U units, which are vertices of a graph.
+13). Shapes: U units, which are the vertices of a graph; E edges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from math import inf, prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.solve.construct.traffic.grids import Axis, axes_of
+from placer.base.loading import load
 from placer.solve.problem.flows import Flows
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 # Times between none and the longest that are tried: to a part in a thousand.
 HALVINGS = 10
 WORK = 400_000  # ways to cut boxes in two that are looked at
+PAIRS = 2_000_000  # of edges at one vertex that are looked at
+# Places of a grid for each vertex, at most: some are missing.
+SPARSE = 2
+# Loaded where a graph is looked at: it takes a seventh of what all modules take.
+NETWORKX = "networkx"
 # Cuts inside each other that are looked at; a call each, and Python has few of them.
 DEEPEST = 200
-NOBODY = -1
 
 # Length along each axis, and whether it has neighbours beyond its two ends.
 Box = tuple[tuple[int, bool, bool], ...]
@@ -32,7 +46,7 @@ Box = tuple[tuple[int, bool, bool], ...]
 _Cut = tuple[float, int, int]
 
 
-class Tier(NamedTuple):
+class BoxTier(NamedTuple):
     """Domains of a tier, as if all were as the smallest."""
 
     # room and number: units of one, and how many there are.
@@ -43,7 +57,7 @@ class Tier(NamedTuple):
     latency: float  # s
     is_port: bool
 
-    def seconds(self, box: Box, axes: Sequence[Axis]) -> float:
+    def seconds(self, box: Box, axes: Sequence[GridAxis]) -> float:
         """Time of the busiest port, or of the uplink, with a box in the domain."""
         if self.is_port:  # of the unit at a corner
             out = [(a + b) if length == 1 else (a or b) for length, a, b in box]
@@ -54,7 +68,7 @@ class Tier(NamedTuple):
         return size / self.rate + messages * self.latency
 
 
-def boxes(flows: Flows, units: int, tiers: Sequence[Tier]) -> Iterator[IntArray]:
+def boxes(flows: Flows, units: int, tiers: Sequence[BoxTier]) -> Iterator[IntArray]:
     """Box of each unit on each tier from the innermost out, for the least time.
 
     Shape (tiers, U); then without the outermost tier, and so on.
@@ -62,7 +76,7 @@ def boxes(flows: Flows, units: int, tiers: Sequence[Tier]) -> Iterator[IntArray]
     axes = axes_of(flows, units)
     if not axes:
         return
-    grid = np.full([axis.length for axis in axes], NOBODY)
+    grid = np.full([axis.length for axis in axes], -1)
     grid[tuple(axis.place for axis in axes)] = np.arange(units)
     work = WORK
     for kept in range(len(tiers), 0, -1):
@@ -94,7 +108,11 @@ class _Cuts:
     """
 
     def __init__(
-        self, axes: Sequence[Axis], tiers: Sequence[Tier], seconds: float, work: int
+        self,
+        axes: Sequence[GridAxis],
+        tiers: Sequence[BoxTier],
+        seconds: float,
+        work: int,
     ) -> None:
         self.seconds, self.work_left = seconds, work
         self._axes, self._tiers = axes, tiers
@@ -179,3 +197,83 @@ class _Cuts:
         far = whole - length, True, high or is_ring
         before, after = box[:axis], box[axis + 1 :]
         return (*before, near, *after), (*before, far, *after)
+
+
+class GridAxis(NamedTuple):
+    """An axis of a grid."""
+
+    length: int
+    is_ring: bool
+    size_bytes: float  # that neighbours send each other, one way
+    place: IntArray  # (V,): of each vertex along it
+
+
+def axes_of(flows: Flows, vertices: int) -> list[GridAxis]:
+    """The axes of a graph, on which no two vertices share all places.
+
+    None where it is no grid of two axes or more.
+    """
+    degree = np.bincount(flows.edges.ravel(), minlength=vertices)
+    if int((degree**2).sum()) > PAIRS:
+        return []
+    direction = _directions(flows.edges, vertices)
+    found: list[GridAxis] = []
+    for way in range(int(direction.max()) + 1):
+        axis = _axis(flows, direction == way, vertices)
+        if axis is None:
+            return []
+        found.append(axis)
+        if prod(axis.length for axis in found) > SPARSE * vertices:
+            return []
+    places = np.unique([axis.place for axis in found], axis=1)
+    return found if len(found) > 1 and places.shape[1] == vertices else []
+
+
+def _directions(edges: IntArray, vertices: int) -> IntArray:
+    """Direction of each edge, from 0 up; shape (E,)."""
+    networkx = load(NETWORKX)
+    neighbours: list[dict[int, int]] = [{} for _ in range(vertices)]
+    for number, (one, other) in enumerate(edges.tolist()):
+        neighbours[one][other] = neighbours[other][one] = number
+    alike: nx.utils.UnionFind[int] = networkx.utils.UnionFind(range(len(edges)))
+    bent: list[tuple[int, int]] = []
+    for vertex, near in enumerate(neighbours):
+        for one, other in combinations(near, 2):
+            at = near[one], near[other]
+            corners = neighbours[one].keys() & neighbours[other].keys() - {vertex}
+            corners -= near.keys()
+            if other in neighbours[one] or len(corners) > 1:
+                alike.union(*at)
+                continue
+            for corner in corners:
+                alike.union(at[0], neighbours[other][corner])
+                alike.union(at[1], neighbours[one][corner])
+                bent.append(at)
+    crossing: nx.Graph[int] = networkx.Graph(
+        (alike[one], alike[other]) for one, other in bent if alike[one] != alike[other]
+    )
+    # From one to the next, two ways are told apart exactly.
+    colour = networkx.greedy_color(crossing, "connected_sequential_bfs")
+    return np.array([colour.get(alike[edge], 0) for edge in range(len(edges))])
+
+
+def _axis(flows: Flows, own: IntArray, vertices: int) -> GridAxis | None:
+    """The axis of some of the edges; None where its lines are no paths or rings."""
+    networkx = load(NETWORKX)
+    others: nx.Graph[int] = networkx.empty_graph(vertices)
+    others.add_edges_from(flows.edges[~own].tolist())
+    component = np.empty(vertices, dtype=np.int64)
+    for number, members in enumerate(networkx.connected_components(others)):
+        component[list(members)] = number
+    line = networkx.Graph(component[flows.edges[own]].tolist())
+    degree = dict(line.degree)
+    length = int(component.max()) + 1
+    if max(degree.values()) > 2 or not networkx.is_connected(line):
+        return None
+    if len(line) < length or any(networkx.selfloop_edges(line)):
+        return None
+    place = np.empty(length, dtype=np.int64)
+    along = networkx.dfs_preorder_nodes(line, min(degree, key=degree.__getitem__))
+    place[list(along)] = np.arange(length)
+    size = float(flows.weight[own].mean()) / 2
+    return GridAxis(length, line.size() == length, size, place[component])

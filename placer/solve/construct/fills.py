@@ -1,4 +1,10 @@
-"""Placements that fill the tree with the ranks in one sequence."""
+"""Placements that fill the tree with ranks in one sequence, and the usual ones.
+
+A node of a node-contiguous launch holds consecutive ranks, so groups of them can only
+be shifted along. Where nodes have several sizes, a domain that ends within a group cuts
+it; leaving a few of its GPUs idle avoids that as long as some are spare. Shapes: N
+nodes, D domains.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +16,17 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.job.axes import REPLICA_MAJOR_ORDER
-from placer.solve.construct.fills.nesting import nestings
-from placer.solve.construct.fills.runs import run_fills
+from placer.placement.baselines import BASELINES, baseline
+from placer.solve.construct.nesting import nestings
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.packing import pack
-from placer.solve.problem.starts import starts
-from placer.solve.problem.submachine import Submachine
+from placer.solve.problem.launch import pack
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Candidate, Incumbent
-from placer.solve.tree.base import base_tier
+from placer.solve.tree.domains import base_tier, linked_tier
 from placer.solve.tree.fill import fill, fullest_first
 from placer.topology.machine import Machine
+from placer.topology.submachine import Submachine
 
 
 def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -110,8 +115,13 @@ def nested_fills(problem: Problem) -> Iterator[Candidate]:
                 seen.add(key)
                 yield f"nesting {nesting.name}", topology.gpus_on(node_of_rank)
             break
-    if not found:
-        yield from _in_set_order(topology, colocation, capacity_of_node, sizes)
+    if found:
+        return
+    # Sets side by side in the order of their ranks, whatever the axes look like.
+    sequence = np.lexsort(colocation.label)
+    node_of_rank = fill(topology, capacity_of_node, sequence, _units(sizes))
+    if node_of_rank is not None:
+        yield "part order", topology.gpus_on(node_of_rank)
 
 
 def _relaxations(
@@ -134,19 +144,6 @@ def _keeps(topology: Machine, colocation: Colocation, node_of_rank: IntArray) ->
     """Whether every set lies in one domain: units given up may have cut some."""
     rows = enumerate(topology.domain_of_node)
     return all(colocation.share(tier, row[node_of_rank]) for tier, row in rows)
-
-
-def _in_set_order(
-    topology: Machine,
-    colocation: Colocation,
-    capacity_of_node: IntArray,
-    sizes: tuple[int, ...],
-) -> Iterator[Candidate]:
-    """Sets side by side in the order of their ranks, whatever the axes look like."""
-    sequence = np.lexsort(colocation.label)
-    node_of_rank = fill(topology, capacity_of_node, sequence, _units(sizes))
-    if node_of_rank is not None:
-        yield "part order", topology.gpus_on(node_of_rank)
 
 
 def _units(sizes: tuple[int, ...]) -> tuple[int, ...]:
@@ -200,3 +197,88 @@ def fastest_fills(problem: Problem) -> Iterator[Candidate]:
         fills = islice(nested_fills(own), problem.fills_priced)
         for name, gpu_of_rank in chain(starts(own), fullest_fills(own), fills):
             yield f"{name}, fastest hosts first", part.gpu_in_whole(gpu_of_rank)
+
+
+def run_fills(problem: Problem) -> Iterator[Candidate]:
+    """(name, GPU of every rank) for groups of each size that are kept whole."""
+    machine, axes = problem.machine, problem.job.parallelism
+    tier = (linked_tier if problem.goal.name == "time" else base_tier)(machine)
+    if tier == len(machine.tiers) - 1:
+        return
+    outer = machine.domain_around[tier]
+    domain_of_node = machine.domain_of_node[tier]
+    for chunk in dict.fromkeys((axes.tp, 1)):
+        capacity = machine.gpus_of_node // chunk * chunk
+        room = np.bincount(domain_of_node, capacity).astype(np.int64)
+        if room.sum() < axes.world_size:
+            continue
+        for size in dict.fromkeys((axes.etp * axes.ep, axes.tp * axes.cp)):
+            slots = []
+            for domain, take in along(room, outer, size, axes.world_size):
+                nodes = np.flatnonzero(domain_of_node == domain)
+                slots.append(np.repeat(nodes, capacity[nodes])[:take])
+            node_of_rank = np.concatenate(slots)[: axes.world_size]
+            gpu_of_rank = machine.gpus_on(node_of_rank)
+            yield f"ranks in order, groups of {size} whole", gpu_of_rank
+
+
+def along(
+    room: IntArray, outer: IntArray, size: int, world: int
+) -> list[tuple[int, int]]:
+    """Domains in turn, and the ranks that each takes, of at least ``world``.
+
+    The next domain is one that ends with a group if any does, at the price of few idle
+    GPUs, else the one with the most of a group that it cuts; in the same outer domain
+    while there is one.
+
+    Parameters
+    ----------
+    room : ndarray, shape (D,), ranks
+    outer : ndarray, shape (D,)
+        Outer domain of each.
+    size, world : int
+        Ranks of a group, and all ranks.
+    """
+    unused = room > 0
+    spare = int(room.sum()) - world
+    begun, taken, here = 0, 0, -1
+    found = []
+    while taken < world:
+        near = unused & (outer == here)
+        choice = np.flatnonzero(near if near.any() else unused)
+        over = (begun + room[choice]) % size
+        idle = np.where(over <= spare, over, size)
+        best = int(np.lexsort((-over, idle))[0])
+        domain, wasted = int(choice[best]), int(idle[best])
+        wasted = 0 if wasted == size or wasted >= room[domain] else wasted
+        take = int(room[domain]) - wasted
+        found.append((domain, take))
+        begun = (begun + take) % size
+        spare, taken, here = spare - wasted, taken + take, int(outer[domain])
+        unused[domain] = False
+    return found
+
+
+_BY_NAME = {
+    "given-order": "hosts by name",
+    "megatron-default": "megatron-default, hosts by name",
+    "replica-major": "replica-major, hosts by name",
+}
+
+
+def starts(problem: Problem) -> Iterator[tuple[str, IntArray]]:
+    """(name, GPU of every rank) of each baseline but the random one.
+
+    Where the machine has its hosts by name and they are listed otherwise, baselines of
+    the order listed are called what they are.
+    """
+    machine, job = problem.machine, problem.job
+    for name in BASELINES:
+        if name != "random":
+            shown = _BY_NAME.get(name, name) if problem.by_name else name
+            yield shown, baseline(name, machine, job, problem.seed).gpu_of_rank
+
+
+def is_start(method: str) -> bool:
+    """Whether a placement found by ``method`` is one of the starts."""
+    return method in BASELINES or method in _BY_NAME.values()

@@ -1,1 +1,0 @@
-"""Ranks in some sequence, filled into the tree."""

@@ -1,1 +1,0 @@
-"""Graphs of what ranks send each other, cut into boxes or tiles."""

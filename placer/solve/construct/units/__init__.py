@@ -1,1 +1,0 @@
-"""Groups of ranks whole where domains hold them, the others in parts."""

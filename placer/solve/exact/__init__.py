@@ -1,1 +1,0 @@
-"""Small jobs to the end: one CP-SAT model of where each set of the job lies."""
