@@ -234,9 +234,8 @@ class Settings:
             return Setting(self.asked.gpus, Place(named("gpus")))
         given = self.asked.settings.get(f"job.{fact}")
         value = None if given is None else plain_value(given)
-        if value is None or (
-            fact.startswith(_BOOLEANS) and not isinstance(value, bool)
-        ):
+        is_flag = fact.startswith(_BOOLEANS)
+        if value is None or (is_flag and not isinstance(value, bool)):
             return None
         self.known.update(keys)
         return Setting(value, Place(entry("settings", f"job.{fact}")))

@@ -106,8 +106,8 @@ def starter(
             sorts = _rendezvous(words, variables) in _SORT
             found = f"torchrun-{'c10d' if sorts else 'static'}", word
         elif module == _ACCELERATE or after in _SUBCOMMANDS.get(called, ()):
-            name = {"megatron": "swift"}.get(called, called if not module else "")
-            name = name or "accelerate"
+            own = "accelerate" if module else called
+            name = {"megatron": "swift"}.get(called, own)
             if name == "accelerate" and _rendezvous(words, {}) in _SORT:
                 name = "accelerate-c10d"
             found = name, word

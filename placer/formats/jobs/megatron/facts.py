@@ -166,8 +166,7 @@ def _experts(found: Findings, arguments: Arguments) -> None:
         arguments.copy("parallelism.ep", "moe_expert_parallel_size")
         if not arguments.flag("enable_expert_tensor_parallelism"):
             found.derive("parallelism.etp", 1, "no --enable-expert-tensor-parallelism")
-    for name in ("moe_router_topk", "moe_ffn_hidden_size", "topk"):
-        arguments.get(name)
+    arguments.known |= {"moe_router_topk", "moe_ffn_hidden_size", "topk"}
     if not _count_experts(found, arguments):
         return
     name, top_k = ("topk", 1) if deepspeed else ("moe_router_topk", 2)
@@ -210,8 +209,7 @@ def _count_experts(found: Findings, arguments: Arguments) -> bool:
 
 def read_vocabulary(found: Findings, arguments: Arguments) -> None:
     """Read or assume the vocabulary, and read how it is padded."""
-    for name in ("tokenizer_type", "tokenizer_model", "vocab_file", "merge_file"):
-        arguments.get(name)
+    arguments.known |= {"tokenizer_type", "tokenizer_model", "vocab_file", "merge_file"}
     for name in ("padded_vocab_size", "pad_vocab_size_to"):
         if arguments.get(name):
             arguments.copy("model.vocab", name)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from placer.formats.jobs.findings import Place
 from placer.formats.jobs.shell.arithmetic import calculated
-from placer.formats.jobs.shell.lexer import Lexer
 from placer.formats.jobs.shell.outputs import changed, printed, unbraced
+from placer.formats.jobs.shell.syntax import Lexer
 from placer.formats.jobs.shell.text import (
     NOTHING,
     Text,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from placer.base.errors import InputError
 from placer.formats.jobs.findings import Place
-from placer.formats.jobs.shell.lexer import Lexer
+from placer.formats.jobs.shell.syntax import Lexer
 from placer.formats.jobs.shell.text import (
     Text,
     join,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from placer.formats.jobs.shell import syntax
-from placer.formats.jobs.shell.lexer import MOST_DEPTH, Lexer, refuse_at
+from placer.formats.jobs.shell.syntax import MOST_DEPTH, Lexer, refuse_at
 from placer.formats.jobs.shell.text import NOTHING, Text
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[([^\]\n]*)\])?(\+?)=")
