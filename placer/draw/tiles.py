@@ -143,7 +143,7 @@ def _tiles(content: Content) -> Iterator[Tile]:
         found.tolist(), starts, [*starts[1:], len(ranks)], strict=True
     ):
         own = slice(start, end)
-        away = own_group[own][content.leaving.groups[own_group[own]]]
+        away = own_group[own][content.away[own_group[own]]]
         yield Tile(
             index,
             int(parent[index]),
@@ -242,9 +242,8 @@ def _hover(tiles: Tiles, tile: Tile) -> str:
     text = f"{name}: {tile.ranks:,} ranks\n{groups.value_noun} "
     text += ", ".join(values[:_NAMED]) + more
     if tile.groups_leaving:
-        home = view.levels[content.leaving.home] if content.leaving.home >= 0 else "GPU"
         away = counted(tile.groups_leaving, groups.group_noun)
-        text += f"\n{away} here beyond one {home}"
+        text += f"\n{away} here beyond one {content.home_name}"
     return text
 
 
