@@ -119,7 +119,11 @@ def slowest_run(step: Step) -> Run:
     rows = [*range(axes.pp)]
     if axes.pp > 2 * _ENDS:
         rows = rows[:_ENDS] + rows[-_ENDS:]
-    drawn = _drawn(job.micro_batches, axes.pp, axes.vp * len(rows))
+    # All micro-batches, or whole groups of as many as there are stages.
+    drawn = fitting = MOST_PIECES // (2 * axes.vp * len(rows))
+    if job.micro_batches > fitting:
+        drawn = max(fitting // axes.pp, 1) * axes.pp
+    drawn = min(drawn, job.micro_batches)
     pieces = timetable(stages, drawn, axes.vp, job.overlap.pp)
     own = zip(work_s(stages), work_s(bare), strict=True)
     return Run(
@@ -241,17 +245,6 @@ def micro_batches_text(run: Run) -> str:
     count = run.step.model.job.micro_batches
     few = "" if run.drawn == count else f"the first {run.drawn:,} of "
     return f"{few}{count:,} micro-batch{'es' * (count != 1)}"
-
-
-def _drawn(micro_batches: int, num_stages: int, chunks: int) -> int:
-    """Micro-batches to draw: all, or whole groups of as many as there are stages.
-
-    ``chunks`` are those of all stages that are drawn.
-    """
-    fitting = MOST_PIECES // (2 * chunks)
-    if micro_batches <= fitting:
-        return micro_batches
-    return min(max(fitting // num_stages, 1) * num_stages, micro_batches)
 
 
 def _after(step: Step) -> Iterator[Part]:

@@ -237,7 +237,11 @@ def _hover(tiles: Tiles, tile: Tile) -> str:
     content = tiles.content
     view, groups = content.view, content.groups
     name = f"{view.levels[content.level]} {view.path(content.level, tile.domain)}"
-    values = [_told(stripe, groups) for stripe in tile.stripes]
+    values = [
+        f"{stripe.values:,} of " * stripe.is_mixed
+        + f"{_values(stripe, groups)} ({stripe.ranks:,})"
+        for stripe in tile.stripes
+    ]
     more = f" and {len(values) - _NAMED} more" if len(values) > _NAMED else ""
     text = f"{name}: {tile.ranks:,} ranks\n{groups.value_noun} "
     text += ", ".join(values[:_NAMED]) + more
@@ -245,8 +249,3 @@ def _hover(tiles: Tiles, tile: Tile) -> str:
         away = counted(tile.groups_leaving, groups.group_noun)
         text += f"\n{away} here beyond one {content.home_name}"
     return text
-
-
-def _told(stripe: Stripe, groups: Grouping) -> str:
-    of = f"{stripe.values:,} of " if stripe.is_mixed else ""
-    return f"{of}{_values(stripe, groups)} ({stripe.ranks:,})"

@@ -47,7 +47,8 @@ def timetable(
         start = max(walk.clock[stage], walk.arrived.get(source, 0.0))
         end = start + seconds[work]
         walk.do((operation,))
-        is_forward = _is_forward(work, num_stages)
+        ends = work >= 2 * num_stages  # of these every other one
+        is_forward = work % 2 == 0 if ends else work < num_stages
         nth = done.get((stage, is_forward), 0)
         done[stage, is_forward] = nth + 1
         batch, chunk = items[nth]
@@ -66,13 +67,6 @@ def slowest_pipeline(step: Step) -> tuple[int, Stages, Stages]:
     replica = step.slowest_replica()
     every = step.patterns(step.axes)[replica]
     return replica, stages_of(every), stages_of(step.patterns(())[replica])
-
-
-def _is_forward(work: int, num_stages: int) -> bool:
-    """Whether a kind of work of `Operation` is a forward."""
-    if work < 2 * num_stages:
-        return work < num_stages
-    return work % 2 == 0
 
 
 def _items(num_stages: int, micro_batches: int, chunks: int) -> list[tuple[int, int]]:

@@ -29,8 +29,7 @@ class OneGroup(Network):
 
     def gather(self, members: IntArray, size_bytes: float) -> Cost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        cost, own = self.whole.gather(members, size_bytes), self._own(members)
-        return _free(cost, own, lambda: self.whole.gather(members[own], size_bytes))
+        return self._free(lambda rows: self.whole.gather(rows, size_bytes), members)
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
@@ -47,9 +46,8 @@ class OneGroup(Network):
 
     def all_to_all(self, members: IntArray, size_bytes: float, copies: int = 0) -> Cost:
         """One all-to-all in every row of ``members``."""
-        run, own = self.whole.all_to_all, self._own(members)
-        cost = run(members, size_bytes, copies)
-        return _free(cost, own, lambda: run(members[own], size_bytes, copies))
+        run = self.whole.all_to_all
+        return self._free(lambda rows: run(rows, size_bytes, copies), members)
 
     def send(self, senders: IntArray, receivers: IntArray, size_bytes: float) -> Cost:
         """A message from each sender to its receiver."""
@@ -61,8 +59,7 @@ class OneGroup(Network):
 
     def pass_on(self, members: IntArray, size_bytes: float) -> Cost:
         """A message from each member of a row to the next one, around it."""
-        cost, own = self.whole.pass_on(members, size_bytes), self._own(members)
-        return _free(cost, own, lambda: self.whole.pass_on(members[own], size_bytes))
+        return self._free(lambda rows: self.whole.pass_on(rows, size_bytes), members)
 
     def flows(
         self,
@@ -82,6 +79,11 @@ class OneGroup(Network):
     def speed(self, members: IntArray) -> FloatArray:
         """Share of the usual speed of the slowest rank of each row; shape (g,)."""
         return self.whole.speed(members)
+
+    def _free(self, run: Callable[[IntArray], Cost], members: IntArray) -> Cost:
+        """What an operation of all rows costs without the group."""
+        own = self._own(members)
+        return _free(run(members), own, lambda: run(members[own]))
 
     def _own(self, members: IntArray) -> BoolArray:
         """Which rows are the group; shape (g,)."""

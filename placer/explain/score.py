@@ -169,33 +169,23 @@ def hottest_links(
             if size_bytes[link] > 0
         ]
     found.sort(key=lambda entry: -entry[0])
-    return [
-        {
-            **way.name(link),
-            "bytes": total,
-            "busy_s": busy_s,
-            **_shares(way, link, total, traffic if by_axis else {}),
-        }
-        for busy_s, total, way, link in found[:HOTTEST_LINKS]
-    ]
-
-
-def _shares(
-    way: Way, link: int, total: float, traffic: dict[str, Traffic]
-) -> dict[str, Any]:
-    """The share of each axis in what a link carries; nothing without traffic."""
-    loads = {axis: way.bytes_of(item.load)[link] for axis, item in traffic.items()}
-    shares = {axis: float(sent) / total for axis, sent in loads.items() if sent}
-    return {"share_by_axis": shares} if traffic else {}
+    entries = []
+    for busy_s, total, way, link in found[:HOTTEST_LINKS]:
+        entry = {**way.name(link), "bytes": total, "busy_s": busy_s}
+        if by_axis:
+            loads = {
+                axis: way.bytes_of(own.load)[link] for axis, own in traffic.items()
+            }
+            shares = {axis: float(sent) / total for axis, sent in loads.items() if sent}
+            entry["share_by_axis"] = shares
+        entries.append(entry)
+    return entries
 
 
 def _longest_first(busy: FloatArray, way: Way) -> list[int]:
     """The hottest links of a way; of equally busy ones short names come first."""
-    if len(busy) > HOTTEST_LINKS:
-        least = np.partition(busy, -HOTTEST_LINKS)[-HOTTEST_LINKS]
-        candidates = np.flatnonzero(busy >= least).tolist()
-    else:
-        candidates = list(range(len(busy)))
+    least = np.sort(busy)[-HOTTEST_LINKS:].min(initial=np.inf)
+    candidates = np.flatnonzero(busy >= least).tolist()
 
     def order(link: int) -> tuple[float, int, str, str]:
         name = way.name(link)
