@@ -31,7 +31,7 @@ def explain_text(
 ) -> str:
     """The facts in words, at most 80 columns wide, without a final newline.
 
-    ``explained``: as ``placer.explain.facts.explain`` gives it. ``tiers``: tier names,
+    ``explained``: as ``placer.explain.score.explain`` gives it. ``tiers``: tier names,
     innermost first. ``scale_up``: how many of the tiers are NVLink tiers. ``period``:
     what the score is of: a step, or of a workload a cycle.
     """

@@ -235,24 +235,25 @@ def step_heading(sides: Sequence[Side]) -> str:
         if not worst or not waits[worst]:
             return "Nothing waits for the network"
         waited = format_seconds(waits[worst])
-        return f"Longest wait: {_part(worst)}, {waited} of each {period}"
+        return (
+            f"Longest wait: {worst.removesuffix(' exposed')}, {waited} of each {period}"
+        )
     old = parts(sides[0])
-    change = {n: new.get(n, 0.0) - old.get(n, 0.0) for n in {**old, **new}}
+    # By the axis of an exposed part, or the part.
+    change = {
+        name.removesuffix(" exposed"): new.get(name, 0.0) - old.get(name, 0.0)
+        for name in {**old, **new}
+    }
     least = min(change, key=change.__getitem__)
     most = max(change, key=change.__getitem__)
     noise = _SAME * sum(new.values())
     words = []
     if change[least] < -noise:
-        words.append(f"{_part(least)} saves {format_seconds(-change[least])}")
+        words.append(f"{least} saves {format_seconds(-change[least])}")
     if change[most] > noise:
         verb = "gives back" if words else "costs"
-        words.append(f"{_part(most)} {verb} {format_seconds(change[most])}")
+        words.append(f"{most} {verb} {format_seconds(change[most])}")
     return ", ".join(words) if words else f"No part of the {period} changes"
-
-
-def _part(name: str) -> str:
-    """The axis of an exposed part, or the part."""
-    return name.removesuffix(" exposed")
 
 
 Fact = tuple[str, str, str, str]
