@@ -239,20 +239,17 @@ def step_heading(sides: Sequence[Side]) -> str:
             f"Longest wait: {worst.removesuffix(' exposed')}, {waited} of each {period}"
         )
     old = parts(sides[0])
-    # By the axis of an exposed part, or the part.
-    change = {
-        name.removesuffix(" exposed"): new.get(name, 0.0) - old.get(name, 0.0)
-        for name in {**old, **new}
-    }
+    change = {n: new.get(n, 0.0) - old.get(n, 0.0) for n in {**old, **new}}
     least = min(change, key=change.__getitem__)
     most = max(change, key=change.__getitem__)
     noise = _SAME * sum(new.values())
+    part = {name: name.removesuffix(" exposed") for name in change}
     words = []
     if change[least] < -noise:
-        words.append(f"{least} saves {format_seconds(-change[least])}")
+        words.append(f"{part[least]} saves {format_seconds(-change[least])}")
     if change[most] > noise:
         verb = "gives back" if words else "costs"
-        words.append(f"{most} {verb} {format_seconds(change[most])}")
+        words.append(f"{part[most]} {verb} {format_seconds(change[most])}")
     return ", ".join(words) if words else f"No part of the {period} changes"
 
 
