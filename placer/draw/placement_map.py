@@ -164,16 +164,12 @@ def _subtitle(content: Content, place: str) -> str:
     for level, name in enumerate(view.levels[:-1]):
         count = len(np.unique(view.domain_of_node[level, nodes]))
         parts.append(counted(count, name))
-    parts.append(f"a cell is a {_cell(content)}")
+    cell = "GPU"
+    if content.level >= 0:  # these cells do not say their ranks
+        ranks = counted(content.usual_ranks, "GPU")
+        cell = f"{view.levels[content.level]} of {ranks}"
+    parts.append(f"a cell is a {cell}")
     return f" {svg.DOT} ".join(parts)
-
-
-def _cell(content: Content) -> str:
-    """What a cell shows, with the ranks of those that do not say them."""
-    if content.level < 0:
-        return "GPU"
-    ranks = content.usual_ranks
-    return f"{content.view.levels[content.level]} of {counted(ranks, 'GPU')}"
 
 
 def _leaving(content: Content) -> str:

@@ -9,7 +9,7 @@ their first rank, the user's own as the job lists them. Shapes: R ranks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -125,14 +125,19 @@ class GroupCosts:
         ranks = self.axes[axis][group]
         placed = self._placed(axis, ranks)
         timed = self._timed(axis, group, rank)
-        where = placed.where(0)
+        where, fabric = placed.where(0), self.model.fabric
+        common = fabric.topology.tier_index(where["common_tier"])
         found = {
             "axis": axis,
             "group": group,
             "groups": len(self.axes[axis]),
             "ranks": ranks.tolist(),
             **where,
-            "bandwidth": self._bandwidth(where),
+            # What a GPU of the slowest node reaches at each tier up to the common one.
+            "bandwidth": {
+                tier.name: float(fabric.bandwidth[t] * where["bandwidth_factor"])
+                for t, tier in enumerate(fabric.topology.tiers[: common + 1])
+            },
             **timed,
         }
         if self.model.job.weights:
@@ -238,15 +243,6 @@ class GroupCosts:
                     "share": float(sent[link] / total[link]),
                     "busy_s": float(total[link] / capacity),
                 }
-
-    def _bandwidth(self, where: Mapping[str, Any]) -> dict[str, float]:
-        """What a GPU of the slowest node reaches at each tier up to the common one."""
-        fabric, factor = self.model.fabric, where["bandwidth_factor"]
-        common = fabric.topology.tier_index(where["common_tier"])
-        return {
-            tier.name: float(fabric.bandwidth[t] * factor)
-            for t, tier in enumerate(fabric.topology.tiers[: common + 1])
-        }
 
     def _hop_cost(self, ranks: IntArray) -> float:
         """Hop cost of the edges inside a group, of all axes."""

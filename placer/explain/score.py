@@ -324,7 +324,12 @@ def explain(model: StepModel, placement: Placement) -> dict[str, Any]:
         )
         found["free_scale_out"] = _free_scale_out(step, placement.gpu_of_rank)
     if model.job.weights:
-        found["hop_cost"] = _hop_cost(model, placement.gpu_of_rank)
+        hops = HopCost(model.topology, model.job)
+        edges_by_tier = hops.crossings(placement.gpu_of_rank)
+        found["hop_cost"] = {
+            axis: by_tier(model.fabric, weight * (edges_by_tier[axis] * hops.distance))
+            for axis, weight, _ in hops.axes
+        }
     return found
 
 
@@ -358,14 +363,4 @@ def _free_scale_out(step: Step, gpu_of_rank: IntArray) -> dict[str, Any]:
         "saved_by_axis_s": {
             axis: seconds - without[axis] for axis, seconds in step.exposed_s().items()
         },
-    }
-
-
-def _hop_cost(model: StepModel, gpu_of_rank: IntArray) -> dict[str, dict[str, float]]:
-    """Hop cost by axis and tier, tiers without any left out."""
-    hops = HopCost(model.topology, model.job)
-    edges_by_tier = hops.crossings(gpu_of_rank)
-    return {
-        axis: by_tier(model.fabric, weight * (edges_by_tier[axis] * hops.distance))
-        for axis, weight, _ in hops.axes
     }
