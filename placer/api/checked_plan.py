@@ -13,9 +13,8 @@ from placer.api.score import plain, scored
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
 from placer.cost import JITTER
 from placer.cost.step import StepModel
-from placer.explain.difference import Saving, saving
+from placer.explain.difference import Saving, links_are_assumed, saving
 from placer.explain.score import COSTS, costs_with, crossings
-from placer.explain.uncertain import links_are_assumed
 from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline, order_in_use
 from placer.placement.build import build_plan, placement_of_plan

@@ -23,8 +23,7 @@ from placer.base.arguments import INTEGER, NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, refuse
 from placer.base.threads import awaited, granted_cores
 from placer.cost.step import StepModel
-from placer.explain.difference import Saving, saving
-from placer.explain.uncertain import links_are_assumed
+from placer.explain.difference import Saving, links_are_assumed, saving
 from placer.job.even import evenly
 from placer.job.model import Job
 from placer.job.orders import in_order

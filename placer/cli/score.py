@@ -65,7 +65,7 @@ def score(**options: Any) -> None:
     """Score a placement without a search."""
     from placer.assumed import all_assumed, assumed_entry
     from placer.cost.step import StepModel
-    from placer.explain.facts import explain
+    from placer.explain.score import explain
     from placer.placement.build import placement_of_plan
 
     kind, value, plan, inputs = _placement(options)

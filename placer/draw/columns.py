@@ -155,7 +155,8 @@ def layout(
 
     ``slots``: GPUs of a node, at most. ``tallest``: pixels. ``least``: of a cell.
     """
-    racks = _racks(view, nodes)
+    rack = view.domain_of_node[1].tolist()
+    racks = [(domain, [*own]) for domain, own in groupby(nodes, rack.__getitem__)]
     most = max(len(rack) for _, rack in racks)
     rows = dict.fromkeys(
         min(-(-most // pieces), _MOST_ROWS) for pieces in range(1, _MOST_PIECES + 1)
@@ -187,7 +188,9 @@ def _laid_out(
     deep = -(-slots // _MOST_ACROSS)
     across = -(-slots // deep)
     longest = max(len(label) for column in columns for label in column.labels)
-    same = _have_same_labels(columns)
+    # Whether nodes side by side in any columns have one short name.
+    most = max((column.labels for column in columns), key=len)
+    same = all(column.labels == most[: len(column.labels)] for column in columns)
     for pitch in pitches:
         label = longest * _LABEL_FONT * 0.62 + 5 if pitch * deep >= _LABELLED else 0.0
         beside, lead = (0.0, label) if same else (label, 0.0)
@@ -202,20 +205,6 @@ def _laid_out(
 
 def _named_panels(view: MachineView) -> bool:
     return len(view.levels) > 3
-
-
-def _have_same_labels(columns: Sequence[Column]) -> bool:
-    """Whether nodes side by side in any columns have one short name."""
-    longest = max((column.labels for column in columns), key=len)
-    return all(column.labels == longest[: len(column.labels)] for column in columns)
-
-
-def _racks(view: MachineView, nodes: Sequence[int]) -> list[tuple[int, list[int]]]:
-    """Racks and their nodes, in the order of the view."""
-    rack = view.domain_of_node[1].tolist()
-    return [
-        (domain, list(own)) for domain, own in groupby(nodes, lambda node: rack[node])
-    ]
 
 
 def _columns(

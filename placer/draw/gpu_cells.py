@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,7 +84,7 @@ def _draw_cells(root: Xml.Element, cells: Cells, seats: Sequence[_Seat]) -> None
     """The cells; the first of neighbours in a row with one value has its number."""
     groups, pitch = cells.content.groups, cells.layout.grid.pitch
     places = cells.layout.places
-    hover = _Hover(cells.content)
+    hover = _hover(cells.content)
     gap = 2.0 if pitch >= 12 else 1.0
     size = pitch - gap
     numbers = groups.number_of_rank
@@ -132,35 +132,31 @@ def _draw_outlines(root: Xml.Element, cells: Cells, seats: Sequence[_Seat]) -> N
             svg.add(layer, "path", d=path, stroke_width=2.0, **look)
 
 
-class _Hover:
+def _hover(content: Content) -> Callable[[int], str]:
     """Text about a rank: where it is, its coordinates, and where its group goes."""
+    view, groups = content.view, content.groups
+    plan = view.plan
+    at = plan.axes.coordinates if plan.axes and not plan.role_of_rank else {}
+    shown = ("tp", "cp", "ep", "pp", "dp")
+    coordinates = {
+        axis: at[axis].tolist() for axis in shown if axis in at and at[axis].any()
+    }
 
-    def __init__(self, content: Content) -> None:
-        self.content = content
-        plan = content.view.plan
-        at = plan.axes.coordinates if plan.axes and not plan.role_of_rank else {}
-        shown = ("tp", "cp", "ep", "pp", "dp")
-        self.coordinates = {
-            axis: at[axis].tolist() for axis in shown if axis in at and at[axis].any()
-        }
-
-    def __call__(self, rank: int) -> str:
-        content = self.content
-        view, groups, away = content.view, content.groups, content.leaving
+    def about(rank: int) -> str:
         node = view.names[0][view.node_of_rank[rank]]
-        place = f"{node} GPU {view.plan.gpu_of_rank[rank]}"
-        own = " ".join(f"{axis} {at[rank]}" for axis, at in self.coordinates.items())
-        if view.plan.role_of_rank:
-            own = f"{view.plan.role_of_rank[rank]} {view.plan.instance_of_rank[rank]}"
+        place = f"{node} GPU {plan.gpu_of_rank[rank]}"
+        own = " ".join(f"{axis} {values[rank]}" for axis, values in coordinates.items())
+        if plan.role_of_rank:
+            own = f"{plan.role_of_rank[rank]} {plan.instance_of_rank[rank]}"
         text = f"rank {rank}: {place}\n{own}".rstrip()
         group = int(groups.group_of_rank[rank])
-        if not away.groups[group]:
+        if not content.away[group]:
             return text
-        home = view.levels[away.home] if away.home >= 0 else "GPU"
-        reached = view.levels[away.level_of_group[group]]
-        return (
-            f"{text}\nits {groups.group_noun} leaves its {home}: within one {reached}"
-        )
+        reached = view.levels[content.level_of_group[group]]
+        leaves = f"its {groups.group_noun} leaves its {content.home_name}"
+        return f"{text}\n{leaves}: within one {reached}"
+
+    return about
 
 
 def _sides(x: float, y: float, pitch: float) -> tuple[tuple[tuple[int, int], str], ...]:

@@ -208,19 +208,6 @@ class Grouping:
         return palette.distinct(self.colours.of_value[value])
 
 
-@dataclass(frozen=True, eq=False)
-class Leaving:
-    """Which groups lie further apart than they need to."""
-
-    home: int  # level that can hold a group, not further in than NVLink goes
-    level_of_group: IntArray  # (G,): lowest level at which one domain holds the group
-
-    @property
-    def groups(self) -> BoolArray:
-        """Whether each group leaves its domain; shape (G,)."""
-        return self.level_of_group > self.home
-
-
 def default_axis(view: MachineView, shown: BoolArray, level: int) -> str:
     """What a map is coloured by unless the user says.
 
@@ -324,23 +311,6 @@ def _colours(
     return colours_apart(value[shown], node, slot, domain, count)
 
 
-def leaving(view: MachineView, groups: Grouping) -> Leaving:
-    """Which groups reach beyond the domain that could hold them."""
-    size = groups.members.shape[1]
-    room = [int(np.bincount(row).max()) for row in view.domain_of_rank]
-    inside = view.domain_of_rank[:, groups.members]
-    level = (inside == inside[:, :, :1]).all(axis=2).argmax(axis=0)
-    if size == 1:
-        level = np.full(len(groups.members), -1)
-    wanted = (
-        size if groups.axis in ("dp", "role") else room_wanted(view.plan, groups.axis)
-    )
-    held = np.bincount(np.maximum(level, 0), minlength=len(room)).tolist()
-    is_best = view.plan.bound.get("status") == "optimal"
-    home = home_level(wanted, room, [held], view.scale_up_level, is_best)
-    return Leaving(max(home, view.scale_up_level), level)
-
-
 def _axes(plan: Plan) -> Parallelism:
     axes = plan.axes
     if axes is None:
@@ -359,16 +329,49 @@ class Content:
 
     view: MachineView
     groups: Grouping
-    leaving: Leaving
     nodes: IntArray  # the nodes shown, in the order of the view
     shown: BoolArray  # (R,): whether each rank is on one of them
     level: int  # level whose domains are the cells; -1 for GPUs
 
     @cached_property
+    def level_of_group(self) -> IntArray:
+        """Lowest level at which one domain holds the group, -1 of one rank; (G,)."""
+        members = self.groups.members
+        if members.shape[1] == 1:
+            return np.full(len(members), -1)
+        inside = self.view.domain_of_rank[:, members]
+        level: IntArray = (inside == inside[:, :, :1]).all(axis=2).argmax(axis=0)
+        return level
+
+    @cached_property
+    def home(self) -> int:
+        """Level that can hold a group, not further in than NVLink goes; -1: a GPU."""
+        view, axis = self.view, self.groups.axis
+        room = [int(np.bincount(row).max()) for row in view.domain_of_rank]
+        wanted = self.groups.members.shape[1]
+        if axis not in ("dp", "role"):
+            wanted = room_wanted(view.plan, axis)
+        at = np.maximum(self.level_of_group, 0)
+        held = np.bincount(at, minlength=len(room)).tolist()
+        is_best = view.plan.bound.get("status") == "optimal"
+        home = home_level(wanted, room, [held], view.scale_up_level, is_best)
+        return max(home, view.scale_up_level)
+
+    @property
+    def home_name(self) -> str:
+        """What that level is called."""
+        return self.view.levels[self.home] if self.home >= 0 else "GPU"
+
+    @cached_property
+    def away(self) -> BoolArray:
+        """Whether each group leaves its domain; shape (G,)."""
+        return self.level_of_group > self.home
+
+    @cached_property
     def outlined(self) -> BoolArray:
         """Groups with an outline: those that leave their domain, if few; shape (G,)."""
-        away = self.leaving.groups
-        return away if away.mean() <= _MOST_OUTLINED else np.zeros_like(away)
+        few = self.away.mean() <= _MOST_OUTLINED
+        return self.away if few else np.zeros_like(self.away)
 
     @cached_property
     def usual_ranks(self) -> int:

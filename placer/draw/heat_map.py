@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from placer.base.errors import InputError
 from placer.base.units import format_bytes, format_bytes_beside
 from placer.draw import palette, svg
+from placer.draw.line_plot import Scale
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as Xml
@@ -21,20 +21,6 @@ _LEFT, _TOP, _MARGIN = 110.0, 148.0, 24.0
 _LEGEND = 64.0
 _BAR, _BAR_STEPS = 220.0, 32
 _LEAST_WIDTH = 620.0
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """Share of the way from the least to the most bytes, by their logarithm."""
-
-    least: float
-    most: float
-
-    def __call__(self, size_bytes: float) -> float:
-        if self.most <= self.least:
-            return 1.0
-        low, high = math.log(self.least), math.log(self.most)
-        return (math.log(size_bytes) - low) / (high - low)
 
 
 def traffic_map(plan: Plan, theme: str = "auto") -> str:
@@ -49,7 +35,7 @@ def traffic_map(plan: Plan, theme: str = "auto") -> str:
         raise InputError("the plan has no traffic", key="score.traffic_bytes")
     used = dict.fromkeys(tier for row in rows.values() for tier in row)
     tiers = list(plan.topology.get("tiers", ())) or list(used)
-    scale = _Scale(min(sent), max(sent))
+    scale = Scale(min(sent), max(sent), 0.0, 1.0, is_log=True)
     width = max(_LEFT + _WIDE * len(tiers) + _MARGIN, _LEAST_WIDTH)
     height = _TOP + _HIGH * len(rows) + _LEGEND
     title = f"Traffic of a {plan.period}: {plan.job['name']}"
@@ -105,7 +91,7 @@ def _draw_tiers(root: Xml.Element, tiers: Sequence[str], scale_up: int) -> None:
 
 
 def _draw_cell(
-    root: Xml.Element, cell: _Cell, place: tuple[float, float], scale: _Scale
+    root: Xml.Element, cell: _Cell, place: tuple[float, float], scale: Scale
 ) -> None:
     x, y = place[0] + 2, place[1] + 2
     box = {"x": x, "y": y, "width": _WIDE - 4, "height": _HIGH - 4, "rx": 4.0}
@@ -122,7 +108,9 @@ def _draw_cell(
             f"{cell.axis}, {cell.tier} tier: {cell.size_bytes:,.0f} bytes "
             f"a {cell.period}, {share} of all"
         )
-        colour = palette.along(scale(cell.size_bytes))
+        colour = palette.along(
+            scale(cell.size_bytes) if scale.high > scale.low else 1.0
+        )
         svg.add(root, "rect", hover, **box, fill=colour, **data)
         ink = {"text_anchor": "middle", "fill": palette.ink_on(colour)}
         text = format_bytes_beside(cell.size_bytes, cell.most)
@@ -130,12 +118,12 @@ def _draw_cell(
         svg.write(root, share, middle[0], middle[1] + 17, **ink, font_size=11)
 
 
-def _draw_scale(root: Xml.Element, scale: _Scale, y: float) -> None:
+def _draw_scale(root: Xml.Element, scale: Scale, y: float) -> None:
     """The colours from the least to the most bytes."""
     x, steps = _LEFT + 2, range(_BAR_STEPS)
     colours = [palette.along(step / (_BAR_STEPS - 1)) for step in steps]
     svg.scale(root, colours, x, y, _BAR, 12.0)
-    least, most = format_bytes(scale.least), f"{format_bytes(scale.most)} (logarithmic)"
+    least, most = format_bytes(scale.low), f"{format_bytes(scale.high)} (logarithmic)"
     soft = {"class_": "p-soft"}
     svg.write(root, least, x - 6, y + 10, text_anchor="end", **soft, font_size=12)
     svg.write(root, most, x + _BAR + 6, y + 10, **soft, font_size=12)

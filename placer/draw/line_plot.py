@@ -68,7 +68,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
     """Maps values to pixels, by their logarithm when they span a factor of ten."""
 
     low: float
@@ -78,6 +78,7 @@ class _Scale:
     is_log: bool = False
 
     def __call__(self, value: float) -> float:
+        """Where a value lies."""
         low, high = self.low, self.high
         if self.is_log:
             value, low, high = math.log(value), math.log(low), math.log(high)
@@ -105,8 +106,11 @@ def line_plot(panels: Sequence[Panel], title: str, theme: str = "auto") -> str:
         _draw_panel(group, panel)
         middle = (_LEFT + WIDTH - _RIGHT) / 2
         svg.write(group, panel.x_label, middle, PANEL_HEIGHT - 12, text_anchor="middle")
-    if legend:
-        _draw_legend(root, names, _HEAD + PANEL_HEIGHT * len(panels) + 8)
+    for index, name in enumerate(names if legend else ()):
+        at = _HEAD + PANEL_HEIGHT * len(panels) + 8 + index * _LEGEND_LINE
+        colour, kind = palette.distinct(index), MARKERS[index % len(MARKERS)]
+        _mark(root, kind, _LEFT + 6, at, colour)
+        svg.write(root, name, _LEFT + 20, at + 4)
     return svg.to_text(root)
 
 
@@ -120,7 +124,12 @@ def _merged(panels: Sequence[Panel]) -> list[Panel]:
             if index < len(panel.series)
         )
         alike.setdefault((line.is_line, points), []).append(index)
-    names = [_joined([panels[0].series[i].name for i in own]) for own in alike.values()]
+    names = []
+    for own in alike.values():
+        shown = [panels[0].series[i].name for i in own[:_MOST_NAMES]]
+        shown += ["..."] * (len(own) > _MOST_NAMES)
+        same = f" (the same, {len(own)} lines)" if len(own) > 1 else ""
+        names.append("; ".join(shown) + same)
     return [
         replace(
             panel,
@@ -134,19 +143,7 @@ def _merged(panels: Sequence[Panel]) -> list[Panel]:
     ]
 
 
-def _joined(names: Sequence[str]) -> str:
-    """One name for several series; a long list is cut."""
-    shown = [*names[:_MOST_NAMES], *(["..."] if len(names) > _MOST_NAMES else [])]
-    same = f" (the same, {len(names)} lines)" if len(names) > 1 else ""
-    return "; ".join(shown) + same
-
-
-def _horizontal(values: Sequence[float]) -> _Scale:
-    low, high = values[0], values[-1]
-    return _Scale(low, high, _LEFT + 20, WIDTH - _RIGHT - 20, high > 10 * low > 0)
-
-
-def _vertical(panel: Panel) -> tuple[_Scale, float]:
+def _vertical(panel: Panel) -> tuple[Scale, float]:
     """The vertical axis, and the distance of its ticks."""
     low, high = min(panel.known, default=0.0), max(panel.known, default=0.0) or 1.0
     start = low if low > _EMPTY * high and low < high else 0.0
@@ -154,7 +151,7 @@ def _vertical(panel: Panel) -> tuple[_Scale, float]:
     step = max(nice_step(high - start), 10.0 ** math.floor(math.log10(high)) / 1000)
     start = step * math.floor(start / step)
     end = step * math.ceil(high / step - 1e-9)
-    return _Scale(start, end, PANEL_HEIGHT - _BOTTOM, _TOP), step
+    return Scale(start, end, PANEL_HEIGHT - _BOTTOM, _TOP), step
 
 
 def _ticks(values: Sequence[float], is_log: bool) -> Sequence[float]:
@@ -167,7 +164,10 @@ def _ticks(values: Sequence[float], is_log: bool) -> Sequence[float]:
 
 
 def _draw_panel(group: Xml.Element, panel: Panel) -> None:
-    x, (y, step) = _horizontal(panel.values), _vertical(panel)
+    low, high = panel.values[0], panel.values[-1]
+    is_log = high > 10 * low > 0
+    x = Scale(low, high, _LEFT + 20, WIDTH - _RIGHT - 20, is_log)
+    y, step = _vertical(panel)
     bottom = PANEL_HEIGHT - _BOTTOM
     from_ = f" (from {panel.label(y.low)})" if y.low else ""
     svg.write(group, panel.title + from_, _LEFT, _TOP - 12, font_weight="600")
@@ -192,7 +192,7 @@ def _draw_panel(group: Xml.Element, panel: Panel) -> None:
 
 
 def _draw_series(
-    group: Xml.Element, series: Series, index: int, x: _Scale, y: _Scale
+    group: Xml.Element, series: Series, index: int, x: Scale, y: Scale
 ) -> None:
     colour = palette.distinct(index)
     known = [(x(at), y(value)) for at, value, _ in series.points if value is not None]
@@ -205,24 +205,9 @@ def _draw_series(
     for at, value, hover in series.points:
         kind = "missing" if value is None else MARKERS[index % len(MARKERS)]
         title = f"{series.name}: {hover}" if series.name else hover
-        mark = _mark(
-            group,
-            kind,
-            x(at),
-            y(y.low if value is None else value),
-            colour,
-            title,
-            index,
-        )
+        height = y(y.low if value is None else value)
+        mark = _mark(group, kind, x(at), height, colour, title, index)
         mark.set("class", f"point {kind}")
-
-
-def _draw_legend(root: Xml.Element, names: Sequence[str], top: float) -> None:
-    for index, name in enumerate(names):
-        at = top + index * _LEGEND_LINE
-        colour = palette.distinct(index)
-        _mark(root, MARKERS[index % len(MARKERS)], _LEFT + 6, at, colour)
-        svg.write(root, name, _LEFT + 20, at + 4)
 
 
 def _mark(

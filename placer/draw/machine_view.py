@@ -6,7 +6,7 @@ Shapes: L levels, N nodes that are shown, R ranks of a plan.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -181,14 +181,9 @@ def machine_views(
     levels = (tiers[0], *inner, tiers[-1])
     names, parents = _tree([*paths.values()], str(plans[0].topology["name"]))
     at = {name: node for node, name in enumerate(names[0])}
-    return [
-        MachineView(plan, levels, names, parents, _at(plan, at)) for plan in plans
-    ], left_out
-
-
-def _at(plan: Plan, index: Mapping[str, int]) -> IntArray:
-    node = np.array([index[name] for name in plan.nodes], dtype=np.int64)
-    return node[plan.node_of_rank]
+    nodes = [np.array([at[n] for n in p.nodes])[p.node_of_rank] for p in plans]
+    found = zip(plans, nodes, strict=True)
+    return [MachineView(p, levels, names, parents, own) for p, own in found], left_out
 
 
 def _tree(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from xml.etree import ElementTree as Xml
 
 from placer.base.errors import InputError
 from placer.base.units import counted, format_seconds
-from placer.cost.step import Step, StepModel
+from placer.cost.pipeline_order import blocks
+from placer.cost.schedule import PipelineWalk, Stages
+from placer.cost.step import Step, StepModel, stages_of
 from placer.draw import palette, svg
 from placer.draw.line_plot import nice_step
 from placer.draw.time_line import PART_COLOURS, Part, exposed_parts
-from placer.draw.timetable import Piece, slowest_pipeline, timetable, work_s
 from placer.job.model import Job
 from placer.placement.build import placement_of_plan
 from placer.placement.plan import Plan
@@ -44,6 +46,68 @@ def step_of(plan: Plan, machine: Topology, job: Job) -> Step:
     if not timed:
         return step
     return max(timed, key=lambda time: time.seconds).slowest
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One chunk of one micro-batch on one stage, forward or backward."""
+
+    stage: int
+    work: int  # kind of work of `Operation`
+    is_forward: bool
+    micro_batch: int
+    chunk: int
+    # start_s and end_s, s: from the start of the pipeline.
+    start_s: float
+    end_s: float
+
+
+def timetable(
+    stages: Stages, micro_batches: int, chunks: int, overlap: bool
+) -> list[Piece]:
+    """All pieces of a replica's pipeline, in an order in which they can run.
+
+    `placer.cost.schedule` walks the same work, and only wants to know when all is done.
+
+    ``overlap``: whether a rank computes on while its message travels.
+    """
+    num_stages = len(stages.forward)
+    seconds = work_s(stages)
+    walk = PipelineWalk[float](
+        seconds, stages.hop * 2, overlap, max, [0.0] * num_stages
+    )
+    done: dict[tuple[int, bool], int] = {}
+    items = _items(num_stages, micro_batches, chunks)
+    pieces = []
+    for operation in chain(*blocks(num_stages, micro_batches, chunks)):
+        stage, work, source, *_ = operation
+        start = max(walk.clock[stage], walk.arrived.get(source, 0.0))
+        end = start + seconds[work]
+        walk.do((operation,))
+        ends = work >= 2 * num_stages  # of these every other one
+        is_forward = work % 2 == 0 if ends else work < num_stages
+        nth = done.get((stage, is_forward), 0)
+        done[stage, is_forward] = nth + 1
+        batch, chunk = items[nth]
+        own = chunk if is_forward else chunks - 1 - chunk
+        pieces.append(Piece(stage, work, is_forward, batch, own, start, end))
+    return pieces
+
+
+def work_s(stages: Stages) -> tuple[float, ...]:
+    """Seconds of each kind of work of `Operation`."""
+    return (*stages.forward, *stages.backward, *stages.ends)
+
+
+def _items(num_stages: int, micro_batches: int, chunks: int) -> list[tuple[int, int]]:
+    """Micro-batch and chunk of each forward of a rank, in order."""
+    group = num_stages * chunks
+    total = -(-micro_batches // num_stages) * group
+    found = [
+        (i // group * num_stages + i % num_stages, i % group // num_stages)
+        for i in range(total)
+    ]
+    return [(batch, chunk) for batch, chunk in found if batch < micro_batches]
 
 
 @dataclass(frozen=True)
@@ -114,12 +178,17 @@ def slowest_run(step: Step) -> Run:
     if job.model is None:
         who = "no role of the workload has a" if job.roles else "the job has no"
         raise InputError(f"{who} model, so no times", key="model")
-    replica, stages, bare = slowest_pipeline(step)
-    axes = job.parallelism
+    replica, axes = step.slowest_replica(), job.parallelism
+    # Its times, and those without communication.
+    stages, bare = (stages_of(step.patterns(a)[replica]) for a in (step.axes, ()))
     rows = [*range(axes.pp)]
     if axes.pp > 2 * _ENDS:
         rows = rows[:_ENDS] + rows[-_ENDS:]
-    drawn = _drawn(job.micro_batches, axes.pp, axes.vp * len(rows))
+    # All micro-batches, or whole groups of as many as there are stages.
+    drawn = fitting = MOST_PIECES // (2 * axes.vp * len(rows))
+    if job.micro_batches > fitting:
+        drawn = max(fitting // axes.pp, 1) * axes.pp
+    drawn = min(drawn, job.micro_batches)
     pieces = timetable(stages, drawn, axes.vp, job.overlap.pp)
     own = zip(work_s(stages), work_s(bare), strict=True)
     return Run(
@@ -241,17 +310,6 @@ def micro_batches_text(run: Run) -> str:
     count = run.step.model.job.micro_batches
     few = "" if run.drawn == count else f"the first {run.drawn:,} of "
     return f"{few}{count:,} micro-batch{'es' * (count != 1)}"
-
-
-def _drawn(micro_batches: int, num_stages: int, chunks: int) -> int:
-    """Micro-batches to draw: all, or whole groups of as many as there are stages.
-
-    ``chunks`` are those of all stages that are drawn.
-    """
-    fitting = MOST_PIECES // (2 * chunks)
-    if micro_batches <= fitting:
-        return micro_batches
-    return min(max(fitting // num_stages, 1) * num_stages, micro_batches)
 
 
 def _after(step: Step) -> Iterator[Part]:

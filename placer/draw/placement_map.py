@@ -14,7 +14,7 @@ import numpy as np
 from placer.base.arrays import IntArray
 from placer.base.units import counted, plural
 from placer.draw import gpu_cells, palette, svg, tiles
-from placer.draw.grouping import Content, Grouping, default_axis, grouping, leaving
+from placer.draw.grouping import Content, Grouping, default_axis, grouping
 from placer.draw.machine_view import MachineView, machine_view
 from placer.placement.plan import Plan
 
@@ -116,7 +116,7 @@ def placement_map(
     axis = colour or default_axis(view, shown, level)
     apart = level if level >= 0 else min(1, len(view.levels) - 2)
     groups = grouping(view, axis, shown, apart)
-    content = Content(view, groups, leaving(view, groups), nodes, shown, level)
+    content = Content(view, groups, nodes, shown, level)
     draw = gpu_cells.layout if content.level < 0 else tiles.layout
     body = draw(content, (MARGIN, _TOP), WIDTH - 2 * MARGIN)
     width = max(body.flow.width + 2 * MARGIN, LEAST_WIDTH)
@@ -164,26 +164,21 @@ def _subtitle(content: Content, place: str) -> str:
     for level, name in enumerate(view.levels[:-1]):
         count = len(np.unique(view.domain_of_node[level, nodes]))
         parts.append(counted(count, name))
-    parts.append(f"a cell is a {_cell(content)}")
+    cell = "GPU"
+    if content.level >= 0:  # these cells do not say their ranks
+        ranks = counted(content.usual_ranks, "GPU")
+        cell = f"{view.levels[content.level]} of {ranks}"
+    parts.append(f"a cell is a {cell}")
     return f" {svg.DOT} ".join(parts)
-
-
-def _cell(content: Content) -> str:
-    """What a cell shows, with the ranks of those that do not say them."""
-    if content.level < 0:
-        return "GPU"
-    ranks = content.usual_ranks
-    return f"{content.view.levels[content.level]} of {counted(ranks, 'GPU')}"
 
 
 def _leaving(content: Content) -> str:
     """How many groups leave their domain, and whether an outline says which."""
-    view, groups, away = content.view, content.groups, content.leaving
-    count, total = int(away.groups.sum()), len(groups.members)
-    home = view.levels[away.home] if away.home >= 0 else "GPU"
+    view, groups, home = content.view, content.groups, content.home_name
+    count, total = int(content.away.sum()), len(groups.members)
     noun = plural(groups.group_noun, total)
-    if away.home == len(view.levels) - 1:
-        spanning = int(np.count_nonzero(away.level_of_group == away.home))
+    if content.home == len(view.levels) - 1:
+        spanning = int(np.count_nonzero(content.level_of_group == content.home))
         verb = "spans" if spanning == 1 else "span"
         return f"{spanning:,} of {total:,} {noun} {verb} the whole {home}"
     if not count:

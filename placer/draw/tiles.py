@@ -143,7 +143,7 @@ def _tiles(content: Content) -> Iterator[Tile]:
         found.tolist(), starts, [*starts[1:], len(ranks)], strict=True
     ):
         own = slice(start, end)
-        away = own_group[own][content.leaving.groups[own_group[own]]]
+        away = own_group[own][content.away[own_group[own]]]
         yield Tile(
             index,
             int(parent[index]),
@@ -237,17 +237,15 @@ def _hover(tiles: Tiles, tile: Tile) -> str:
     content = tiles.content
     view, groups = content.view, content.groups
     name = f"{view.levels[content.level]} {view.path(content.level, tile.domain)}"
-    values = [_told(stripe, groups) for stripe in tile.stripes]
+    values = [
+        f"{stripe.values:,} of " * stripe.is_mixed
+        + f"{_values(stripe, groups)} ({stripe.ranks:,})"
+        for stripe in tile.stripes
+    ]
     more = f" and {len(values) - _NAMED} more" if len(values) > _NAMED else ""
     text = f"{name}: {tile.ranks:,} ranks\n{groups.value_noun} "
     text += ", ".join(values[:_NAMED]) + more
     if tile.groups_leaving:
-        home = view.levels[content.leaving.home] if content.leaving.home >= 0 else "GPU"
         away = counted(tile.groups_leaving, groups.group_noun)
-        text += f"\n{away} here beyond one {home}"
+        text += f"\n{away} here beyond one {content.home_name}"
     return text
-
-
-def _told(stripe: Stripe, groups: Grouping) -> str:
-    of = f"{stripe.values:,} of " if stripe.is_mixed else ""
-    return f"{of}{_values(stripe, groups)} ({stripe.ranks:,})"

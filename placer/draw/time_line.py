@@ -113,7 +113,9 @@ def _draw_bar(
         box = {"x": x, "y": y, "width": width, "height": height}
         look = {"fill": part.colour, "class_": "part"}
         data = {"data_seconds": repr(part.seconds)}
-        svg.add(parent, "rect", _label(part, step), **box, **look, **data)
+        share = f"{part.seconds / step:z.2%} of the step"
+        hover = f"{part.name}: {format_seconds(part.seconds)}, {share}"
+        svg.add(parent, "rect", hover, **box, **look, **data)
         ink = {"text_anchor": "middle", "fill": palette.ink_on(part.colour)}
         middle = x + width / 2
         lines = part.name, format_seconds(part.seconds)
@@ -168,8 +170,3 @@ def _draw_table(
         seconds, share = format_beside(part.seconds, longest), part.seconds / step
         svg.write(root, seconds, 360, y, **end, font_size=13)
         svg.write(root, f"{share:z.2%}", 440, y, **end, font_size=13, class_="p-soft")
-
-
-def _label(part: Part, step: float) -> str:
-    share = f"{part.seconds / step:z.2%}"
-    return f"{part.name}: {format_seconds(part.seconds)}, {share} of the step"

@@ -1,4 +1,4 @@
-"""The score of a placement, as plain data for plans and reports."""
+"""The score of a placement and the facts behind it, as plain data for reports."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.custom import TRAFFIC
 from placer.cost.fabric import Fabric
+from placer.cost.hop_cost import HopCost
 from placer.cost.kinds import batches_of
 from placer.cost.links import Traffic, total_load
 from placer.cost.step import Step, StepModel
 from placer.explain.group_cost import GroupCosts
 from placer.explain.ways import Way, by_tier, child_name, ways
+from placer.explain.worst_groups import worst_groups
 from placer.job.model import Job
 from placer.placement.placement import Placement
 from placer.topology.machine import Domains
@@ -169,33 +171,23 @@ def hottest_links(
             if size_bytes[link] > 0
         ]
     found.sort(key=lambda entry: -entry[0])
-    return [
-        {
-            **way.name(link),
-            "bytes": total,
-            "busy_s": busy_s,
-            **_shares(way, link, total, traffic if by_axis else {}),
-        }
-        for busy_s, total, way, link in found[:HOTTEST_LINKS]
-    ]
-
-
-def _shares(
-    way: Way, link: int, total: float, traffic: dict[str, Traffic]
-) -> dict[str, Any]:
-    """The share of each axis in what a link carries; nothing without traffic."""
-    loads = {axis: way.bytes_of(item.load)[link] for axis, item in traffic.items()}
-    shares = {axis: float(sent) / total for axis, sent in loads.items() if sent}
-    return {"share_by_axis": shares} if traffic else {}
+    entries = []
+    for busy_s, total, way, link in found[:HOTTEST_LINKS]:
+        entry = {**way.name(link), "bytes": total, "busy_s": busy_s}
+        if by_axis:
+            loads = {
+                axis: way.bytes_of(own.load)[link] for axis, own in traffic.items()
+            }
+            shares = {axis: float(sent) / total for axis, sent in loads.items() if sent}
+            entry["share_by_axis"] = shares
+        entries.append(entry)
+    return entries
 
 
 def _longest_first(busy: FloatArray, way: Way) -> list[int]:
     """The hottest links of a way; of equally busy ones short names come first."""
-    if len(busy) > HOTTEST_LINKS:
-        least = np.partition(busy, -HOTTEST_LINKS)[-HOTTEST_LINKS]
-        candidates = np.flatnonzero(busy >= least).tolist()
-    else:
-        candidates = list(range(len(busy)))
+    least = np.sort(busy)[-HOTTEST_LINKS:].min(initial=np.inf)
+    candidates = np.flatnonzero(busy >= least).tolist()
 
     def order(link: int) -> tuple[float, int, str, str]:
         name = way.name(link)
@@ -303,3 +295,72 @@ def hops_leaving(
             }
         )
     return found
+
+
+def explain(model: StepModel, placement: Placement) -> dict[str, Any]:
+    """The facts behind the score of a placement, as plain data; times are seconds.
+
+    ``critical_path`` (longest first, with shares of the step), ``worst_groups`` (by
+    axis, see `placer.explain.worst_groups`), ``slowest_replica`` with the hops that
+    leave its scale-up domain, ``slowest_host``, ``hottest_links`` with the share of
+    every axis, ``free_scale_out`` and, for a job with weights, ``hop_cost`` by axis and
+    tier.
+    What the job does not have is left out.
+    """
+    step = model.step(placement.gpu_of_rank)
+    found: dict[str, Any] = {}
+    if step.step_time_s:
+        found["critical_path"] = [
+            entry | {"share": entry["seconds"] / step.step_time_s}
+            for entry in critical_path(step)
+        ]
+        if (slow := slowest_host(step, placement.gpu_of_rank)) is not None:
+            found["slowest_host"] = slow
+        found["worst_groups"] = worst_groups(step, placement.gpu_of_rank)
+        if "pp" in step.stage_times:
+            found["slowest_replica"] = _slowest_replica(step, placement.gpu_of_rank)
+        found["hottest_links"] = hottest_links(
+            model.fabric, step.traffic(), by_axis=True
+        )
+        found["free_scale_out"] = _free_scale_out(step, placement.gpu_of_rank)
+    if model.job.weights:
+        hops = HopCost(model.topology, model.job)
+        edges_by_tier = hops.crossings(placement.gpu_of_rank)
+        found["hop_cost"] = {
+            axis: by_tier(model.fabric, weight * (edges_by_tier[axis] * hops.distance))
+            for axis, weight, _ in hops.axes
+        }
+    return found
+
+
+def _slowest_replica(step: Step, gpu_of_rank: IntArray) -> dict[str, Any]:
+    """The replica that sets the step, and its hops that leave a scale-up domain."""
+    fabric, axes = step.model.fabric, step.model.job.parallelism
+    lanes = axes.ranks_of_group["pp"]
+    sender, slowest = gpu_of_rank[lanes], step.slowest_replica()
+    tier = fabric.tier_between(sender, np.roll(sender, -1, axis=1))[:, : axes.hops]
+    leaves = (tier > fabric.scale_up_tier).any(axis=1)
+    replica_of_lane = axes.coordinates["dp"][lanes[:, 0]]
+    return {
+        "replica": slowest,
+        "pipeline_s": step.pipeline_s(step.axes),
+        "hops": axes.hops,
+        "hops_leaving": hops_leaving(step, gpu_of_rank, slowest),
+        "replicas": axes.dp,
+        "replicas_leaving": len(np.unique(replica_of_lane[leaves])),
+    }
+
+
+def _free_scale_out(step: Step, gpu_of_rank: IntArray) -> dict[str, Any]:
+    """The step if every scale-out link were free, and what each axis would gain."""
+    free = step.model.free_scale_out.step(gpu_of_rank)
+    without = free.exposed_s()
+    saved = max(step.step_time_s - free.step_time_s, 0.0)
+    return {
+        "step_time_s": free.step_time_s,
+        "saved_s": saved,
+        "saved_share": saved / step.step_time_s,
+        "saved_by_axis_s": {
+            axis: seconds - without[axis] for axis, seconds in step.exposed_s().items()
+        },
+    }

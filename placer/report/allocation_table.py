@@ -27,8 +27,11 @@ def grade_text(grade: Mapping[str, Any]) -> str:
     free, best = grade["best_free"], grade["best"]
     parts = []
     if _more(own, free["value"]) > 1e-9:
-        parts.append(_costs(objective, own, free, grade["tier"]))
-        parts += _odd(grade)
+        share = share_text(_more(own, free["value"]))
+        mine, theirs = amount(objective, own), amount(objective, free["value"])
+        instead = f" ({mine} instead of {theirs})" if mine != theirs else ""
+        shape = _shape(free["domains"], grade["tier"])
+        parts += [f"costs {share} more than {shape}{instead}", *_odd(grade)]
     else:
         parts.append(
             f"no free nodes are better: {amount(objective, own)}"
@@ -47,13 +50,6 @@ def grade_text(grade: Mapping[str, Any]) -> str:
 
 def _more(own: float, other: float) -> float:
     return own / other - 1 if other else 0.0
-
-
-def _costs(objective: str, own: float, other: Mapping[str, Any], tier: str) -> str:
-    share = share_text(_more(own, other["value"]))
-    mine, theirs = amount(objective, own), amount(objective, other["value"])
-    text = f"costs {share} more than {_shape(other['domains'], tier)}"
-    return text + (f" ({mine} instead of {theirs})" if mine != theirs else "")
 
 
 def _shape(domains: Mapping[str, Sequence[int]], tier: str) -> str:
@@ -135,22 +131,19 @@ def _verdict(found: Found) -> str:
         parts.append(f"{_where(first)}: {noun} {value}")
     else:
         parts.append(f"{len(jobs)} jobs on {sum(j['nodes'] for j in jobs):,} nodes")
-        parts.append(_company(behind))
+        # What they lose to each other.
+        company = "each as good as alone on all free nodes"
+        if behind:
+            share = share_text(max(map(_behind, behind)))
+            company = f"{len(behind)} of them take more than alone, {share} at most"
+            if len(behind) == 1:
+                company = f"{behind[0]['name']} takes {share} more than alone"
+        parts.append(company)
     if moved := [job["name"] for job in jobs if job["moved"]]:
         parts.append(f"{', '.join(moved)} {'moves' if len(moved) == 1 else 'move'}")
     cost, least = found["cost"], found["lower_bound"]
     parts.append(proved(found["status"], least, (cost - least) / cost if cost else 0.0))
     return "; ".join(parts) + "."
-
-
-def _company(behind: Sequence[Mapping[str, Any]]) -> str:
-    """What jobs lose to each other: ``llama takes 0.5 % more than alone``."""
-    if not behind:
-        return "each as good as alone on all free nodes"
-    share = share_text(max(map(_behind, behind)))
-    if len(behind) == 1:
-        return f"{behind[0]['name']} takes {share} more than alone"
-    return f"{len(behind)} of them take more than alone, {share} at most"
 
 
 def _behind(job: Mapping[str, Any]) -> float:

@@ -10,8 +10,7 @@ from typing import Any
 from placer.base.arguments import NOTHING, instance, takes
 from placer.base.errors import InputError
 from placer.cost.step import StepModel
-from placer.explain.difference import Saving, saving
-from placer.explain.uncertain import links_are_assumed
+from placer.explain.difference import Saving, links_are_assumed, saving
 from placer.job.axes import AXES, EXPERT_AXES
 from placer.job.model import Job
 from placer.placement.build import placement_of_plan

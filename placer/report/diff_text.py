@@ -80,6 +80,7 @@ def changes_text(found: PlanDiff, width: int = WIDTH) -> str:
     """Cost, then groups, nodes and ranks; empty where nothing changed."""
     if found.is_empty:
         return ""
+    used = {"gained": found.nodes_gained, "lost": found.nodes_lost}
     tables = (
         (COST_HEAD, [*cost_rows(found.costs)]),
         (("critical path", *_HEAD), [*path_rows(found.path)]),
@@ -89,7 +90,7 @@ def changes_text(found: PlanDiff, width: int = WIDTH) -> str:
         _inputs(found),
         *(table(rows, head, width) if rows else () for head, rows in tables),
         _groups(found.axes),
-        _nodes(found),
+        [f"nodes {w}: {len(n):,} ({hosts_text(n)})" for w, n in used.items() if n],
         _ranks(found),
         _restart(found.restart),
     )
@@ -146,12 +147,6 @@ def _tier(way: Facts, domains: Sequence[Facts]) -> Iterator[str]:
     more = len(changes) - _SHOWN_DOMAINS
     if more > 0:
         yield f"      and {counted(more, 'more pair')} of domains"
-
-
-def _nodes(found: PlanDiff) -> Iterator[str]:
-    for word, nodes in (("gained", found.nodes_gained), ("lost", found.nodes_lost)):
-        if nodes:
-            yield f"nodes {word}: {len(nodes):,} ({hosts_text(nodes)})"
 
 
 def _ranks(found: PlanDiff) -> Iterator[str]:

@@ -31,7 +31,7 @@ def explain_text(
 ) -> str:
     """The facts in words, at most 80 columns wide, without a final newline.
 
-    ``explained``: as ``placer.explain.facts.explain`` gives it. ``tiers``: tier names,
+    ``explained``: as ``placer.explain.score.explain`` gives it. ``tiers``: tier names,
     innermost first. ``scale_up``: how many of the tiers are NVLink tiers. ``period``:
     what the score is of: a step, or of a workload a cycle.
     """
@@ -77,7 +77,11 @@ def _worst_groups(axes: Mapping[str, Facts], island: str) -> Iterator[str]:
             who = f"all {facts['groups']:,} groups alike, such as"
         else:
             who = f"group {worst['group']} of {facts['groups']:,}:"
-            took += f"; the best group, {best['group']}, {_against(worst, best)}"
+            seconds, usual = worst["seconds"], best["seconds"]
+            share = usual / seconds if seconds else 1.0
+            less = f"takes {format_seconds(usual)} ({share:z.1%})"
+            less = less if share < _NEAR else "hardly less"
+            took += f"; the best group, {best['group']}, {less}"
         text = f"  {axis:<3} {who} ranks {rank_text(worst['ranks'])}"
         yield from wrapped(text, _INDENT)
         yield from _detail(took)
@@ -89,13 +93,6 @@ def _worst_groups(axes: Mapping[str, Facts], island: str) -> Iterator[str]:
 
 def _detail(text: str) -> list[str]:
     return wrapped(_INDENT + text, _INDENT + "  ")
-
-
-def _against(worst: Facts, best: Facts) -> str:
-    """How long the best group takes."""
-    took = format_seconds(best["seconds"])
-    share = best["seconds"] / worst["seconds"] if worst["seconds"] else 1.0
-    return f"takes {took} ({share:z.1%})" if share < _NEAR else "hardly less"
 
 
 def where(facts: Facts, island: str) -> str:
@@ -190,14 +187,11 @@ def _links(links: Sequence[Facts], period: str) -> Iterator[str]:
     rows = []
     for link in links[:_SHOWN_LINKS]:
         name, *cells = link_cells(link)
-        rows.append((f"  {name}", *cells, _shares(link["share_by_axis"])))
+        largest = sorted(link["share_by_axis"].items(), key=lambda item: -item[1])
+        shares = ", ".join(f"{axis} {share:z.0%}" for axis, share in largest)
+        rows.append((f"  {name}", *cells, shares))
     if rows:
         yield from table(rows, ("busiest links", f"a {period}", "busy", "of it"))
-
-
-def _shares(share_by_axis: Mapping[str, float]) -> str:
-    largest = sorted(share_by_axis.items(), key=lambda item: -item[1])
-    return ", ".join(f"{axis} {share:z.0%}" for axis, share in largest)
 
 
 def _free_scale_out(facts: Facts | None, island: str, period: str) -> Iterator[str]:

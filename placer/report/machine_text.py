@@ -20,6 +20,7 @@ from placer.job.adapters import trained_parameters
 from placer.job.even import told
 from placer.job.model import Job
 from placer.job.models import total_parameters
+from placer.report.columns import columns
 from placer.topology.affinity import gpu_words
 from placer.topology.machine import Machine
 from placer.topology.model import Tier, Topology
@@ -113,8 +114,14 @@ def draw(topology: Topology) -> str:
         if slow := int(np.count_nonzero(factor < 1.0)):
             lines.append(f"{counted(slow, 'node')} with a {what} factor below 1")
     lines += _links(topology)
-    lines += _inside(topology)
-    lines += _left_out(topology)
+    if islands := topology.islands:
+        groups = "; ".join(map(gpu_words, islands.groups))
+        lines.append(f"{islands.tiers[0].name}: {groups}")
+    lines += topology.affinity.words()
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in topology.unavailable.items():
+        by_reason.setdefault(reason, []).append(name)
+    lines += [f"left out, {why}: {compress(own)}" for why, own in by_reason.items()]
     if topology.sources:
         lines += ["", "sources", *(f"  {source}" for source in topology.sources)]
     return "\n".join(line.rstrip() for line in lines)
@@ -130,13 +137,6 @@ def parts(topology: Topology) -> str:
         (topology.num_gpus, "GPU"),
     ]
     return ", ".join(counted(number, noun) for number, noun in counts)
-
-
-def _inside(topology: Topology) -> Iterator[str]:
-    """The GPUs of a node as a launcher counts them: islands, NUMA nodes, NICs."""
-    if islands := topology.islands:
-        yield f"{islands.tiers[0].name}: {'; '.join(map(gpu_words, islands.groups))}"
-    yield from topology.affinity.words()
 
 
 def _links(topology: Topology) -> Iterator[str]:
@@ -161,10 +161,8 @@ def tier_rows(topology: Topology) -> list[tuple[str, ...]]:
 def _table(topology: Topology) -> Iterator[str]:
     """Lines of the tiers, outermost first."""
     rows = tier_rows(topology)
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *cells in rows:
-        aligned = [c.rjust(w) for c, w in zip(cells[:-1], widths[1:-1], strict=True)]
-        yield "  ".join([name.ljust(widths[0]), *aligned, cells[-1]])
+    for line, row in zip(columns([row[:-1] for row in rows]), rows, strict=True):
+        yield f"{line}  {row[-1]}"
 
 
 def _row(tier: Tier, gpus: IntArray) -> tuple[str, ...]:
@@ -219,12 +217,3 @@ def _histogram(gpus: IntArray) -> str:
         rest = int(sum(counts[i] for i in order[_MAX_SIZES:]))
         parts = [*parts[:_MAX_SIZES], f"{rest} of {counted(more, 'other size')}"]
     return ", ".join(parts)
-
-
-def _left_out(topology: Topology) -> Iterator[str]:
-    """The unavailable nodes, one line a reason."""
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in topology.unavailable.items():
-        by_reason.setdefault(reason, []).append(name)
-    for reason, names in by_reason.items():
-        yield f"left out, {reason}: {compress(names)}"

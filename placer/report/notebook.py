@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 
 from placer.base.units import counted, format_seconds
@@ -29,16 +29,6 @@ def html_table(rows: Sequence[Sequence[str]], above: str = "", below: str = "") 
     lines = [_line("th", head, sides, _HEAD)]
     lines += [_line("td", row, sides, _ONE_LINE) for row in body]
     return f"{_sentence(above, bold=True)}{_table(lines)}{_sentence(below)}"
-
-
-def html_facts(title: str, facts: Mapping[str, str]) -> str:
-    """A title, and a line with name and value for each fact that is not empty."""
-    lines = [
-        _line("td", (name, value), ("left", "left"), _CELL)
-        for name, value in facts.items()
-        if value
-    ]
-    return f"{_sentence(title, bold=True)}{_table(lines)}"
 
 
 def _table(lines: Sequence[str]) -> str:
@@ -131,5 +121,9 @@ def html(shown: Topology | Job | Plan) -> str:
         return plan_html(shown)
     if isinstance(shown, Topology):
         return html_table(tier_rows(shown), title(shown).lstrip())
-    about = {name: text for name, text in facts(shown).items() if name != "sha256"}
-    return html_facts(title(shown).lstrip(), about)
+    lines = [
+        _line("td", (name, value), ("left", "left"), _CELL)
+        for name, value in facts(shown).items()
+        if value and name != "sha256"
+    ]
+    return f"{_sentence(title(shown).lstrip(), bold=True)}{_table(lines)}"

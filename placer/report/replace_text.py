@@ -72,16 +72,14 @@ def _curve(plan: Plan, about: Mapping[str, Any]) -> Iterator[str]:
     objective = plan.bound["objective"]
     reference = about.get("value_before", points[-1]["value"])
     rows = [("moves", NOUN[objective], "change", "", "")]
-    rows += [
-        (
-            f"{point['moves']:,}",
-            amount(objective, point["value"]),
-            _more(objective, point["value"] - reference),
-            _change(reference, point["value"]).strip(" ()"),
-            "this plan" if point["moves"] == about["moved"] else "",
-        )
-        for point in _shown(points, about["moved"])
-    ]
+    for point in _shown(points, about["moved"]):
+        moves, value = point["moves"], point["value"]
+        change = value - reference
+        more = f"{change * 1e3:+,.3f} ms" if objective == "time" else f"{change:+,.12g}"
+        share = _change(reference, value).strip(" ()")
+        mark = "this plan" if moves == about["moved"] else ""
+        cells = amount(objective, value), more if change else "none", share, mark
+        rows.append((f"{moves:,}", *cells))
     yield from columns(rows)
 
 
@@ -93,13 +91,6 @@ def _shown(points: list[Any], moved: int) -> list[Any]:
     step = (len(points) - 1) / (MOST_ROWS - 2)
     kept = {at, *(round(i * step) for i in range(MOST_ROWS - 1))}
     return [points[i] for i in sorted(kept)]
-
-
-def _more(objective: str, change: float) -> str:
-    """A change with its sign: milliseconds, or hop cost."""
-    if not change:
-        return "none"
-    return f"{change * 1e3:+,.3f} ms" if objective == "time" else f"{change:+,.12g}"
 
 
 def _change(before: float, after: float) -> str:

@@ -40,7 +40,12 @@ class _Held:
             if m == n:
                 overlap = len(needed & had) * n
             else:
-                overlap = sum(_overlap(j, m, i, n) for j in needed for i in had)
+                # What [j/m, (j+1)/m) and [i/n, (i+1)/n) have in common, of 1/(mn).
+                overlap = sum(
+                    max(0, min((j + 1) * n, (i + 1) * m) - max(j * n, i * m))
+                    for j in needed
+                    for i in had
+                )
             total += (len(needed) * n - overlap) / (m * n) * self.shard_bytes[key[1]]
         return float(total)
 
@@ -53,18 +58,14 @@ def bytes_to_receive(old: Plan, new: Plan, job: Job) -> dict[str, float] | None:
     before, after = old.axes, new.axes
     if job.model is None or before is None or after is None or before.vp != after.vp:
         return None
-    _require_alike(job, before)
-    _require_alike(job, after)
+    for axes in (before, after):
+        if unlike := unlike_sizes(job.parallelism, axes):
+            raise InputError(f"the job is not that of the plans: {', '.join(unlike)}")
     totals = {"parameters": 0.0, "optimizer": 0.0}
     there = _state(old, job, before)
     for was, needed in zip(there, _state(new, job, after), strict=True):
         totals[needed.kind] += needed.missing(was)
     return totals
-
-
-def _require_alike(job: Job, axes: Parallelism) -> None:
-    if unlike := unlike_sizes(job.parallelism, axes):
-        raise InputError(f"the job is not that of the plans: {', '.join(unlike)}")
 
 
 def _state(plan: Plan, job: Job, axes: Parallelism) -> list[_Held]:
@@ -112,11 +113,6 @@ def _intervals(job: Job, members: int, kind: str) -> int:
     if mode.sharding == "ddp" or whole:
         return 1
     return mode.shard_members(members, axes.dp * axes.cp)
-
-
-def _overlap(j: int, m: int, i: int, n: int) -> int:
-    """What [j/m, (j+1)/m) and [i/n, (i+1)/n) have in common, in units of 1/(mn)."""
-    return max(0, min((j + 1) * n, (i + 1) * m) - max(j * n, i * m))
 
 
 def restart(

@@ -94,7 +94,9 @@ def _step(score: Mapping[str, Any], island: str, look: Look) -> Iterator[str]:
     parts = [(label, seconds) for label, seconds in parts if seconds] if step else []
     rows: list[tuple[str, ...]] = []
     if step:
-        rows.append(("step time", format_seconds(step), *_sure(score, step)))
+        sure = score.get("step_time_interval_s")
+        likely = [f"+-{sure[1] / step - 1:z.1%}"] if sure else []
+        rows.append(("step time", format_seconds(step), *likely))
         rows += [_part(f"  {label}", seconds, step) for label, seconds in parts]
         across = score.get("exposed_scale_out_s", 0.0)
         rows.append(_part(f"exposed cross-{island}", across, step))
@@ -121,13 +123,6 @@ def _meaning(score: Mapping[str, Any], island: str, width: int) -> list[str]:
         f"links between {plural(island, 2)} would save"
     )
     return wrapped(text, "  ", width)
-
-
-def _sure(score: Mapping[str, Any], step: float) -> tuple[str, ...]:
-    """How far the step may lie from what is predicted, where that is known."""
-    if "step_time_interval_s" not in score:
-        return ()
-    return (f"+-{score['step_time_interval_s'][1] / step - 1:z.1%}",)
 
 
 def _bars(

@@ -38,18 +38,17 @@ def subjects_text(
         for subject in explained["subjects"]
         for block in (
             _head(subject),
-            *(_group(facts, island, period) for facts in _facts(subject)),
+            # The groups that it is in, or itself.
+            *(
+                _group(facts, island, period)
+                for facts in subject.get("groups") or [subject.get("facts")]
+                if facts
+            ),
             _messages(subject.get("messages", {})),
             _members(subject.get("members", ())),
             _exchanges(subject["exchanges"], explained),
         )
     )
-
-
-def _facts(subject: Facts) -> Sequence[Facts]:
-    """The groups of a subject: those it is in, or itself."""
-    found: Sequence[Facts] = subject.get("groups") or [subject.get("facts")]
-    return [facts for facts in found if facts]
 
 
 def _head(subject: Facts) -> Iterator[str]:

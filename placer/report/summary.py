@@ -134,7 +134,7 @@ def summarise(plan: Plan, look: Look = PLAIN, *, in_full: bool = False) -> str:
 def verdict_lines(plan: Plan, look: Look) -> Iterator[str]:
     """What the plan is worth, and which domains give how many of its nodes."""
     title, *rest = sentences(plan, plan.verdict) or [""]
-    yield from _painted(title, look)
+    yield from (look.paint(line, "title") for line in told([title], look.width))
     used = used_texts(plan) if title and not is_kept(plan) else ()
     yield from told((*rest, *used, *_unequal(plan)), look.width)
     who = "another order" if is_kept(plan) else "this plan"
@@ -160,17 +160,11 @@ def _unequal(plan: Plan) -> Iterator[str]:
         )
 
 
-def _painted(text: str, look: Look) -> Iterator[str]:
-    """A paragraph in bold."""
-    for line in wrapped(text, "  ", look.width):
-        yield look.paint(line, "title")
-
-
 def _placed(plan: Plan, look: Look) -> Iterator[str]:
     """What was placed on what, and how."""
     job, topology = plan.job, plan.topology
     title = f"{job['name']} on {topology['name']}: {plan.world_size:,} ranks"
-    yield from _painted(title, look)
+    yield from (look.paint(line, "title") for line in told([title], look.width))
     sizes = job.get("parallelism", {})
     axes = " x ".join(f"{a} {sizes[a]}" for a in _AXES if sizes.get(a, 1) > 1)
     roles = roles_text(plan, "x")

@@ -7,28 +7,10 @@ from typing import Any
 
 from placer.base.csv_rows import csv_text
 from placer.base.units import format_bytes, format_seconds
+from placer.report import tune_words as say
 from placer.report.assumed_text import assumed_lines, fixed_warning
 from placer.report.columns import columns, narrowed, paragraphs, wrapped
 from placer.report.notebook import html_table
-from placer.report.tune_words import (
-    AXES,
-    alike_words,
-    degrees,
-    fewer,
-    has_degrees,
-    how_sure,
-    is_same,
-    of_own_kind,
-    rated_too_well,
-    sharding,
-    short,
-    tells,
-    ties,
-    tight,
-    too_well,
-    verdict,
-    why_not,
-)
 
 Row = Mapping[str, Any]
 
@@ -65,19 +47,19 @@ def tune_text(
     return paragraphs(
         (
             [
-                *wrapped(f"{verdict(found)} {of_own_kind(rows)}".rstrip()),
+                *wrapped(f"{say.verdict(found)} {say.of_own_kind(rows)}".rstrip()),
                 *assumed_lines(found.get("assumed", ())),
                 *fixed_warning(found["fixed_share"]),
             ],
             (
                 *narrowed(_table(rows), _SAID_ONCE),
                 *_below(rows, found["own"]),
-                *wrapped(tight(rows, found["memory_limit_bytes"]), "  "),
+                *wrapped(say.tight(rows, found["memory_limit_bytes"]), "  "),
             ),
-            wrapped(short(found)),
-            wrapped(ties(rows)),
-            wrapped(how_sure(found)),
-            (*_by_gpus(found["fronts"]["gpus"]), *wrapped(fewer(found))),
+            wrapped(say.short(found)),
+            wrapped(say.ties(rows)),
+            wrapped(say.how_sure(found)),
+            (*_by_gpus(found["fronts"]["gpus"]), *wrapped(say.fewer(found))),
             _explained(rows, found["own"]) if explain else (),
             (*wrapped(_left_out(found)), *wrapped(found["proof"] + ".")),
             next_lines(found, row, place),
@@ -87,7 +69,7 @@ def tune_text(
 
 def tune_html(found: Mapping[str, Any]) -> str:
     """The verdict and the table, for a notebook."""
-    return html_table(_table(found["rows"]), verdict(found), found["proof"])
+    return html_table(_table(found["rows"]), say.verdict(found), found["proof"])
 
 
 def tune_csv(rows: Sequence[Row]) -> str:
@@ -105,14 +87,14 @@ def tune_csv(rows: Sequence[Row]) -> str:
 
 def _table(rows: Sequence[Row]) -> list[list[str]]:
     """A head, and a line a row with the axes that tell rows apart."""
-    axes = [axis for axis in AXES if any(tells(row, axis) for row in rows)]
+    axes = [axis for axis in say.AXES if any(say.tells(row, axis) for row in rows)]
     gpus = ["GPUs"] if len({row["gpus"] for row in rows}) > 1 else []
-    well = ["too well"] if any(map(rated_too_well, rows)) else []
+    well = ["too well"] if any(map(say.rated_too_well, rows)) else []
     lines = [["", *gpus, *axes, *_HEAD, *well]]
     for number, row in enumerate(rows, 1):
         count = [f"{row['gpus']:,}"] if gpus else []
         sizes = [str(row["parallelism"][axis]) for axis in axes]
-        more = [rated_too_well(row)] if well else []
+        more = [say.rated_too_well(row)] if well else []
         name = f"{number}{'*' * bool(row.get('is_own_kind'))}"
         lines.append([name, *count, *sizes, *_cells(row, rows[0]), *more])
     return lines
@@ -125,8 +107,8 @@ def _below(rows: Sequence[Row], own: Row | None) -> Iterator[str]:
         yield from wrapped(f"*: the best of the job's own kind, with {kind}")
     for number, row in enumerate(rows, 1):
         if row.get("alike"):
-            yield from wrapped(alike_words(number, row))
-    yield from wrapped(too_well(rows))
+            yield from wrapped(say.alike_words(number, row))
+    yield from wrapped(say.too_well(rows))
 
 
 def _cells(row: Row, best: Row) -> list[str]:
@@ -135,7 +117,7 @@ def _cells(row: Row, best: Row) -> list[str]:
     return [
         f"{row['micro_batch']} x {row['micro_batches']}",
         row["recompute"],
-        sharding(row),
+        say.sharding(row),
         format_seconds(step),
         f"+{behind:z.2%}" if behind else "",
         format_bytes(row["memory_bytes"]),
@@ -149,7 +131,9 @@ def _by_gpus(front: Sequence[Row]) -> Iterator[str]:
     table = [["best with", "step", "tokens/s/GPU", "degrees"]]
     for row in front:
         step, tokens = format_seconds(row["step_time_s"]), row["tokens_per_s_per_gpu"]
-        table.append([f"{row['gpus']:,} GPUs", step, f"{tokens:,.0f}", degrees(row)])
+        table.append(
+            [f"{row['gpus']:,} GPUs", step, f"{tokens:,.0f}", say.degrees(row)]
+        )
     yield from columns(table)
 
 
@@ -161,13 +145,13 @@ def _explained(rows: Sequence[Row], own: Row | None) -> Iterator[str]:
         min(1, len(rows) - 1),
     )
     others = {f"Row {number + 1}": rows[number]} if number else {}
-    if own is not None and "error" not in own and not is_same(own, best):
+    if own is not None and "error" not in own and not say.is_same(own, best):
         others["The job's own choice"] = own
     if not others:
         return
     yield from columns(_parts({"row 1": best} | others))
     for name, row in others.items():
-        yield from ("", *wrapped(why_not(best, row, name)))
+        yield from ("", *wrapped(say.why_not(best, row, name)))
 
 
 def _parts(rows: Mapping[str, Row]) -> list[list[str]]:
@@ -213,8 +197,8 @@ def next_lines(
     """
     row, own = found["rows"][index], found["own"]
     framework, words = found["framework"], row["flags"]
-    has_own = has_degrees(own)
-    if has_own and is_same(own, row):
+    has_own = say.has_degrees(own)
+    if has_own and say.is_same(own, row):
         yield f"Row {index + 1} has the flags of the job: nothing to change."
     elif not words:
         yield from wrapped(

@@ -16,6 +16,7 @@ from placer.placement.robust import uses_needless_hosts
 from placer.placement.rules import breaks_launch_order
 from placer.report.homes import Home, homes_of
 from placer.report.words import (
+    BETTER,
     NOUN,
     amount,
     compared,
@@ -24,7 +25,6 @@ from placer.report.words import (
     hours_text,
     knows_work,
     lacks_memory,
-    no_worse,
     proved,
     saved_text,
     share_text,
@@ -91,7 +91,11 @@ def sentences(plan: Plan, facts: Facts) -> list[str]:
     if {"fewest", "moved"} <= plan.previous.keys():
         found = [*_repaired(plan)]
     elif _is_kept(facts):
-        found = [*_kept(plan, facts)]
+        found = [
+            f"Keep your order: {why_kept(plan.bound, facts, plan.period)}",
+            f"your order: {name_of_order(plan)}, {_worth(plan)} on {_nodes(plan)}",
+            unbeaten(plan.bound),
+        ]
     else:
         found = [*_compared(plan, facts)]
     return [*filter(None, [*found, _memory(plan.score)])]
@@ -164,13 +168,6 @@ def inner_domains(plan: Plan) -> tuple[str, dict[str, int]]:
     return named[0], dict(Counter(plan.domains[named[0]]))
 
 
-def _kept(plan: Plan, facts: Facts) -> Iterator[str]:
-    """That the order in use is as good as any, as far as anybody could measure."""
-    yield f"Keep your order: {why_kept(plan.bound, facts, plan.period)}"
-    yield f"your order: {name_of_order(plan)}, {_worth(plan)} on {_nodes(plan)}"
-    yield unbeaten(plan.bound)
-
-
 def _worth(plan: Plan, value: float | None = None) -> str:
     """The value of a plan, or another, with its unit: ``1.2 s a step``."""
     objective = plan.bound["objective"]
@@ -233,8 +230,8 @@ def _repaired(plan: Plan) -> Iterator[str]:
     if before is None:
         yield f"{NOUN[objective]} {amount(objective, own)}"
     elif own == before:
-        same = no_worse(objective, "before")
-        yield f"{same}: {NOUN[objective]} {amount(objective, own)}"
+        worse = BETTER[objective][1]
+        yield f"no {worse} than before: {NOUN[objective]} {amount(objective, own)}"
     else:
         is_same = before and "given_up" not in about
         hours = _hours(plan, 1 - own / before) if is_same else ""

@@ -115,7 +115,8 @@ def compared(
     """
     mine, theirs = amount(objective, own), amount(objective, other)
     if own == other:
-        return f"{no_better(objective, than)}: {mine} {each(objective, period)}"
+        better = BETTER[objective][0]
+        return f"no {better} than {than}: {mine} {each(objective, period)}"
     share = share_text(abs(other - own) / other) if other else ""
     word = BETTER[objective][own > other]
     numbers = mine if mine == theirs else f"{mine} instead of {theirs}"
@@ -167,16 +168,6 @@ def withdrawn(bound: Mapping[str, Any]) -> str:
 def gap_words(gap: float) -> str:
     """A gap for a sentence: ``0.02 %``."""
     return f"{gap_text(gap)[:-1].rstrip('0').rstrip('.')} %"
-
-
-def no_better(objective: str, than: str) -> str:
-    """That a value is the same as another: ``no faster than THAN``."""
-    return f"no {BETTER[objective][0]} than {than}"
-
-
-def no_worse(objective: str, than: str) -> str:
-    """That a value is as good though it had to change: ``no slower than THAN``."""
-    return f"no {BETTER[objective][1]} than {than}"
 
 
 def lacks_memory(score: Mapping[str, Any]) -> bool:

@@ -238,24 +238,16 @@ def sweep_plot(rows: Sequence[Row], swept: Sequence[str], theme: str = "auto") -
     for row in sorted(rows, key=lambda row: row[x_key]):
         name = ", ".join(f"{label(key)} {cell(row, key)}" for key in others)
         lines.setdefault(name, []).append(row)
-    panels = [
-        Panel(
-            title,
-            tuple(
-                Series(name, tuple(_point(row, x_key, y_key) for row in line))
-                for name, line in lines.items()
-            ),
-            format_seconds,
-            label(x_key),
-            lambda value: cell({x_key: value}, x_key),
-        )
-        for y_key, title in _PANELS.items()
-    ]
+    panels = []
+    for key, title in _PANELS.items():
+        series = []
+        for name, line in lines.items():
+            points = []
+            for row in line:
+                told = row["error"] if row.get(key) is None else cell(row, key)
+                hover = f"{label(x_key)} {cell(row, x_key)}: {told}"
+                points.append((row[x_key], row.get(key), hover))
+            series.append(Series(name, tuple(points)))
+        texts = format_seconds, label(x_key), lambda value: cell({x_key: value}, x_key)
+        panels.append(Panel(title, tuple(series), *texts))
     return line_plot(panels, f"Best placement by {label(x_key)}", theme)
-
-
-def _point(row: Row, x_key: str, y_key: str) -> tuple[float, float | None, str]:
-    """One point with its text on hover."""
-    seconds = row.get(y_key)
-    text = row["error"] if seconds is None else cell(row, y_key)
-    return row[x_key], seconds, f"{label(x_key)} {cell(row, x_key)}: {text}"

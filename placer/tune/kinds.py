@@ -15,8 +15,7 @@ import numpy as np
 
 from placer.cost import DIFFERENCE
 from placer.cost.step import StepModel
-from placer.explain.difference import Saving
-from placer.explain.uncertain import drawn_times, links_are_assumed
+from placer.explain.difference import Saving, drawn_times, links_are_assumed
 from placer.job.model import Job
 from placer.topology.model import Topology
 from placer.tune.choice import SIZES, Choice

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 
 from placer.cost.step import StepModel
 from placer.draw import pipeline as module
-from placer.draw.pipeline import band, pipeline_chart, slowest_run
-from placer.draw.timetable import timetable
+from placer.draw.pipeline import band, pipeline_chart, slowest_run, timetable
 from placer.topology.read import read_topology
 from tests.cost.random_cases import random_case
 from tests.cost.test_schedule import pipelines

@@ -9,9 +9,8 @@ import pytest
 import placer
 from placer.cost import JITTER
 from placer.cost.step import StepModel
-from placer.explain import difference, uncertain
-from placer.explain.difference import saving
-from placer.explain.uncertain import TABLE, drawn_times, model_at
+from placer.explain import difference
+from placer.explain.difference import SPREADS, drawn_times, model_at, saving
 from placer.job.traffic import Group
 from placer.placement.baselines import baseline
 from tests.marks import slow
@@ -87,7 +86,7 @@ def test_a_draw_is_priced_as_if_it_were_alone(seed, monkeypatch):
         models.append(model_at(*args, **options))
         return models[-1]
 
-    monkeypatch.setattr(uncertain, "model_at", noted)
+    monkeypatch.setattr(difference, "model_at", noted)
     times = drawn_times(model, placed, 4, seed, thin=True)
     alone = [[one.step(gpus).step_time_s for gpus in placed] for one in models]
     assert times == pytest.approx(np.array(alone), rel=1e-12)
@@ -104,10 +103,10 @@ def test_measurable_is_what_is_above_jitter():
 
 
 def test_every_uncertain_input_is_in_the_table_of_the_docs():
-    """With its spread and its source."""
+    """With its spread; its source stands there alone."""
     page = " ".join(COST_MODEL.read_text().split())
-    for one in TABLE:
-        assert f"| {one.name} | {one.spread:g} |" in page
+    for name, spread in SPREADS.items():
+        assert f"| {name} | {spread:g} | " in page
 
 
 def test_many_groups_of_the_users_own_are_drawn_less_often(monkeypatch):

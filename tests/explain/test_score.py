@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from placer.cost.step import StepModel
-from placer.explain.facts import explain
-from placer.explain.score import score, score_with
+from placer.explain.score import explain, score, score_with
 from placer.job.model import Collectives, ExpertParallel
 from placer.job.parallel import ContextParallel, DataParallel, EndStages, TensorParallel
 from placer.placement.placement import Placement

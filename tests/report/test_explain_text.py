@@ -9,8 +9,7 @@ from placer.api.explain import explain as explain_plan
 from placer.base.units import format_seconds
 from placer.cost.step import StepModel
 from placer.explain import exchanges
-from placer.explain.facts import explain
-from placer.explain.score import score_with
+from placer.explain.score import explain, score_with
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.build import build_plan

@@ -8,7 +8,7 @@ import numpy as np
 
 from placer.base.units import counted, format_seconds, listed, plural
 from placer.placement.baselines import order_in_use_of
-from placer.placement.plan import OBJECTIVES, Plan
+from placer.placement.plan import OBJECTIVES
 from placer.report.diff import saving_of
 from placer.report.homes import Home, homes_of, is_optimal
 from placer.report.page.side import Side
@@ -89,7 +89,10 @@ def verdict(sides: Sequence[Side]) -> list[str]:
 def headline(sides: Sequence[Side]) -> tuple[str, str]:
     """The verdict in a few words: what is to do or compared, and how good that is."""
     objective, period = objective_of(sides), sides[-1].plan.period
-    proof = _proof(sides[-1].plan)
+    bound, proof = sides[-1].plan.bound, ""
+    if bound and bound.get("lower_bound"):
+        proof = proved(bound["status"], bound["lower_bound"], bound["gap"])
+        proof = f"proved {proof}" if proof == "optimal" else proof
     if said := verdict(sides):
         decision, colon, worth = said[0].partition(": ")
         return f"{decision}{colon}", worth
@@ -115,15 +118,6 @@ def _compared(sides: Sequence[Side]) -> str:
     known = saved_text(objective, saved.to_dict(), sides[-1].plan.period)
     text = f"{'Saves' if share > 0 else 'Costs'} {known}"
     return text if saved.can_be_measured else f"{text}, too little to measure"
-
-
-def _proof(plan: Plan) -> str:
-    """What is proved, for a line of its own; nothing without a bound."""
-    bound = plan.bound
-    if not bound or not bound.get("lower_bound"):
-        return ""
-    text = proved(bound["status"], bound["lower_bound"], bound["gap"])
-    return f"proved {text}" if text == "optimal" else text
 
 
 def lede(sides: Sequence[Side], found: Sequence[Home]) -> str:
@@ -241,26 +235,22 @@ def step_heading(sides: Sequence[Side]) -> str:
         if not worst or not waits[worst]:
             return "Nothing waits for the network"
         waited = format_seconds(waits[worst])
-        return f"Longest wait: {_part(worst)}, {waited} of each {period}"
+        return (
+            f"Longest wait: {worst.removesuffix(' exposed')}, {waited} of each {period}"
+        )
     old = parts(sides[0])
     change = {n: new.get(n, 0.0) - old.get(n, 0.0) for n in {**old, **new}}
-    least, most = (
-        min(change, key=change.__getitem__),
-        max(change, key=change.__getitem__),
-    )
+    least = min(change, key=change.__getitem__)
+    most = max(change, key=change.__getitem__)
     noise = _SAME * sum(new.values())
+    part = {name: name.removesuffix(" exposed") for name in change}
     words = []
     if change[least] < -noise:
-        words.append(f"{_part(least)} saves {format_seconds(-change[least])}")
+        words.append(f"{part[least]} saves {format_seconds(-change[least])}")
     if change[most] > noise:
         verb = "gives back" if words else "costs"
-        words.append(f"{_part(most)} {verb} {format_seconds(change[most])}")
+        words.append(f"{part[most]} {verb} {format_seconds(change[most])}")
     return ", ".join(words) if words else f"No part of the {period} changes"
-
-
-def _part(name: str) -> str:
-    """The axis of an exposed part, or the part."""
-    return name.removesuffix(" exposed")
 
 
 Fact = tuple[str, str, str, str]

@@ -22,28 +22,7 @@ from placer.report.assumed_text import assumed_texts
 from placer.report.homes import Home
 from placer.report.moves import Matching, match, moved_ranks
 from placer.report.next_text import launch_commands
-from placer.report.page.bars import (
-    colours_of_tiers,
-    group_rows,
-    kinds_of_tiers,
-    link_tables,
-    links_heading,
-    pipelines,
-    step_rows,
-    tier_style,
-    widths,
-)
-from placer.report.page.headlines import (
-    facts,
-    gained,
-    groups_heading,
-    headline,
-    homes,
-    is_folded,
-    lede,
-    map_line,
-    step_heading,
-)
+from placer.report.page import bars, headlines
 from placer.report.page.maps import Maps, maps_of, modes, partners
 from placer.report.page.side import Side, encoded, times_data
 from placer.report.verdict import is_kept
@@ -101,20 +80,21 @@ def report_page(sides: Sequence[Side], path: str) -> str:
     ``sides``: one placement, or two: before and after. ``path``: file of the last one's
     plan, for commands; none are told if empty.
     """
-    plan, folded = sides[-1].plan, is_folded(sides)
-    said, worth = map(_bound, headline(sides))  # what terminals print first
-    mood = "good" if gained(sides) > 0 or len(sides) == 1 else "plain"
+    plan, folded = sides[-1].plan, headlines.is_folded(sides)
+    said, worth = map(_bound, headlines.headline(sides))  # what terminals print first
+    mood = "good" if headlines.gained(sides) > 0 or len(sides) == 1 else "plain"
     first = {"said": said, "worth": worth, "mood": mood}
-    begins = _bound(lede(sides, homes(sides)))
+    begins = _bound(headlines.lede(sides, headlines.homes(sides)))
     if folded:
         sides = [replace(sides[-1], name="your order")]
-    maps, found = maps_of(sides), homes(sides)
+    maps, found = maps_of(sides), headlines.homes(sides)
     matching = match(sides[0].plan, plan) if len(sides) > 1 else None
     texts = _texts(sides, maps, found, matching, path)
     job, machine = plan.job.get("name"), plan.topology.get("name")
     page, document = map(_templates().get_template, ("page.html", "document.html"))
     body = page.render(folded=folded, headline=first, lede=begins, **texts)
-    style = svg.page_style() + _asset("page.css") + tier_style(plan) + widths(body)
+    style = svg.page_style() + _asset("page.css") + bars.tier_style(plan)
+    style += bars.widths(body)
     script = "\n".join(["", '"use strict";', *map(_asset, _SCRIPTS)])
     return document.render(
         digests={"style": _digest(style), "script": _digest(script)},
@@ -140,7 +120,7 @@ def _texts(
 ) -> dict[str, Any]:
     """What stands in each place of the page."""
     plan = sides[-1].plan
-    lines = [map_line(sides, side, found) for side in (0, -1)]
+    lines = [headlines.map_line(sides, side, found) for side in (0, -1)]
     old, new = ({"line": line, "mood": mood} for line, mood in lines)
     # As in the text of a search: what makes files for the launcher.
     commands = launch_commands(plan, path) if path else []
@@ -153,12 +133,12 @@ def _texts(
         "world": counted(plan.world_size, "GPU"),
         "shape": _shape(plan),
         "names": names,
-        "facts": [*facts(sides, found)],
-        "groups_heading": groups_heading(sides, found),
-        "group_rows": [*group_rows(sides)],
-        "tiers": kinds_of_tiers(plan),
-        "step_heading": step_heading(sides),
-        "step_rows": [*step_rows(sides)],
+        "facts": [*headlines.facts(sides, found)],
+        "groups_heading": headlines.groups_heading(sides, found),
+        "group_rows": [*bars.group_rows(sides)],
+        "tiers": bars.kinds_of_tiers(plan),
+        "step_heading": headlines.step_heading(sides),
+        "step_rows": [*bars.step_rows(sides)],
         "old": sides[0].name,
         "new": sides[-1].name,
         "map_old": old,
@@ -168,9 +148,9 @@ def _texts(
         else "",
         "size": maps.size,
         "ground": maps.ground(),
-        "links_heading": links_heading(sides),
-        "link_tables": [*link_tables(sides)],
-        **pipelines(sides),
+        "links_heading": bars.links_heading(sides),
+        "link_tables": [*bars.link_tables(sides)],
+        **bars.pipelines(sides),
         "certificate": [*_certificate(plan)],
         "commands": [join(["placer", *words]) for words in commands],
         "switch": _switch(sides, matching),
@@ -239,7 +219,7 @@ def _data(
     return {
         "machine": maps.to_dict(),
         "level": max(uplinks, min(1, len(levels) - 1)),
-        "tiers": colours_of_tiers(plan),
+        "tiers": bars.colours_of_tiers(plan),
         "modes": [*modes(maps.views, everywhere)],
         "homes": [[h.axis, h.level] for h in found],
         "partners": "" if matching is None else partners(matching, plan.world_size),
