@@ -34,8 +34,8 @@ from placer.report.verdict import (
     why_kept,
 )
 from placer.solve.run.solution import EXACT, Solution, checked_bound
+from placer.topology.build import oversubscribed
 from placer.topology.model import Topology
-from placer.topology.uplinks import oversubscribed
 from placer.version import __version__
 
 # Ranks up to which the baselines are priced although the user wants to leave.

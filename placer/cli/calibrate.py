@@ -16,8 +16,7 @@ from placer.cli.options import flag, option, teller
 from placer.cli.output import write_answer, write_document
 
 if TYPE_CHECKING:
-    from placer.calibrate.measurements import Measurements
-    from placer.calibrate.sources import Given
+    from placer.calibrate.measurements import Given, Measurements
 
 
 @command("placer calibrate megatron-log:run.out -t machine.yaml -j job.yaml")
@@ -58,7 +57,7 @@ def calibrate(sources: tuple[str, ...], format_name: str, **options: Any) -> Non
     the machine, and the answer is the efficiencies and latencies of the tiers. What -o
     writes serves as -t and as --hardware.
     """
-    from placer.calibrate.sources import NCCL_TESTS, POINTS, open_source
+    from placer.calibrate.measurements import NCCL_TESTS, POINTS, open_source
 
     given = [open_source(source) for source in sources]
     kinds = {one.kind for one in given}
@@ -109,7 +108,7 @@ def _links(measurements: Measurements, format_name: str, output: str) -> None:
 
 def _logged(logs: Sequence[Given], options: dict[str, Any]) -> Measurements:
     """Steps of logs as measurements of the job that ran."""
-    from placer.calibrate.sources import measured_by_logs
+    from placer.calibrate.measurements import measured_by_logs
     from placer.topology.allocation import allocate
 
     if not (options["topology"] and options["job"]):

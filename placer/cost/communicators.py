@@ -40,7 +40,7 @@ class Communicators:
     def gather(self, size_bytes: Sizes) -> Cost:
         """One reduce-scatter or all-gather, around a ring."""
         seconds = ring_pass(self._route, self._per_row(size_bytes)).total
-        return Cost(seconds, Traffic(lambda: self._on_rings(size_bytes, passes=1.0)))
+        return Cost(seconds, Traffic(lambda: self._sent("ring", size_bytes, 1.0)))
 
     def all_reduce(self, size_bytes: Sizes, algorithm: str) -> Cost:
         """One all-reduce by an algorithm of `ALL_REDUCES`, or ``auto``.
@@ -68,31 +68,27 @@ class Communicators:
 
     @cached_property
     def _tree_route(self) -> Route:
-        return tree_route(self.rings.tree, self.fabric, self._route)
+        return tree_route(self.rings, self.fabric, self._route)
 
     def _per_row(self, size_bytes: Sizes) -> Sizes:
         return self.fabric.per_row(size_bytes, self.rings.gpus)
 
-    def _on_rings(
-        self, size_bytes: Sizes, passes: float
+    def _sent(
+        self, name: str, size_bytes: Sizes, passes: float = 2.0
     ) -> tuple[FloatArray, LinkLoad]:
-        """Bytes by tier and load of so many passes around rings."""
-        rings, n = self.rings, self.rings.gpus.shape[1]
-        on_edge = passes * (n - 1) / n * size_bytes
-        one = np.ones(rings.gpus.shape)
-        hops = self.fabric.by_tier(rings.hop_tier, one, rings.gpus)
-        return hops * on_edge, self.fabric.scaled(rings.load, on_edge)
+        """Bytes by tier and load of a collective, all groups by one algorithm.
 
-    def _sent(self, name: str, size_bytes: Sizes) -> tuple[FloatArray, LinkLoad]:
-        """Bytes by tier and load of an all-reduce, all groups by one algorithm.
-
-        Those of others than a ring go between domains as in a double tree.
+        By a ring in so many passes around it; by another an all-reduce, whose bytes
+        between domains go as in a double tree.
         """
         if name == "ring":
-            return self._on_rings(size_bytes, passes=2.0)
-        tree = self.rings.tree
-        by_tier = tree.bytes_by_tier + self._inside(name)
-        return by_tier * size_bytes, self.fabric.scaled(tree.load, size_bytes)
+            edges, n = self.rings.hops, self.rings.gpus.shape[1]
+            by_tier = edges.bytes_by_tier
+            size_bytes = passes * (n - 1) / n * size_bytes
+        else:
+            edges = self.rings.tree
+            by_tier = edges.bytes_by_tier + self._inside(name)
+        return by_tier * size_bytes, self.fabric.scaled(edges.load, size_bytes)
 
     def _inside(self, name: str) -> FloatArray:
         """Bytes sent inside domains for each byte of buffer; shape (T,).

@@ -238,11 +238,4 @@ class Fabric:
 
     def common_tier(self, gpus: IntArray) -> IntArray:
         """Lowest tier whose domain holds all GPUs of each row; shape (groups,)."""
-        tier = np.zeros(len(gpus), dtype=np.int64)
-        for row in self.domain_of_gpu[:-1]:
-            domains = row[gpus]
-            apart = (domains != domains[:, :1]).any(axis=1)
-            if not apart.any():
-                break
-            tier += apart
-        return tier
+        return np.asarray(self.tier_between(gpus[:, :1], gpus).max(axis=1))

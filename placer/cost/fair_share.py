@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import BoolArray, FloatArray, IntArray
+from placer.base.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,16 +26,6 @@ class Hops:
     # group and link, (e,): group, and uplink, of every hop; groups ascend.
     group: IntArray
     link: IntArray
-
-    @classmethod
-    def of(cls, made: BoolArray, link: IntArray) -> Hops:
-        """Those that are made, of rows of groups; both of shape (g, n)."""
-        rows, columns = np.nonzero(made)
-        return cls(rows, link[rows, columns])
-
-    def on_links(self, count: int) -> FloatArray:
-        """How many there are on each of so many links."""
-        return np.bincount(self.link, minlength=count).astype(np.float64)
 
     @cached_property
     def first(self) -> IntArray:

@@ -180,12 +180,11 @@ class KindTimes:
     """What kinds of groups cost on a placed network."""
 
     fabric: Fabric
+    steps: FloatArray  # (kinds,): how often each runs in a step
     # (communicators,), s: one run of each communicator of each kind.
     group_seconds: list[FloatArray]
-    # Kinds, and what each sends in a step by tier, run after run; (runs,), (T, runs).
-    sent_bytes: list[tuple[IntArray, FloatArray]]
-    # Of each tier with uplinks, in the order in which runs follow each other.
-    sent: dict[int, list[_Sent]]
+    # Kind of each copy of a call, one for each run, what these cost, and the copies.
+    priced: list[tuple[IntArray, Cost, Copies]]
 
     def sent_by(self, kind: int) -> tuple[FloatArray, LinkLoad]:
         """The bytes of a kind in a step, as `Traffic` has them."""
@@ -200,22 +199,30 @@ class KindTimes:
     @cached_property
     def _by_tier(self) -> FloatArray:
         """What each kind sends on each tier; shape (kinds, T)."""
-        number = len(self.group_seconds)
-        kinds, values = zip(*self.sent_bytes, strict=True)
-        kind, sent = np.concatenate(kinds), np.concatenate(values, axis=1)
-        total = [weighted_counts(kind, of_tier, number) for of_tier in sent]
+        kind = np.concatenate([kinds for kinds, _, _ in self.priced])
+        sent = [
+            cost.traffic.bytes_by_tier * self.steps[kinds]
+            for kinds, cost, _ in self.priced
+        ]
+        number = len(self.steps)
+        total = [weighted_counts(kind, of, number) for of in np.concatenate(sent, 1)]
         return np.stack(total, axis=1)
 
     @cached_property
     def _by_kind(self) -> dict[int, tuple[_Sent, IntArray]]:
         """Entries of each tier in the order of kinds, and where those of each begin."""
         found = {}
-        for t, parts in self.sent.items():
+        for t in self.fabric.scale_out_tiers:
+            parts = []
+            for kinds, cost, copies in self.priced:
+                copy, child = copies.children[t]
+                kind, load = kinds[copy], cost.traffic.load
+                both = (load[way, t] * self.steps[kind] for way in ("up", "down"))
+                parts.append((kind, child, *both))
             joined = [np.concatenate(values) for values in zip(*parts, strict=True)]
             order = np.argsort(joined[0], kind="stable")
             sent = _Sent(*(values[order] for values in joined))
-            kinds = np.arange(len(self.group_seconds) + 1)
-            found[t] = sent, np.searchsorted(sent.kind, kinds)
+            found[t] = sent, np.searchsorted(sent.kind, np.arange(len(self.steps) + 1))
         return found
 
 
@@ -224,27 +231,17 @@ def kind_times(network: PlacedNetwork, job: Job) -> KindTimes:
 
     The machine has no links of its own between domains.
     """
-    fabric = network.fabric
-    steps = np.array([group.per_step for group in job.groups])
-    times = KindTimes(
-        fabric,
-        [np.zeros(len(group.ranks)) for group in job.groups],
-        [(np.zeros(0, dtype=np.int64), np.zeros((fabric.num_tiers, 0)))],
-        {t: [] for t in fabric.scale_out_tiers},
-    )
+    fabric, groups = network.fabric, job.groups
+    steps = np.array([group.per_step for group in groups])
+    seconds = [np.zeros(len(group.ranks)) for group in groups]
+    times = KindTimes(fabric, steps, seconds, [])
     for batch in batches_of(job):
         gpus = network.gpu_of_rank[batch.members]
         price = _relayed if batch.collective == "relay" else _at_once
         cost, copies = price(fabric, gpus, batch, job.collectives)
         runs = copies.number // len(batch.kinds)
         _note_seconds(times, batch, cost.seconds.reshape(len(gpus), runs, -1))
-        kind, sent = np.repeat(batch.kinds, runs), cost.traffic
-        times.sent_bytes.append((kind, sent.bytes_by_tier * steps[kind]))
-        for t, noted in times.sent.items():
-            copy, child = copies.children[t]
-            own = kind[copy]
-            up, down = (sent.load[way, t] * steps[own] for way in ("up", "down"))
-            noted.append(_Sent(own, child, up, down))
+        times.priced.append((np.repeat(batch.kinds, runs), cost, copies))
     return times
 
 

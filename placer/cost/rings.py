@@ -16,8 +16,7 @@ import numpy as np
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.collectives import Route
 from placer.cost.fabric import Fabric
-from placer.cost.fair_share import Crossings, Flows, Hops, fair_pace
-from placer.cost.links import LinkLoad
+from placer.cost.fair_share import Flows, fair_pace
 from placer.cost.trees import Edges, double_tree
 
 
@@ -87,48 +86,17 @@ class Rings:
         return leaves
 
     @cached_property
-    def _uplinks(self) -> dict[int, tuple[Hops, Hops]]:
-        """Hops out of child domains and into them, of every tier that has any."""
-        found = {}
-        for t in self.fabric.scale_out_tiers:
-            child = self.fabric.child_domain_of_gpu(t)[self.gpus]
-            leaves = child != np.roll(child, -1, axis=1)
-            if not leaves.any():  # nor at any tier further out
-                break
-            enters = np.roll(leaves, 1, axis=1)
-            found[t] = Hops.of(leaves, child), Hops.of(enters, child)
-        return found
-
-    @cached_property
-    def _links(self) -> dict[int, Hops]:
-        """Hops over links, of every tier that has some."""
-        found = {}
-        for t in self.fabric.links:
-            following = np.roll(self.gpus, -1, axis=1)
-            link = self.fabric.link_of(t, self.gpus, following)
-            found[t] = Hops.of(link >= 0, link)
-        return found
-
-    @cached_property
-    def load(self) -> LinkLoad:
-        """Load of one byte on every hop of every ring."""
-        load, empty = LinkLoad(), np.zeros(0, dtype=np.int64)
-        none = Hops(empty, empty)
-        for t in self.fabric.scale_out_tiers:
-            count = len(self.fabric.uplink_capacity[t])
-            out, into = self._uplinks.get(t, (none, none))
-            load["up", t], load["down", t] = out.on_links(count), into.on_links(count)
-        for t, hops in self._links.items():
-            load["between", t] = hops.on_links(len(self.fabric.links[t].capacity))
-        return load
-
-    def crossings(self, fabric: Fabric) -> Crossings:
-        """Where the hops share uplinks and links, both directions of every tier."""
-        shared = fabric.shared_uplinks
-        both = [(t, hops) for t, found in self._uplinks.items() for hops in found]
-        uplinks = [(hops, shared[t]) for t, hops in both if t in shared]
-        links = self._links.items()
-        return uplinks + [(hops, fabric.links[t].capacity) for t, hops in links]
+    def hops(self) -> Edges:
+        """A byte on every hop of every ring."""
+        number, size = self.gpus.shape
+        return Edges(
+            self.fabric,
+            np.repeat(np.arange(number), size),
+            self.gpus.ravel(),
+            np.roll(self.gpus, -1, axis=1).ravel(),
+            self.hop_tier.ravel(),
+            np.ones(self.gpus.size),
+        )
 
     @cached_property
     def tree(self) -> Edges:
@@ -153,7 +121,7 @@ class Rings:
             self.nics,
             fabric.has_rack_switch,
             np.where(inner, pace, 0.0).max(axis=1) / self.factor,
-            fair_pace(self.crossings(fabric), self.shared, one_nic),
+            fair_pace(self.hops.crossings(fabric), self.shared, one_nic),
             mean_where(latency, inner),
             mean_where(latency, outer),
         )

@@ -26,61 +26,57 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Flows between domains of some groups."""
+    """Flows of some groups: along their rings, or between domains."""
 
-    rings: Rings  # the groups
+    fabric: Fabric  # of which nothing is asked but where GPUs lie
     # group, sources and targets, (e,): group, and GPUs at both ends, of each flow.
     group: IntArray
     sources: IntArray
     targets: IntArray
-    share: FloatArray  # (e,): bytes on the flow for each byte of the buffer
-
-    @cached_property
-    def tiers(self) -> IntArray:
-        """Tier of each flow; shape (e,)."""
-        return self.rings.fabric.tier_between(self.sources, self.targets)
+    tiers: IntArray  # (e,): tier of each flow
+    share: FloatArray  # (e,): bytes on the flow for each byte that is counted
 
     @cached_property
     def load(self) -> LinkLoad:
-        """Load of one byte of buffer in every group."""
-        fabric = self.rings.fabric
-        return flow_load(fabric, self.sources, self.targets, self.tiers, self.share)
+        """Load of one such byte in every group."""
+        ends = self.sources, self.targets
+        return flow_load(self.fabric, *ends, self.tiers, self.share)
 
     @cached_property
     def bytes_by_tier(self) -> FloatArray:
-        """Bytes sent for each byte of buffer; shape (T,)."""
-        return self.rings.fabric.by_tier(self.tiers, self.share, self.sources)
+        """Bytes sent for each of them; shape (T,)."""
+        return self.fabric.by_tier(self.tiers, self.share, self.sources)
+
+    @cached_property
+    def _uplinks(self) -> list[tuple[int, Hops]]:
+        """Hops over uplinks of every tier that has any, both directions."""
+        found = []
+        by_group = np.argsort(self.group, kind="stable")
+        for t in self.fabric.scale_out_tiers:
+            leaves = by_group[self.tiers[by_group] >= t]
+            child = self.fabric.child_domain_of_gpu(t)
+            found += [
+                (t, Hops(self.group[leaves], child[ends]))
+                for ends in (self.sources[leaves], self.targets[leaves])
+            ]
+        return found
+
+    @cached_property
+    def _links(self) -> list[tuple[int, Hops]]:
+        """Hops over links of every tier that has some."""
+        found = []
+        by_group = np.argsort(self.group, kind="stable")
+        for t in self.fabric.links:
+            link = self.fabric.link_of(t, self.sources, self.targets)
+            on = by_group[link[by_group] >= 0]
+            found.append((t, Hops(self.group[on], link[on])))
+        return found
 
     def crossings(self, fabric: Fabric) -> Crossings:
         """Where the flows share uplinks and links, both directions of every tier."""
-        found = []
-        by_group = np.argsort(self.group, kind="stable")
-        for t, capacity in fabric.shared_uplinks.items():
-            leaves = by_group[self.tiers[by_group] >= t]
-            child = fabric.child_domain_of_gpu(t)
-            found += [
-                (Hops(self.group[leaves], child[ends]), capacity)
-                for ends in (self.sources[leaves], self.targets[leaves])
-            ]
-        for t, links in fabric.links.items():
-            link = fabric.link_of(t, self.sources, self.targets)
-            on = by_group[link[by_group] >= 0]
-            found.append((Hops(self.group[on], link[on]), links.capacity))
-        return found
-
-    def single_pace(self, fabric: Fabric) -> FloatArray:
-        """Seconds a byte takes on one NIC at the slowest tier of a group; (g,)."""
-        seconds = np.zeros(len(self.rings.gpus))
-        np.maximum.at(seconds, self.group, 1 / fabric.bandwidth[self.tiers])
-        return seconds / self.rings.factor
-
-    def latency(self, fabric: Fabric) -> FloatArray:
-        """Mean latency of a group's flows, s; shape (g,)."""
-        num_groups = len(self.rings.gpus)
-        latency = fabric.hop_latency(self.sources, self.targets, self.tiers)
-        total = np.bincount(self.group, latency, num_groups)
-        count = np.bincount(self.group, minlength=num_groups)
-        return np.asarray(total / np.maximum(count, 1))
+        shared, links = fabric.shared_uplinks, fabric.links
+        uplinks = [(hops, shared[t]) for t, hops in self._uplinks if t in shared]
+        return uplinks + [(hops, links[t].capacity) for t, hops in self._links]
 
 
 def double_tree(rings: Rings) -> Edges:
@@ -94,26 +90,34 @@ def double_tree(rings: Rings) -> Edges:
         child_gpu = first[group[hangs], position[hangs]]
         found.append((group[hangs], child_gpu, first[group[hangs], parent[hangs]]))
     of_edge, low, high = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    tiers = rings.fabric.tier_between(low, high)
     return Edges(
-        rings,
+        rings.fabric,
         np.concatenate((of_edge, of_edge)),
         np.concatenate((low, high)),
         np.concatenate((high, low)),
+        np.concatenate((tiers, tiers)),
         np.full(2 * len(low), 0.5),
     )
 
 
-def tree_route(edges: Edges, fabric: Fabric, ring: Route) -> Route:
+def tree_route(rings: Rings, fabric: Fabric, ring: Route) -> Route:
     """What a double tree finds on its way, given what the ring does.
 
     Its pace is that of the buffers that go in and out of a domain (`tree_buffers`);
-    each edge carries half a buffer.
+    each edge carries half a buffer. Alone a byte takes as long as on one NIC at the
+    slowest tier.
     """
-    rings = edges.rings
+    edges, count = rings.tree, len(rings.gpus)
     halves = 2 * tree_buffers(rings.domains)
-    alone = edges.single_pace(fabric) * halves
+    seconds = np.zeros(count)
+    np.maximum.at(seconds, edges.group, 1 / fabric.bandwidth[edges.tiers])
+    alone = seconds / rings.factor * halves
     pace = fair_pace(edges.crossings(fabric), rings.shared, alone) / halves
-    return ring._replace(outer_pace=pace, outer_latency=edges.latency(fabric))
+    latency = fabric.hop_latency(edges.sources, edges.targets, edges.tiers)
+    total = np.bincount(edges.group, latency, count)
+    number = np.maximum(np.bincount(edges.group, minlength=count), 1)
+    return ring._replace(outer_pace=pace, outer_latency=total / number)
 
 
 def _domains(rings: Rings) -> tuple[IntArray, IntArray]:

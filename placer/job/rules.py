@@ -12,7 +12,7 @@ from placer.base.errors import Problem
 from placer.base.hostlist import HostLists, compress
 from placer.documents import Section, Value
 from placer.documents.keys import TEXT, integer, key, list_of, map_of, special
-from placer.documents.records import nested
+from placer.documents.records import entries, nested
 from placer.job.axes import MAX_WORLD_SIZE
 
 if TYPE_CHECKING:
@@ -131,15 +131,12 @@ class Rules:
 
     def to_document(self) -> dict[str, Any]:
         """The rules in the form of a job file; empty ones are left out."""
-        document: dict[str, Any] = {
-            "pin": [
-                {"ranks": ranks_text(pin.ranks), "nodes": compress(pin.hosts)}
-                for pin in self.pin
-            ],
-            "avoid": [compress(self.avoid)] if self.avoid else [],
-            "at_most": dict(self.at_most),
-            "spares": dict(self.spares),
-        }
+        pins = [
+            {"ranks": ranks_text(pin.ranks), "nodes": compress(pin.hosts)}
+            for pin in self.pin
+        ]
+        avoided = [compress(self.avoid)] if self.avoid else []
+        document = entries(self, pin=pins, avoid=avoided)
         return {key: value for key, value in document.items() if value}
 
 

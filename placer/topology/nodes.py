@@ -6,7 +6,7 @@ Shapes: T tiers, N nodes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
 from typing import Any, ClassVar
 
@@ -105,15 +105,6 @@ def _read_layout(value: Value, tiers: Tiers) -> Nodes:
     return Nodes(domains, names, gpus.sum(axis=1), factor, islands=islands)
 
 
-@dataclass
-class _Domains:
-    """The domains of one tier met so far."""
-
-    index: dict[str, int] = field(default_factory=dict)
-    parent: dict[str, tuple[str, str]] = field(default_factory=dict)
-    of_node: list[int] = field(default_factory=list)
-
-
 class _Listing:
     """Collects the entries of ``nodes``."""
 
@@ -122,10 +113,12 @@ class _Listing:
         self.tiers = tiers
         self.entry_of_node: dict[str, str] = {}
         self.lists = HostLists(2 * MAX_NODES)
-        self.gpus: list[tuple[int, ...]] = []
-        self.bandwidth_factor: list[float] = []
-        self.compute_factor: list[float] = []
-        self.outer = [_Domains() for _ in tiers.tiers[1:]]
+        # Of each entry: how many of its nodes are new, healthy GPUs of each island of
+        # one, both factors, and domains from the node outwards.
+        self.entries: list[tuple[int, tuple[int, ...], float, float, list[str]]] = []
+        # Of each tier above the node: domains met so far, and in what each lies.
+        self.index: list[dict[str, int]] = [{} for _ in tiers.tiers[1:]]
+        self.parents: list[dict[str, tuple[str, str]]] = [{} for _ in tiers.tiers[1:]]
 
     def read(self, listed: Value) -> Nodes:
         """All entries; `NO_NODES`, with a problem, when they name no node."""
@@ -136,21 +129,17 @@ class _Listing:
             if len(self.document.problems) == problems_before:
                 listed.problem("it names no node")
             return NO_NODES
-        names = [tuple(self.entry_of_node)]
-        domains = [list(range(len(names[0])))]
-        for tier in self.outer:
-            names.append(tuple(tier.index))
-            domains.append(tier.of_node)
-        gpus = np.array(self.gpus, dtype=np.int64)
+        counts, gpus, factors, speeds, paths = zip(*self.entries, strict=True)
+        rows = [[own[at[t]] for at in paths] for t, own in enumerate(self.index)]
+        outer = [np.repeat(np.array(row, dtype=np.int64), counts) for row in rows]
+        healthy = np.repeat(np.array(gpus, dtype=np.int64), counts, axis=0)
         return Nodes(
-            np.array(domains, dtype=np.int64),
-            tuple(names),
-            gpus.sum(axis=1),
-            np.array(self.bandwidth_factor),
-            islands=self.tiers.islands(gpus),
-            compute_factor=np.array(self.compute_factor)
-            if min(self.compute_factor) < 1
-            else None,
+            np.stack([np.arange(len(self.entry_of_node)), *outer]),
+            (tuple(self.entry_of_node), *map(tuple, self.index)),
+            healthy.sum(axis=1),
+            np.repeat(factors, counts),
+            islands=self.tiers.islands(healthy),
+            compute_factor=np.repeat(speeds, counts) if min(speeds) < 1 else None,
         )
 
     def _read_entry(self, section: Section) -> None:
@@ -158,11 +147,10 @@ class _Listing:
         factor = Entry.bandwidth_factor.take(section)
         speed = Entry.compute_factor.take(section)
         count = self._read_names(section)
-        self.gpus += [gpus] * count
-        self.bandwidth_factor += [factor] * count
-        self.compute_factor += [speed] * count
-        for tier, domain in zip(self.outer, self._read_path(section), strict=True):
-            tier.of_node += [tier.index.setdefault(domain, len(tier.index))] * count
+        path = self._read_path(section)
+        for index, domain in zip(self.index, path, strict=True):
+            index.setdefault(domain, len(index))
+        self.entries.append((count, gpus, factor, speed, path))
 
     def _read_gpus(self, section: Section) -> tuple[int, ...]:
         """Healthy GPUs of each innermost island of the entry's nodes."""
@@ -231,25 +219,25 @@ class _Listing:
             if "[" in domain:
                 message = f'one {name} holds all of an entry, "{domain}" is a list'
                 section.problem(message, name, f"write an entry for each {name}")
-        for t, tier in enumerate(self.outer[:-2]):
+        for t, parents in enumerate(self.parents[:-2]):
             domain, parent = domains[t], domains[t + 1]
             if not (domain and parent):
                 continue
-            first, where = tier.parent.setdefault(domain, (parent, section.value.key))
+            first, where = parents.setdefault(domain, (parent, section.value.key))
             if first != parent:
                 message = (
                     f'{names[t + 1]} "{domain}" lies in {names[t + 2]} "{first}" '
                     f'({where}) and in "{parent}"'
                 )
                 section.problem(message, names[t + 1], "a domain has one parent")
-        if self.outer[-1].index and domains[-1] != self._whole():
+        if self.index[-1] and domains[-1] != self._whole():
             message = f'a second domain of the outermost tier, beside "{self._whole()}"'
             section.problem(message, names[-1], "the last tier is the whole cluster")
         return domains
 
     def _whole(self) -> str:
         """Name of the one domain of the outermost tier."""
-        return next(iter(self.outer[-1].index), self.tiers.names[-1])
+        return next(iter(self.index[-1]), self.tiers.names[-1])
 
 
 def _read_unavailable(root: Section, names: Sequence[str]) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from placer.documents.presets import is_preset, preset_path
 from placer.documents.records import nested, read
 from placer.topology.affinity import Affinity, read_affinity
 from placer.topology.budgets import Limits, read_budgets
-from placer.topology.build import NO_NODES, build
+from placer.topology.build import NO_NODES, assumed_uplinks, build
 from placer.topology.gpu_kinds import Gpu, hosts_of_gpu, kind_of_gpu, usual_gpu
 from placer.topology.kubernetes import Kubernetes, decode_kubernetes
 from placer.topology.links import MAX_LINKS, Link
@@ -22,7 +22,6 @@ from placer.topology.model import Tier, Topology
 from placer.topology.nodes import Entry, read_nodes
 from placer.topology.synthetic import is_synthetic, read_synthetic
 from placer.topology.tiers import MAX_TIERS, read_tiers
-from placer.topology.uplinks import assumed_uplinks
 
 FORMAT = "placer/topology"
 

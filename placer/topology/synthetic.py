@@ -22,11 +22,10 @@ import numpy as np
 from placer.assumed import HARDWARE, Assumption
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError
-from placer.topology.build import Nodes, build
+from placer.topology.build import Nodes, assumed_uplinks, build
 from placer.topology.gpu_kinds import USUAL
 from placer.topology.layout import Level, lay_out, parse_levels
 from placer.topology.model import MAX_GPUS_OF_NODE, Tier, Topology
-from placer.topology.uplinks import assumed_uplinks
 
 NODE_BANDWIDTH = 450e9  # B/s
 NODE_LATENCY = 1e-6  # s

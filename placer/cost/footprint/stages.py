@@ -16,11 +16,11 @@ from placer.base.arrays import FloatArray
 from placer.cost.footprint.activations import activations
 from placer.cost.footprint.parameters import (
     Held,
+    States,
     adapters_of,
     held_at_ends,
     held_of_layer,
 )
-from placer.cost.footprint.states import States
 from placer.cost.volumes import Volumes, volumes
 from placer.job.model import Job
 from placer.job.models import Model

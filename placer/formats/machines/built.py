@@ -20,11 +20,10 @@ from placer.formats.machines.findings import Findings, some
 from placer.formats.machines.hardware import inside_of, oversubscribed, tiers
 from placer.formats.machines.registry import FORMATS
 from placer.topology import read as topology_files
-from placer.topology.build import Nodes, build, digest
+from placer.topology.build import Nodes, assumed_uplinks, build, digest, uplink_tiers
 from placer.topology.gpu_kinds import Gpu, hosts_of_gpu
 from placer.topology.kubernetes import GPU, Kubernetes
 from placer.topology.model import MAX_GPUS_OF_NODE, Topology
-from placer.topology.uplinks import assumed_uplinks, uplink_tiers
 
 _FOREIGN = 'the formats of "placer topology formats"'
 _APART = Assumption(
