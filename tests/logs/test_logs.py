@@ -10,6 +10,7 @@ from placer.job.logged import step_of
 from placer.job.read import read_job
 from placer.logs import steps as logs
 from placer.logs.nccl_tests import read as read_tables
+from placer.logs.steps import read_steps
 from tests.texts import data
 
 MEGATRON = data("logs/megatron.log")
@@ -69,11 +70,11 @@ def test_logs_are_known_by_their_lines(tmp_path):
         assert logs.log_format(text) == name
         path = tmp_path / name
         path.write_text(text)
-        assert logs.read_steps(str(path)) == logs.read_steps(f"{name}:{path}")
+        assert read_steps(str(path)) == logs.read_steps(f"{name}:{path}")
     path.write_text("nothing\n")
     for source in (str(path), f"megatron-log:{path}"):
         with pytest.raises(InputError, match="no step"):
-            logs.read_steps(source)
+            read_steps(source)
 
 
 def test_tables():
@@ -102,11 +103,11 @@ def test_an_all_reduce_shows_itself():
 def test_samples(samples):
     """Captured logs: medians as their own page tells them."""
     folder = samples / "jobs"
-    steps = logs.read_steps(str(folder / "logs/megatron-deepspeed-iterations.log"))
+    steps = read_steps(str(folder / "logs/megatron-deepspeed-iterations.log"))
     assert (steps.count, steps.batch) == (4, 2048)
     assert median(steps.seconds) == pytest.approx(75.2, abs=0.05)
-    steps = logs.read_steps(str(folder / "mlperf/result-llama31_405b-tyche_ngpu512.txt"))
+    steps = read_steps(str(folder / "mlperf/result-llama31_405b-tyche_ngpu512.txt"))
     assert (steps.batch, steps.accumulation, steps.sequence) == (896, 112, 8192)
     assert median(steps.seconds) == pytest.approx(19.35, abs=0.02)
-    steps = logs.read_steps(str(folder / "mlperf/result-llama31_8b-mi355x.txt"))
+    steps = read_steps(str(folder / "mlperf/result-llama31_8b-mi355x.txt"))
     assert median(steps.seconds) == pytest.approx(1.10, abs=0.002)
