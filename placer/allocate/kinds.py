@@ -47,11 +47,7 @@ class Kinds:
         self._atoms = [
             [np.array(atoms[atom]) for atom in members] for members in by_kind.values()
         ]
-        jobs = [wanted.job for wanted in question.jobs]
-        self._limits = question.limits
-        most = [sum(limit.most_of(job) for job in jobs) for limit in self._limits]
-        allowed = map(min, question.allowance, most)
-        self.whole = (*(len(atoms) for atoms in self._atoms), *allowed)
+        self.whole = (*(len(atoms) for atoms in self._atoms), *question.allowance)
         gpus = machine.gpus_of_node
         self._gpus = [int(gpus[atoms[0]].sum()) for atoms in self._atoms]
         self._kind_of_node = {

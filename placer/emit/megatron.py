@@ -69,7 +69,8 @@ def flags_of_axes(axes: Parallelism) -> dict[str, int | str]:
         flags["num-virtual-stages-per-pipeline-rank"] = axes.vp
     if order == REPLICA_MAJOR_ORDER:
         flags[_REPLICA_MAJOR] = ""
-        if not _accepts(axes):
+        # It wants the data parallel sizes of dense layers and experts to be equal.
+        if axes.pp > 1 and axes.edp != axes.dp:
             flags["expert-tensor-parallel-size"] = axes.tp * axes.cp
     return flags
 
@@ -111,11 +112,3 @@ def _numbers_alike(axes: Parallelism, order: tuple[str, ...]) -> bool:
     """Whether every rank has the same coordinates in ``order``."""
     own, other = axes.coordinates, axes.coordinates_in(order)
     return all(np.array_equal(own[axis], other[axis]) for axis in own)
-
-
-def _accepts(axes: Parallelism) -> bool:
-    """Whether Megatron-LM takes the replica-major order with the plan's ep and etp.
-
-    It wants the data parallel sizes of dense layers and experts to be equal.
-    """
-    return axes.pp == 1 or axes.edp == axes.dp

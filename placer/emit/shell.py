@@ -115,7 +115,7 @@ fi
 """
 
 # Sets the rank; "index" says which entry of the arrays this process is.
-_SET_RANK = f"""\
+SET_RANK = f"""\
 gpu=${{gpus[index]}}
 {SEE_GPU}export RANK=${{ranks[index]}} LOCAL_RANK=$gpu CUDA_DEVICE_ORDER=PCI_BUS_ID
 """
@@ -148,7 +148,7 @@ def become_rank(nodes: Sequence[NodeRanks]) -> str:
     """Shell text that becomes the command as rank number ``index`` of the node."""
     world_size = sum(len(node.ranks) for node in nodes)
     return f"""\
-{_SET_RANK}export NODE_RANK=$node_rank GROUP_RANK=$node_rank
+{SET_RANK}export NODE_RANK=$node_rank GROUP_RANK=$node_rank
 export LOCAL_WORLD_SIZE=${{#ranks[@]}} WORLD_SIZE={world_size}
 first={quote(nodes[0].host)}
 export MASTER_ADDR="${{PLACER_MASTER_ADDR:-$first}}"
@@ -162,14 +162,6 @@ def part_exports(plan: Plan) -> str:
     found = part_environment(plan)
     words = " ".join(f"{name}={value}" for name, value in found.items())
     return f"export {words}\n" if found else ""
-
-
-def become_worker() -> str:
-    """Shell text that becomes the command as a torchrun worker of another rank.
-
-    The address is left alone: the agents keep the store, wherever rank 0 is.
-    """
-    return _SET_RANK + 'exec "$@"\n'
 
 
 def ranks_by_gpu(node_rank: int, node: NodeRanks) -> str:

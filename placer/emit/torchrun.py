@@ -27,7 +27,7 @@ from shlex import quote
 from placer.emit.nodes import NodeRanks, nodes_for, nodes_of
 from placer.emit.shell import (
     NEED_COMMAND,
-    become_worker,
+    SET_RANK,
     local_index,
     part_exports,
     ranks_by_gpu,
@@ -141,7 +141,8 @@ index=${{LOCAL_RANK-}}
   die "torchrun starts ${{WORLD_SIZE-no}} ranks, the plan has {plan.world_size}"
 [ "${{LOCAL_WORLD_SIZE-}}" = "${{#ranks[@]}}" ] ||
   die "$host runs ${{LOCAL_WORLD_SIZE-no}} ranks, in the plan ${{#ranks[@]}}"
-{become_worker()}"""
+{SET_RANK}exec "$@"
+"""
     return script(_USAGE_OF_WRAPPER, nodes, ranks_by_gpu, body)
 
 

@@ -172,7 +172,7 @@ def _runs(topology: Topology, nodes: Nodes) -> Iterator[dict[str, Any]]:
     unnamed = last
     for entry, run in groupby(_rows(topology, nodes), key=itemgetter(1)):
         shown = {k: v for k, v in entry.items() if k != last or v != unnamed}
-        unnamed = entry[last]
+        unnamed = entry.get(last)  # a machine of one tier is not named at all
         for text in fold([name for name, _ in run], MAX_TEXT):
             yield {"names": text, **shown}
 

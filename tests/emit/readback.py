@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 from hypothesis import strategies as st
 
-from placer.emit.registry import FORMATS, render
+from placer.emit.registry import FORMATS
 from placer.placement.plan import Plan
 
 # Formats that write any plan; a patch needs the script of its job.
@@ -53,9 +53,8 @@ def started(seats, name, source, line):
 
 def texts(plan, format):
     """Name and text of every file of a format; the only file has no name."""
-    if FORMATS[format].folder:
-        return FORMATS[format].written(plan)
-    return {"": render(plan, format)}
+    found = FORMATS[format].written(plan)
+    return found if FORMATS[format].folder else {"": found}
 
 
 @st.composite

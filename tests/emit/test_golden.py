@@ -79,12 +79,9 @@ def rows():
 
 def words(row):
     """What the overview has to say of a format that launches a map by itself."""
-    nodes = "equal" if "equal" in row.needs else "any"
-    return [
-        "consecutive" if "consecutive" in row.needs else "any",
-        "in order" if "gpus_in_order" in row.needs else "any",
-        "aligned" if "aligned" in row.needs else nodes,
-    ]
+    needs = {"consecutive": "consecutive", "gpus_in_order": "in order"}
+    nodes = next((need for need in ("aligned", "equal") if need in row.needs), "any")
+    return [*(w if need in row.needs else "any" for need, w in needs.items()), nodes]
 
 
 def test_the_overview_has_every_format():

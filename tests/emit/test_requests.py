@@ -170,8 +170,12 @@ def test_plans_without_tiers():
         "gpus-per-node": "3",
         "exclusive": "",
     }
-    assert "names no tier" in emit(plan, "slurm-request")
-    assert emit(plan, "slurm-request").endswith("##SBATCH --nodelist=a,b\n")
+    request = emit(plan, "slurm-request")
+    assert "names no tier" in request
+    assert "nodes hold 1 to 2 ranks each" in request
+    assert "nodes need 2 to 3 GPUs" in request
+    assert "Nodes need 2 to 3 GPUs" in emit(plan, "sbatch")
+    assert request.endswith("##SBATCH --nodelist=a,b\n")
     for format in ("kueue-request", "kai-request", "volcano-request"):
         with pytest.raises(EmitError, match="nodes need 2 to 3 GPUs"):
             emit(plan, format)

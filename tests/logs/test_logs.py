@@ -8,14 +8,9 @@ import pytest
 from placer.base.errors import InputError
 from placer.job.logged import step_of
 from placer.job.read import read_job
+from placer.logs import steps as logs
 from placer.logs.nccl_tests import read as read_tables
-from placer.logs.steps import (
-    log_format,
-    read_megatron,
-    read_mlperf,
-    read_steps,
-    read_torchtitan,
-)
+from placer.logs.steps import read_steps
 from tests.texts import data
 
 MEGATRON = data("logs/megatron.log")
@@ -27,7 +22,7 @@ NCCL = data("logs/nccl-tests.log")
 
 def test_steps_that_count():
     """Not the first, not skipped, not after an evaluation or a checkpoint; once."""
-    steps = read_megatron(MEGATRON, "run.out")
+    steps = logs.read_megatron(MEGATRON, "run.out")
     assert steps.seconds == (1.0, 1.01, 1.02, 0.99, 1.0)
     assert (steps.batch, steps.left_out) == (64, 4)
     assert median(steps.tflops) == 490.0
@@ -35,15 +30,15 @@ def test_steps_that_count():
 
 def test_mlperf():
     """Times of steps and never of the run; lines without a step sum up a block."""
-    steps = read_mlperf(MLPERF, "result_0.txt")
+    steps = logs.read_mlperf(MLPERF, "result_0.txt")
     assert steps.seconds == (2.0, 2.2, 2.1)
     assert (steps.batch, steps.accumulation, steps.sequence) == (64, 8, 2048)
-    assert read_mlperf(AMD, "result_0.txt").seconds == (2.0, 2.0)
+    assert logs.read_mlperf(AMD, "result_0.txt").seconds == (2.0, 2.0)
 
 
 def test_torchtitan():
     """Tokens a second of a GPU, over the GPUs of a replica."""
-    steps = read_torchtitan(TORCHTITAN, "log.txt")
+    steps = logs.read_torchtitan(TORCHTITAN, "log.txt")
     assert steps.tokens_per_gpu == (2048.0, 2000.0, 2100.0)
     job = read_job("quickstart")
     axes = job.parallelism
@@ -57,7 +52,7 @@ def test_logs_are_of_the_job():
     job = read_job("quickstart")
     axes = job.parallelism
     batch = axes.dp * job.micro_batches * job.micro_batch
-    steps = replace(read_megatron(MEGATRON, "run.out"), batch=batch)
+    steps = replace(logs.read_megatron(MEGATRON, "run.out"), batch=batch)
     assert step_of(steps, job) == 1.0
     for change in ({"batch": batch + 1}, {"accumulation": 99}, {"sequence": 7}):
         with pytest.raises(InputError, match="the log has"):
@@ -72,10 +67,10 @@ def test_logs_are_known_by_their_lines(tmp_path):
         "torchtitan-log": TORCHTITAN,
     }
     for name, text in texts.items():
-        assert log_format(text) == name
+        assert logs.log_format(text) == name
         path = tmp_path / name
         path.write_text(text)
-        assert read_steps(str(path)) == read_steps(f"{name}:{path}")
+        assert read_steps(str(path)) == logs.read_steps(f"{name}:{path}")
     path.write_text("nothing\n")
     for source in (str(path), f"megatron-log:{path}"):
         with pytest.raises(InputError, match="no step"):

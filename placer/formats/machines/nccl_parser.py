@@ -96,7 +96,7 @@ class _Element:
     """An open element; ``gpu`` is the position of the GPU that it is, -1 for none."""
 
     tag: str
-    number: int
+    path: tuple[int, ...]  # numbers of the elements above it, and its own
     busid: str
     gpu: int = -1
     is_nic: bool = False
@@ -138,7 +138,8 @@ class _Parser:
             self._check_root(tag)
         self._count += 1
         above = self._open[-1] if self._open else None
-        element = _Element(tag, self._count, values.get("busid", ""))
+        path = (*(above.path if above else ()), self._count)
+        element = _Element(tag, path, values.get("busid", ""))
         self._open.append(element)
         if len(self._open) > _MAX_DEPTH:
             raise self._error(f"deeper than {_MAX_DEPTH} elements")
@@ -169,7 +170,7 @@ class _Parser:
         speed = _SPEED.fullmatch(values.get("link_speed", ""))
         width = _number(values.get("link_width", ""))
         if speed and width:
-            self._parsed.lanes[element.number] = float(speed[1]), width
+            self._parsed.lanes[element.path[-1]] = float(speed[1]), width
         if kind.startswith(GPU_CLASSES):
             element.gpu = self._add(self._parsed.gpus, element)
         elif kind.startswith(_NIC_CLASS):
@@ -189,8 +190,8 @@ class _Parser:
             device.name = f"GPU{device.number}"
 
     def _net(self, element: _Element, name: str) -> None:
-        """A port; it is a NIC where that is not counted by its class."""
-        if not self._below_nic():
+        """A port; it is a NIC where that is not counted by its PCI class."""
+        if len(self._open) < 3 or not self._open[-3].is_nic:
             self._add(self._parsed.nics, element)
         if _PORT.fullmatch(name):
             port = self._add(self._parsed.ports, element)
@@ -203,16 +204,10 @@ class _Parser:
         target, kind = values.get("target", ""), values.get("tclass", "")
         self._parsed.links.append(Link(gpu, target, kind, _LINKS[tag]))
 
-    def _below_nic(self) -> bool:
-        """Whether this is the port of a NIC that is counted by its PCI class."""
-        return len(self._open) > 2 and self._open[-3].is_nic
-
     def _add(self, devices: list[Device], element: _Element) -> int:
         """Position of the new device."""
-        above = self._open[: self._open.index(element)]
-        path = (*(opened.number for opened in above), element.number)
-        name = f"GPU{len(devices)}"
-        devices.append(Device(path, self._host, element.busid, name, self._numa))
+        name, own = f"GPU{len(devices)}", element
+        devices.append(Device(own.path, self._host, own.busid, name, self._numa))
         if len(devices) > _MAX_DEVICES:
             raise self._error(f"more than {_MAX_DEVICES} devices of one kind")
         return len(devices) - 1
