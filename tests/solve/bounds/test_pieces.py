@@ -72,7 +72,9 @@ def test_no_set_of_ranks_has_fewer_edges(seed, too_large, monkeypatch):
         assert too_large or end or np.isclose(floor, least).mean() >= 0.5
         if shape.stage[0].name == "cp":
             one = sum(prices) / 2  # a stage that is first and last pays both
-            again = hop_bound.least_edges(job_of(shape), shape.vertices, one)
+            ranks = np.arange(shape.vertices)[:, None]
+            grids = hop_bound.grids_of(job_of(shape), ranks)
+            again = hop_bound.least_edges(grids, shape.vertices, one)
             assert (floor - 1e-9 <= again).all()
             assert (again <= least + 1e-9).all()
 

@@ -82,6 +82,7 @@ class HopCuts:
     rises: FloatArray
     # Of the graph of ranks, and of that of sets where there is one.
     of_tier: Mapping[int, list[TierCut]]
+    of_axes: bool  # whether rules keep together groups of axes alone
 
     @classmethod
     def of_problem(cls, problem: Problem) -> HopCuts:
@@ -110,7 +111,8 @@ class HopCuts:
                 graph = contracted(job, label)
                 if graph and sets.sum() >= graph.vertices:
                     cuts[tier].append(TierCut(graph, sets, params))
-        return cls(topology, params, float(inside), rises, cuts)
+        of_axes = job.require.keys() <= job.parallelism.ranks_of_group.keys()
+        return cls(topology, params, float(inside), rises, cuts, of_axes)
 
     def least(self, tier: int) -> float:
         """Least weight of edges between domains of a tier, as far as is known."""
@@ -122,12 +124,18 @@ class HopCuts:
         return self.inside + sum(float(self.rises[t]) * self.least(t) for t in tiers)
 
     def prices(self, value: float) -> tuple[TierPrices, ...]:
-        """Prices of ranks that prove a value; none where it rests on more."""
-        of_ranks = {tier: cuts[0] for tier, cuts in self.of_tier.items()}
-        priced = (self.rises[tier] * cut.priced for tier, cut in of_ranks.items())
+        """Prices that prove a value; none where it rests on more."""
+        best = {
+            tier: max(enumerate(cuts[: 1 + self.of_axes]), key=lambda c: c[1].priced)
+            for tier, cuts in self.of_tier.items()
+        }
+        priced = (self.rises[tier] * cut.priced for tier, (_, cut) in best.items())
         if self.inside + float(sum(priced)) < value * (1 - EXACT):
             return ()
-        return tuple(TierPrices(tier, *cut.prices) for tier, cut in of_ranks.items())
+        return tuple(
+            TierPrices(tier, *cut.prices, of_sets=bool(which))
+            for tier, (which, cut) in best.items()
+        )
 
     def raised(self, incumbent: float) -> float:
         """The bound once parts add up on every tier, or the incumbent is reached."""
