@@ -12,7 +12,7 @@ from placer.api.check import checked
 from placer.api.inputs import inputs_of_plan
 from placer.placement.inputs import inputs_of
 from placer.placement.plan_file import decode_plan, encode_plan
-from placer.solve.bounds.hops import tier_cut
+from placer.solve.bounds import hop_cuts
 from placer.topology.read import parse_topology
 
 JOB = testing.job(
@@ -237,8 +237,8 @@ def test_prices_refuse_a_bound_that_is_too_high(monkeypatch):
     plan = placer.place(MACHINE, JOB, hosts=HOSTS, objective="hop-cost").plan
     value, lower = plan.bound["value"], plan.bound["lower_bound"]
     assert proved_again(plan) == ""
-    cut = tier_cut.rounded_up
-    monkeypatch.setattr(tier_cut, "rounded_up", lambda *of: 1.1 * cut(*of))
+    cut = hop_cuts.rounded_up
+    monkeypatch.setattr(hop_cuts, "rounded_up", lambda *of: 1.1 * cut(*of))
     high = claimed(plan, "hop-cost", value * 1.5, lower * 1.01)
     assert f"its prices prove only {lower!r}" in proved_again(high)
 

@@ -27,8 +27,8 @@ from placer.cost.step import Step, StepModel
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.expert_parts import StageParts
-from placer.solve.bounds.network.ideal import IdealNetwork
-from placer.solve.bounds.network.limit import Floor
+from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.limits import Floor
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.uplinks import certain
 from placer.solve.problem.colocation import (

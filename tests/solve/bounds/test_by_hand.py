@@ -19,7 +19,7 @@ from placer.job.parallel import EndStages
 from placer.placement.hop_bound import priced_hop_cost
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.bounds.hops.hop_cuts import HopCuts
+from placer.solve.bounds.hop_cuts import HopCuts
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from placer.testing.oracle import gpus_of

@@ -9,9 +9,9 @@ import pytest
 from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement import hop_bound
-from placer.solve.bounds.hops import isoperimetric
-from placer.solve.bounds.hops.isoperimetric import Product, copies_floor, replica_floor
-from placer.solve.bounds.network.fewest import most_in_runs
+from placer.solve.bounds import hop_floors
+from placer.solve.bounds.hop_floors import Product, copies_floor, replica_floor
+from placer.solve.bounds.limits import most_in_runs
 from placer.solve.bounds.nics import fewest_runs
 from placer.solve.problem.axes import Axis
 
@@ -61,7 +61,7 @@ def test_no_set_of_ranks_has_fewer_edges(seed, too_large, monkeypatch):
     """Of small products, as if they were large too; many floors are attained."""
     shape = product_of(random.Random(seed))
     for name in too_large:
-        monkeypatch.setattr(isoperimetric, name, 0)
+        monkeypatch.setattr(hop_floors, name, 0)
         monkeypatch.setattr(hop_bound, "RING_WORK", 0)
     for end in (0.0, 1.5, -1.0):
         prices = [end, *[0.0] * (shape.chain.size - 2), end][: shape.chain.size]

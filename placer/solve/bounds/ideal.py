@@ -26,9 +26,8 @@ from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.fabric import Fabric
 from placer.cost.links import Cost
 from placer.cost.network import Network
-from placer.solve.bounds.network.fewest import fewest_domains
-from placer.solve.bounds.network.limit import Limit
-from placer.solve.bounds.network.messages import (
+from placer.solve.bounds.limits import Limit, fewest_domains
+from placer.solve.bounds.messages import (
     exchange_latency,
     least_flow_seconds,
     least_relay,

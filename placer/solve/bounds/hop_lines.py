@@ -38,7 +38,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.solve.bounds.hops.isoperimetric import hull_corners
+from placer.solve.bounds.hop_floors import hull_corners
 from placer.solve.problem.axes import Axis
 from placer.solve.programs.contents import Contents, Costs
 
