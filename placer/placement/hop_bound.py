@@ -94,12 +94,10 @@ def _sets(machine: Machine, job: Job, prices: TierPrices) -> tuple[IntArray, Int
 
     Single ranks but for `of_sets`; no rows where sets are not of one size.
     """
-    label, room, size = np.arange(job.world_size), machine.gpus_of_node, 1
+    room, size, label = machine.gpus_of_node, 1, np.arange(job.world_size)
     for t in range(prices.tier + 1):
-        for axis, name in job.require.items() if prices.of_sets else ():
-            groups = job.parallelism.ranks_of_group.get(axis)
-            if name == machine.tiers[t].name and groups is not None:
-                label = _tied(label, groups)
+        if prices.of_sets:
+            label = kept_together(machine, job, t)
         sizes = np.unique(label, return_counts=True)[1]
         if (sizes != sizes[0]).any():
             return label[:0], room
@@ -108,6 +106,18 @@ def _sets(machine: Machine, job: Job, prices: TierPrices) -> tuple[IntArray, Int
             room = np.bincount(machine.domain_around[t - 1], room).astype(np.int64)
         room = room // size * size
     return label.argsort(kind="stable").reshape(-1, size), room // size
+
+
+def kept_together(machine: Machine, job: Job, tier: int) -> IntArray:
+    """Set of each rank whose ranks rules of axes keep in one domain of a tier; (R,)."""
+    label, near = (
+        np.arange(job.world_size),
+        {one.name for one in machine.tiers[: tier + 1]},
+    )
+    for axis, groups in job.parallelism.ranks_of_group.items():
+        if job.require.get(axis) in near:
+            label = _tied(label, groups)
+    return label
 
 
 def _tied(label: IntArray, groups: IntArray) -> IntArray:

@@ -28,7 +28,8 @@ from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.tree.domains import node_capacity
+from placer.solve.run.solution import EXACT
+from placer.solve.tree.domains import node_domains
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +115,20 @@ def step_on_best_links(problem: Problem, block: int) -> float:
     No placement has a shorter step; the bounds say more and take longer.
     """
     return problem.model.step_on(best_of_problem(problem, block)).step_time_s
+
+
+def rests_on_links(problem: Problem, value: float) -> bool:
+    """Whether `least_step` proves a value, of jobs all of whose terms it knows."""
+    job, axes = problem.job, problem.job.parallelism
+    exchanges = axes.ep > 1 or job.context_parallel.communication == "a2a"
+    others = job.groups, job.traffic, job.roles, job.rules.at_most
+    return (
+        not exchanges
+        and not any(map(bool, others))
+        and job.require.keys() <= axes.ranks_of_group.keys()
+        and problem.goal.name == "time"
+        and step_on_best_links(problem, 1) >= value * (1 - EXACT)
+    )
 
 
 # Ways to place slow stages in a pipeline that are tried; fewer slow stages otherwise.

@@ -155,6 +155,8 @@ class IdealNetwork(Network):
             inner = float(self.fabric.bandwidth[:first_outer].max(initial=0.0))
             rate = max(nic, min(nics, inner))
         elif self._are_tied(members):
+            # A case that no placement meets may seem to need more than a domain.
+            used = min(used, first_outer - 1)
             rate = float(self.fabric.bandwidth[used:first_outer].max())
         else:
             rate = float(self.fabric.bandwidth.max())
