@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil, prod
+from math import ceil
 
 import numpy as np
 
@@ -115,14 +115,11 @@ class TierCut:
     def lines(self, rise: float = 1.0) -> Iterator[Lines]:
         """Rings and cliques, with the least cost of sets across them and besides.
 
-        With the whole weight of an edge as the price on either end of the pipelines;
-        without bundles, then with them.
+        With the whole weight of an edge as the price on either end of the pipelines.
         """
         for product in self.products:
             for axis in _line_axes(product):
-                lines = self._lines(product, axis, rise)
-                for bundle in sorted({1, lines.bundle}):
-                    yield lines._replace(bundle=bundle)
+                yield self._lines(product, axis, rise)
 
     def _lines(self, product: Product, axis: Axis, rise: float) -> Lines:
         """Lines of an axis; edges of pipelines count across them, where that can be."""
@@ -140,7 +137,6 @@ class TierCut:
             if one is not product:
                 besides += self._floor(other, self._share(one) * paid)[0]
         if axis is product.copies:
-            stage = product.stage
             cost = replica_floor(across, own, self.size)
         else:
             stage = tuple(one for one in product.stage if one is not axis)
@@ -154,7 +150,6 @@ class TierCut:
             self.rooms,
             priced,
             rise,
-            prod(one.size for one in stage if one.weight),
         )
 
     @property
