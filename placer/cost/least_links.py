@@ -67,11 +67,8 @@ class LeastLinks(Network):
     def _needs(self, members: IntArray) -> _Needs:
         """What rows of ranks need, worked out once."""
         key = members.tobytes() + bytes(members.shape[1])
-        if key not in self._known:
-            self._known[key] = self._counted(members)
-        return self._known[key]
-
-    def _counted(self, members: IntArray) -> _Needs:
+        if key in self._known:
+            return self._known[key]
         machine, number = self.fabric.topology, members.shape[1]
         fewest, held, tied = [number], np.ones(1, dtype=np.int64), False
         room = inside = machine.gpus_of_node
@@ -92,7 +89,8 @@ class LeastLinks(Network):
                 held, tied = fullest, of_set == number
         fewest[-1] = 1
         used = max((t for t, least in enumerate(fewest) if least > 1), default=0)
-        return _Needs(fewest, held, used, tied)
+        self._known[key] = _Needs(fewest, held, used, tied)
+        return self._known[key]
 
     def _nics(self, members: IntArray, domains: IntArray) -> IntArray:
         """Most members in the emptiest of so many scale-up domains; shape (D,)."""

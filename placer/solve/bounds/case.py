@@ -12,7 +12,7 @@ one slow stage, or more.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import comb
@@ -38,19 +38,19 @@ class Case:
 
     step: Step  # on the network: no placement of the case has a shorter one
     network: IdealNetwork
-    params: Params = field(default_factory=Params)
+    params: Params
 
     @classmethod
     def of(
         cls,
         model: StepModel,
         colocation: Colocation,
-        params: Params | None = None,
-        label: IntArray | None = None,
+        params: Params,
+        label: IntArray,
     ) -> Case:
-        """All placements of a colocation, or those that tie ranks as ``label`` does."""
+        """Those that tie the ranks of a colocation as ``label`` does."""
         network = best_network(model, colocation, label)
-        return cls(model.step_on(network), network, params or Params())
+        return cls(model.step_on(network), network, params)
 
     @cached_property
     def room(self) -> IntArray:

@@ -275,7 +275,7 @@ class StageParts:
             values = partial(self._values, times, more_s)
             choices = Choices(stages, len(times), values, params.expert_boxes)
             number, rounds = self.units.number / stages, params.expert_rounds
-            value = max(value, dearest(packing, choices, number, rounds).value)
+            value = max(value, dearest(packing, choices, number, rounds))
             slow = np.where(np.eye(stages, dtype=bool), 0, len(levels))
             if known >= len(steps) - 1 or value < values(0 * slow, slow).min():
                 break
