@@ -51,10 +51,9 @@ from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.domains import whole_sets
 from placer.topology.machine import Machine
 
-# Array elements that the floor of a ring may touch, slice after slice, and as a packing
-# of slices; larger ones have slices in fractions.
+# Array elements that the floor of a ring may touch, slice after slice; slices of larger
+# ones are packed in any order.
 RING_WORK = 5_000_000
-PACKING_WORK = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -170,26 +169,8 @@ def _ring_floor(floor: FloatArray, length: int, spread: float, size: int) -> Flo
     Either some slice is empty, then the set pays ``spread`` times its largest slice and
     is a packing of slices; or none is, and it pays at least the convex hull of them.
     """
-    largest = min(floor.shape[1] - 1, size)
-    floor = floor[:, : largest + 1]
-    small = len(floor) * largest * size <= PACKING_WORK
-    pack = _packing_floor if small else _rate_floor
-    packed, unspread = pack(floor, spread, size)
-    sizes = np.arange(length, size + 1)
-    for row in range(len(floor) if len(sizes) else 0):
-        corners = hull_corners(floor[row, 1:])
-        hull = np.interp(sizes / length, corners + 1, floor[row, corners + 1])
-        whole = np.maximum(length * hull, unspread[row, length:])
-        np.minimum(packed[row, length:], whole, out=packed[row, length:])
-    return packed
-
-
-def _packing_floor(
-    floor: FloatArray, spread: float, size: int
-) -> tuple[FloatArray, FloatArray]:
-    """Unbounded knapsack of slices, with and without ``spread`` x the largest slice."""
-    batch = len(floor)
-    packed = np.full((batch, size + 1), np.inf)
+    floor = floor[:, : size + 1]
+    packed = np.full((len(floor), size + 1), np.inf)
     packed[:, 0] = 0.0
     best = packed.copy()
     for n in range(1, floor.shape[1]):
@@ -199,25 +180,13 @@ def _packing_floor(
             fewer = packed[:, first - n : first - n + more.shape[1]]
             np.minimum(more, fewer + paid, out=more)
         np.minimum(best, packed + spread * n, out=best)
-    return best, packed
-
-
-def _rate_floor(
-    floor: FloatArray, spread: float, size: int
-) -> tuple[FloatArray, FloatArray]:
-    """The packing with fractional slices, for sets too large for a knapsack.
-
-    A set whose largest slice is n pays at least ``min_{m <= n} floor(m) / m`` a vertex.
-    """
-    largest = floor.shape[1] - 1
-    sizes = np.arange(size + 1, dtype=np.float64)
-    rates = np.minimum.accumulate(floor[:, 1:] / np.arange(1, largest + 1), axis=1)
-    best = np.full((len(floor), size + 1), np.inf)
-    for row, rate in enumerate(rates):
-        for n in 1 + np.flatnonzero(np.diff(rate, prepend=np.inf)):
-            np.minimum(best[row], rate[n - 1] * sizes + spread * n, out=best[row])
-    best[:, 0] = 0.0
-    return best, rates[:, -1:] * sizes
+    sizes = np.arange(length, size + 1)
+    for row in range(len(floor) if len(sizes) else 0):
+        corners = hull_corners(floor[row, 1:])
+        hull = np.interp(sizes / length, corners + 1, floor[row, corners + 1])
+        whole = np.maximum(length * hull, packed[row, length:])
+        np.minimum(best[row, length:], whole, out=best[row, length:])
+    return best
 
 
 def hull_corners(values: FloatArray) -> IntArray:
