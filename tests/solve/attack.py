@@ -25,7 +25,6 @@ from placer.placement.hop_bound import priced_hop_cost
 from placer.placement.placement import Placement
 from placer.solve import search
 from placer.solve.bounds import certificate
-from placer.solve.bounds.case import rests_on_links
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Objective, Problem
 from placer.solve.problem.launch import launched
@@ -199,8 +198,6 @@ def _false_bounds(problem, least):
         links = least_step(problem.machine, problem.job)
         if links > least * (1 + ROUNDING):
             yield f"links prove {links}, there is {least}"
-        if rests_on_links(problem, links * (1 + 1e-6)):
-            yield f"links prove only {links}"
 
 
 DRAWS = {"": drawn, "unusual ": unusual}
