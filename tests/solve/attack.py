@@ -194,7 +194,7 @@ def _false_bounds(problem, least):
             priced = priced_hop_cost(problem.machine, problem.job, prices)
             if not bound * (1 - ROUNDING) <= priced <= least * (1 + ROUNDING):
                 yield f"prices prove {priced} of {bound}, there is {least}"
-    if isinstance(problem.goal, TimeObjective):
+    if problem.goal.name == "time":
         links = least_step(problem.machine, problem.job)
         if links > least * (1 + ROUNDING):
             yield f"links prove {links}, there is {least}"

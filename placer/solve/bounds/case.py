@@ -29,7 +29,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.run.solution import EXACT
-from placer.solve.tree.domains import node_domains
+from placer.solve.tree.domains import node_capacity
 
 
 @dataclass(frozen=True, eq=False)
