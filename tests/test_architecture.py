@@ -79,7 +79,7 @@ CSV = (
         (
             PLACE,
             {"solve.search", "solve.construct.fills"},
-            {"solve.bounds.hops.hop_cuts", "solve.bounds.transfers"}
+            {"solve.bounds.hop_cuts", "solve.bounds.transfers"}
             | {"solve.annealing.annealed", "solve.rules.search"}
             | {"solve.construct.tiled"},
         ),

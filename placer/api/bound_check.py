@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from placer.cost.least_links import least_step
 from placer.job.orders import closed
 from placer.placement.hop_bound import priced_hop_cost
 from placer.placement.inputs import Inputs
 from placer.placement.plan import OBJECTIVES, Plan
 from placer.solve.bounds import Proof
+from placer.solve.bounds.case import rests_on_links
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import open_orders, solve_orders
 from placer.solve.problem.compiled import Problem
@@ -41,7 +43,8 @@ def bound_faults(
     (proved, argument, _), counted = _certificate(problem, stated)
     told = plan.bound.get("argument")
     if proved >= enough > counted:
-        return [f"bound.lower_bound: {stated!r}: its prices prove only {counted!r}"]
+        what = "prices" if objective == "hop-cost" else "links"
+        return [f"bound.lower_bound: {stated!r}: its {what} prove only {counted!r}"]
     if proved >= enough:
         return _other_argument(told, argument, proved, stated)
     found = _search(problem, Budget(time_limit, stop))
@@ -74,11 +77,17 @@ def _certificate(problem: Problem, stated: float) -> tuple[Proof, float]:
     for job in open_orders(problem.job):
         one = problem.on(problem.machine, job)
         proofs.append(proof := lower_bound(one, one.forced_block, stated))
-        value = proof.value
-        if proof.prices:
-            value = priced_hop_cost(one.machine, job, proof.prices)
-        counted.append(value)
+        counted.append(_counted(one, proof))
     return min(proofs), min(counted)
+
+
+def _counted(problem: Problem, proof: Proof) -> float:
+    """What is proved by prices or the best links alone; its value if it takes more."""
+    if proof.prices:
+        return priced_hop_cost(problem.machine, problem.job, proof.prices)
+    if rests_on_links(problem, proof.value):
+        return least_step(problem.machine, problem.job)
+    return proof.value
 
 
 def _search(problem: Problem, budget: Budget) -> Solution:

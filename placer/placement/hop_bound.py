@@ -9,19 +9,24 @@ or more. Prices of ends of pipelines, paid once in all, are taken back. By hand:
 of six on two nodes of three, 1 apart inside and 3 outside. Two edges or more leave any
 three ranks, so at no price ``J >= 1 x 6 + (3 - 1) x 2``. No prices are wrong: some
 prove less. ``floor`` is counted by slices (Bollobas and Leader 1991).
+
+Where rules keep sets of ranks in a domain, all edges between two of them are cut, or
+none is. Prices may be those of sets, of which a domain holds as many as fit. By hand:
+four pairs that nodes of three keep whole, two rings of four through them. Each node
+holds one pair, which four edges leave: ``C = 4 x 4 / 2``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from math import ceil, gcd, inf, lcm
+from math import ceil, gcd, inf, lcm, prod
 from typing import NamedTuple
 
 import numpy as np
 
-from placer.base.arrays import FloatArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.job.axes import pipeline_groups_agree
 from placer.job.edges import hop_edges
 from placer.job.model import Job
@@ -37,8 +42,17 @@ class TierPrices(NamedTuple):
     """What proves a least cut of a tier."""
 
     tier: int
-    rank: float  # of each rank
+    rank: float  # of each rank, or set of ranks
     end: float  # besides, of one on the first stage, and of one on the last
+    of_sets: bool = False  # that rules keep in a domain of the tier
+
+
+class Line(NamedTuple):
+    """An axis of ranks, or of sets of them."""
+
+    length: int
+    weight: float  # of all edges between two neighbours
+    is_clique: bool = False
 
 
 def priced_hop_cost(machine: Machine, job: Job, prices: Iterable[TierPrices]) -> float:
@@ -49,44 +63,111 @@ def priced_hop_cost(machine: Machine, job: Job, prices: Iterable[TierPrices]) ->
     for tier in range(len(distance) - 1):
         rise = min(distance[tier + 1 :]) - min(distance[tier:])
         if tier in of_tier and rise > 0:
-            rooms = Counter(np.bincount(machine.domain_of_gpu[tier]).tolist())
-            cost += rise * _least_cut(job, rooms, of_tier[tier])
+            cost += rise * _least_cut(machine, job, of_tier[tier])
     return cost
 
 
-def _least_cut(job: Job, rooms: Mapping[int, int], prices: TierPrices) -> float:
-    """Weight of the edges between domains, given how many have each room."""
-    world = job.world_size
-    spare = sum(room * count for room, count in rooms.items()) - world
-    floor = least_edges(job, min(max(rooms), world), prices.end)
-    twice = prices.rank * world - 2 * prices.end * (world // job.parallelism.pp)
-    for room, count in rooms.items():
+def _least_cut(machine: Machine, job: Job, prices: TierPrices) -> float:
+    """Weight of the edges between domains of a tier; 0 where sets are not alike."""
+    sets, room = _sets(machine, job, prices)
+    grids = grids_of(job, sets) if len(sets) else []
+    if not grids:
+        return 0.0
+    stages, number, rooms = grids[0][-1].length, len(sets), Counter(room.tolist())
+    spare = int(room.sum()) - number
+    floor = least_edges(grids, min(max(rooms), number), prices.end)
+    twice = prices.rank * number - 2 * prices.end * (number // stages)
+    for most, count in rooms.items():
         # All others cannot hold more than they have room for.
-        ranks = np.arange(max(0, room - spare), min(room, world) + 1)
-        twice += count * float((floor[ranks] - prices.rank * ranks).min())
+        held = np.arange(max(0, most - spare), min(most, number) + 1)
+        twice += count * float((floor[held] - prices.rank * held).min())
     # The weights divide every cut without rest.
-    weights = [Fraction(str(one.weight)) for one in hop_edges(job)]
+    lines = [line for lines in grids for line in lines if line.length > 1]
+    weights = [Fraction(str(line.weight)) for line in lines if line.weight]
     scale = lcm(*(one.denominator for one in weights))
-    unit = gcd(*(int(one * scale) for one in weights)) / scale
+    unit = (gcd(*(int(one * scale) for one in weights)) or 1) / scale
     return max(0.0, unit * ceil(twice / 2 / unit * (1 - ROUNDING) - NEAR))
 
 
-def least_edges(job: Job, size: int, end: float) -> FloatArray:
-    """Least weight of edges out of 0, 1 .. size ranks, with the prices of ends."""
-    axes, weights, floor = job.parallelism, job.weights, np.zeros(size + 1)
-    # Pipelines are of both grids, and each has half.
-    grids = [
-        names
-        for names in GRIDS[: 1 + pipeline_groups_agree(axes)]
-        if any(weights.get(axis) and axes.size(axis) > 1 for axis in names)
-    ] or [GRIDS[0]]
-    for first, second, copies in grids:
-        ends = np.zeros(axes.pp)
-        ends[0] = end / len(grids)
-        ends[-1] += end / len(grids)
-        stages = _ring(_ring(np.zeros(2), job, first, size), job, second, size)
-        replica = _path(stages, ends, weights.get("pp", 0.0) / len(grids), size)
-        floor += _ring(replica, job, copies, size)
+def _sets(machine: Machine, job: Job, prices: TierPrices) -> tuple[IntArray, IntArray]:
+    """Ranks of each set, a row a set, and how many each domain of a tier holds.
+
+    Single ranks but for `of_sets`; no rows where sets are not of one size.
+    """
+    room, size, label = machine.gpus_of_node, 1, np.arange(job.world_size)
+    for t in range(prices.tier + 1):
+        if prices.of_sets:
+            label = kept_together(machine, job, t)
+        sizes = np.unique(label, return_counts=True)[1]
+        if (sizes != sizes[0]).any():
+            return label[:0], room
+        size = int(sizes[0])
+        if t > 0:
+            room = np.bincount(machine.domain_around[t - 1], room).astype(np.int64)
+        room = room // size * size
+    return label.argsort(kind="stable").reshape(-1, size), room // size
+
+
+def kept_together(machine: Machine, job: Job, tier: int) -> IntArray:
+    """Set of each rank whose ranks rules of axes keep in one domain of a tier; (R,)."""
+    label, near = (
+        np.arange(job.world_size),
+        {one.name for one in machine.tiers[: tier + 1]},
+    )
+    for axis, groups in job.parallelism.ranks_of_group.items():
+        if job.require.get(axis) in near:
+            label = _tied(label, groups)
+    return label
+
+
+def _tied(label: IntArray, groups: IntArray) -> IntArray:
+    """Sets once the ranks of each row share one; each has a rank's number or less."""
+    while ((row := label[groups]) != row[:, :1]).any():
+        least = np.arange(len(label))
+        np.minimum.at(least, row, row.min(axis=1, keepdims=True))
+        label = least[label]
+    return label
+
+
+def grids_of(job: Job, sets: IntArray) -> list[list[Line]]:
+    """Axes of each grid that has edges of its own, its pipelines last, between sets.
+
+    Without grids in which sets are no boxes; what leaves out edges proves less.
+
+    ``sets``: ranks of each, shape (V, n).
+    """
+    axes, found = job.parallelism, list[list[Line]]()
+    for names in GRIDS[: 1 + pipeline_groups_agree(axes)]:
+        lines, widths = list[Line](), list[int]()
+        for name in (*names, "pp"):
+            at, length = axes.coordinates[name][sets], axes.size(name)
+            width = len(np.unique(at[0]))
+            is_box = (at // width == at[:, :1] // width).all()
+            widths.append(width * bool(is_box))
+            edges = sets.shape[1] // width
+            if name == "ep":
+                edges *= width**2
+            elif name != "pp" and length // width == 2 < length:
+                edges *= 2  # both ends of a ring
+            # Edges of etp are those of tp.
+            weight = 0.0 if name == "etp" else job.weights.get(name, 0.0) * edges
+            lines.append(Line(length // width, weight, name == "ep"))
+        if prod(widths) == sets.shape[1]:
+            found.append(lines)
+    own = [one for one in found if any(li.weight and li.length > 1 for li in one[:-1])]
+    return own or found[:1]
+
+
+def least_edges(grids: Sequence[Sequence[Line]], size: int, end: float) -> FloatArray:
+    """Least weight of edges out of 0, 1 .. size sets, with the prices of ends."""
+    floor, share = np.zeros(size + 1), 1 / len(grids)  # each has a share of pipelines
+    for first, second, copies, chain in grids:
+        ends = np.zeros(chain.length)
+        ends[0] = end * share
+        ends[-1] += end * share
+        stages = _ring(_ring(np.zeros(2), first, size), second, size)
+        replica = _path(stages, ends, chain.weight * share, size)
+        floor += _ring(replica, copies, size)
     return floor
 
 
@@ -110,14 +191,14 @@ def _path(floor: FloatArray, prices: FloatArray, edge: float, size: int) -> Floa
     return np.asarray(least.min(axis=0))
 
 
-def _ring(floor: FloatArray, job: Job, axis: str, size: int) -> FloatArray:
+def _ring(floor: FloatArray, line: Line, size: int) -> FloatArray:
     """Slices along a ring, or single ranks of a clique; ``floor`` is that of one."""
-    length, weight = job.parallelism.size(axis), job.weights.get(axis, 0.0)
+    length, weight, is_clique = line
     size = min(size, (len(floor) - 1) * length)
-    if axis == "ep" and length > 1:
+    if is_clique and length > 1:
         return np.asarray([weight * n * (length - n) for n in range(size + 1)])
-    # From the least to the largest and back; edges of etp are those of tp.
-    spread = 0.0 if axis == "etp" else weight * min(2, length - 1)
+    # From the least to the largest and back.
+    spread = weight * min(2, length - 1)
     if length == 1 or length * (len(floor) - 1) * size <= RING_WORK:
         return _path(floor, np.zeros(length), spread, size)
     packed, least = np.full(size + 1, inf), np.full(size + 1, inf)

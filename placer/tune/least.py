@@ -31,7 +31,7 @@ from placer.job.models import Model
 from placer.job.pace import Rates, Share, held, pace, rates_at, reached, share_of
 from placer.job.paces import Paces, paces_at
 from placer.job.parallel import EndStages
-from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.ideal import IdealNetwork
 from placer.topology.machine import Machine
 from placer.tune.choice import Choice, overlaps_experts
 from placer.tune.least_sync import LeastSync, in_parts

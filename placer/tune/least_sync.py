@@ -26,8 +26,8 @@ from placer.cost.links import Cost
 from placer.cost.volumes import volumes
 from placer.cost.work import windows, work
 from placer.job.model import Job
-from placer.solve.bounds.network.ideal import IdealNetwork
-from placer.solve.bounds.network.limit import Limit
+from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.limits import Limit
 from placer.tune.choice import Choice
 
 

@@ -10,9 +10,11 @@ import placer
 from placer import testing
 from placer.api.check import checked
 from placer.api.inputs import inputs_of_plan
+from placer.cost.least_links import least_step
 from placer.placement.inputs import inputs_of
 from placer.placement.plan_file import decode_plan, encode_plan
-from placer.solve.bounds.hops import tier_cut
+from placer.solve.bounds import hop_cuts
+from placer.solve.bounds.ideal import IdealNetwork
 from placer.topology.read import parse_topology
 
 JOB = testing.job(
@@ -232,15 +234,27 @@ def test_a_bound_that_is_not_reached():
     assert "the search did not finish (time-limit)" in found
 
 
-def test_prices_refuse_a_bound_that_is_too_high(monkeypatch):
-    """By 1 %, though the code that found it finds it again; as it is, they prove it."""
-    plan = placer.place(MACHINE, JOB, hosts=HOSTS, objective="hop-cost").plan
+@pytest.mark.parametrize(
+    ("objective", "of", "name", "found_too_high"),
+    [
+        ("hop-cost", hop_cuts, "rounded_up", lambda found: 1.1 * found),
+        ("time", IdealNetwork, "speed", lambda found: found / 1.1),
+    ],
+)
+def test_what_proves_a_bound_refuses_a_higher_one(
+    objective, of, name, found_too_high, monkeypatch
+):
+    """By 1 %, though the code that found it finds it again; as it is, it proves it."""
+    plan = placer.place(MACHINE, JOB, hosts=HOSTS, objective=objective).plan
     value, lower = plan.bound["value"], plan.bound["lower_bound"]
     assert proved_again(plan) == ""
-    cut = tier_cut.rounded_up
-    monkeypatch.setattr(tier_cut, "rounded_up", lambda *of: 1.1 * cut(*of))
-    high = claimed(plan, "hop-cost", value * 1.5, lower * 1.01)
-    assert f"its prices prove only {lower!r}" in proved_again(high)
+    right = getattr(of, name)
+    monkeypatch.setattr(of, name, lambda *given: found_too_high(right(*given)))
+    high = claimed(plan, objective, value * 1.5, lower * 1.01)
+    inputs = inputs_of_plan(high)
+    links = least_step(inputs.machine, inputs.ruled)
+    proves = lower if objective == "hop-cost" else links
+    assert f"prove only {proves!r}" in proved_again(high)
 
 
 def test_numbers_of_an_older_model_are_told(made):

@@ -18,8 +18,10 @@ from unittest.mock import patch
 import numpy as np
 
 from placer.base.errors import InfeasibleError, InputError
+from placer.cost.least_links import least_step
 from placer.job.rules import Rules
 from placer.placement.check import violations
+from placer.placement.hop_bound import priced_hop_cost
 from placer.placement.placement import Placement
 from placer.solve import search
 from placer.solve.bounds import certificate
@@ -185,9 +187,17 @@ def _false_bounds(problem, least):
     if problem.goal.name != "time" or not problem.forced_block:
         blocks.add(1)
     for block in blocks:
-        bound, argument, _ = lower_bound(problem, block)
+        bound, argument, prices = lower_bound(problem, block)
         if bound > least * (1 + ROUNDING):
             yield f"bound {bound} for blocks of {block}, there is {least}: {argument}"
+        if prices:
+            priced = priced_hop_cost(problem.machine, problem.job, prices)
+            if not bound * (1 - ROUNDING) <= priced <= least * (1 + ROUNDING):
+                yield f"prices prove {priced} of {bound}, there is {least}"
+    if problem.goal.name == "time":
+        links = least_step(problem.machine, problem.job)
+        if links > least * (1 + ROUNDING):
+            yield f"links prove {links}, there is {least}"
 
 
 DRAWS = {"": drawn, "unusual ": unusual}

@@ -1,19 +1,34 @@
-"""A case of the bound on the step time: what is supposed of all its placements."""
+"""A case of the bound on the step time: what is supposed of all its placements.
+
+**GPUs of unequal speed.** The stages of all replicas, sorted by the speed of their
+slowest GPU, are at best as fast as the fastest GPUs, sorted and cut into as many
+pieces: the j fastest of them hold j times as many GPUs as one does. So of the stages no
+faster than some speed one replica has its share, rounded up, and its pipeline is at
+best as with those few in their best places and all others at full speed. By hand: two
+replicas of two stages on one GPU each, one of the four half as fast. One replica has
+one slow stage, or more.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
+from math import comb
 
 import numpy as np
 
-from placer.base.arrays import IntArray
+from placer.base.arrays import FloatArray, IntArray
 from placer.cost.step import Step, StepModel
-from placer.solve.bounds.network.ideal import IdealNetwork
-from placer.solve.bounds.network.limit import Limit, slow_pipelines_s
+from placer.solve.bounds import Proof
+from placer.solve.bounds.ideal import IdealNetwork, fastest_stages
+from placer.solve.bounds.limits import Limit, slow_pipelines_s
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
+from placer.solve.run.budget import ENDLESS, Budget
+from placer.solve.run.solution import EXACT
 from placer.solve.tree.domains import node_capacity
 
 
@@ -23,19 +38,19 @@ class Case:
 
     step: Step  # on the network: no placement of the case has a shorter one
     network: IdealNetwork
-    params: Params = field(default_factory=Params)
+    params: Params
 
     @classmethod
     def of(
         cls,
         model: StepModel,
         colocation: Colocation,
-        params: Params | None = None,
-        label: IntArray | None = None,
+        params: Params,
+        label: IntArray,
     ) -> Case:
-        """All placements of a colocation, or those that tie ranks as ``label`` does."""
+        """Those that tie the ranks of a colocation as ``label`` does."""
         network = best_network(model, colocation, label)
-        return cls(model.step_on(network), network, params or Params())
+        return cls(model.step_on(network), network, params)
 
     @cached_property
     def room(self) -> IntArray:
@@ -100,3 +115,64 @@ def step_on_best_links(problem: Problem, block: int) -> float:
     No placement has a shorter step; the bounds say more and take longer.
     """
     return problem.model.step_on(best_of_problem(problem, block)).step_time_s
+
+
+def rests_on_links(problem: Problem, value: float) -> bool:
+    """Whether `least_step` proves a value, of jobs all of whose terms it knows."""
+    job, axes = problem.job, problem.job.parallelism
+    exchanges = axes.ep > 1 or job.context_parallel.communication == "a2a"
+    others = job.groups, job.traffic, job.roles, job.rules.at_most
+    return (
+        not exchanges
+        and not any(map(bool, others))
+        and job.require.keys() <= axes.ranks_of_group.keys()
+        and problem.goal.name == "time"
+        and step_on_best_links(problem, 1) >= value * (1 - EXACT)
+    )
+
+
+# Ways to place slow stages in a pipeline that are tried; fewer slow stages otherwise.
+MOST_PLACES = 256
+
+
+def slowest_stages(
+    problem: Problem, block: int, _incumbent: float, _budget: Budget = ENDLESS
+) -> Proof | None:
+    """The least step time of all placements; None where all GPUs are as fast."""
+    axes, topology = problem.job.parallelism, problem.machine
+    stages = axes.dp * axes.pp
+    speed = fastest_stages(topology, stages, axes.world_size // stages)
+    if len(speed) < stages or (speed == speed[0]).all():
+        return None
+    step = problem.model.step_on(best_of_problem(problem, block))
+    bare = step.step_time_s - step.pipeline_s(step.axes)
+    seconds, slow = max(_least(step, speed))
+    argument = (
+        f"some stage works at {slow:.3g} of the usual speed, on the fastest GPUs there "
+        "are, every tp, cp, ep and pp group at its nearest tier"
+    )
+    return Proof(bare + seconds, argument)
+
+
+def _least(step: Step, speed: FloatArray) -> Iterator[tuple[float, float]]:
+    """(least seconds of the slowest pipeline, speed) for each speed."""
+    axes = step.model.job.parallelism
+    for slow in np.unique(speed[speed < speed[0]]).tolist():
+        number = -(-int((speed <= slow).sum()) // axes.dp)
+        while comb(axes.pp, number) > MOST_PLACES:
+            number -= 1
+        yield (
+            min(
+                _pipeline_s(step, list(places), slow)
+                for places in combinations(range(axes.pp), number)
+            ),
+            slow,
+        )
+
+
+def _pipeline_s(step: Step, places: list[int], slow: float) -> float:
+    """Seconds of a pipeline of which some stages work at a speed of ``slow``."""
+    slowness = step.slowness.copy()
+    slowness[0, places] = 1 / slow
+    slowed = replace(step, slowness=slowness)
+    return slowed.pipeline_s(step.axes)

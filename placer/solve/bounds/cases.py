@@ -16,8 +16,7 @@ that all lie inside does not count. What is left is a step with a tp group on tw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Iterator
 from math import inf
 
 import numpy as np
@@ -27,8 +26,8 @@ from placer.cost.step import Step, StepModel
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.expert_parts import StageParts
-from placer.solve.bounds.network.ideal import IdealNetwork
-from placer.solve.bounds.network.limit import Floor
+from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.limits import Floor
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.uplinks import certain
 from placer.solve.problem.colocation import (
@@ -52,30 +51,19 @@ BEST = (
 
 
 def least_step(
-    problem: Problem, block: int, incumbent: float, budget: Budget = ENDLESS
+    problem: Problem, block: int, incumbent: float = inf, budget: Budget = ENDLESS
 ) -> Proof | None:
-    """The bound on the step time of a problem; None where it has too many groups."""
-    if len(problem.job.groups) * KIND_S > budget.seconds_left:
-        return None
-    colocation = colocation_of(problem.machine, problem.job, block)
-    return time_bound(problem.model, colocation, problem.params, incumbent, budget)
-
-
-def time_bound(
-    model: StepModel,
-    colocation: Colocation,
-    params: Params | None = None,
-    incumbent: float = inf,
-    budget: Budget = ENDLESS,
-) -> Proof:
-    """The bound for placements whose ranks stay together as ``colocation`` says.
+    """The bound on the step time of a problem; None where it has too many groups.
 
     Only the cheapest case is looked at more closely, as long as it is the cheapest.
 
     ``incumbent`` (s): of a known placement: a bound that reaches it is not improved
     further. ``budget``: when it ends the bound is not improved further either.
     """
-    cases = list(_cases(model, colocation, params))
+    if len(problem.job.groups) * KIND_S > budget.seconds_left:
+        return None
+    colocation = colocation_of(problem.machine, problem.job, block)
+    cases = [*_cases(problem.model, colocation, problem.params)]
     proofs = [next(case) for case in cases]
     while True:
         least = min(range(len(cases)), key=lambda index: proofs[index].value)
@@ -88,7 +76,7 @@ def time_bound(
 
 
 def _cases(
-    model: StepModel, colocation: Colocation, params: Params | None
+    model: StepModel, colocation: Colocation, params: Params
 ) -> Iterator[Iterator[Proof]]:
     """Bounds of every case, the dearer to work out the later."""
     scale_up, axes = model.fabric.scale_up_tier, model.job.parallelism
@@ -102,14 +90,14 @@ def _cases(
         if scale_up >= 0 and are_together(label[scale_up], members):
             continue
         case = Case.of(model, colocation, params, label)
-        yield _outside(case, axis)
+        yield _bounds(case, axis)
         if scale_up < 0:
             return
         label = _joined(label, members, scale_up)
         if case.network.leaves_scale_up(members) or not _fit(label, case.network):
             return
     case = Case.of(model, colocation, params, label)
-    yield _in_turn(case, [partial(_inside, case.step)])
+    yield _bounds(case)
 
 
 def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
@@ -120,55 +108,33 @@ def _joined(label: IntArray, members: IntArray, tier: int) -> IntArray:
     return label
 
 
-def _outside(case: Case, axis: str) -> Iterator[Proof]:
-    """Bounds when a group of an axis leaves its scale-up domain."""
-    axes = case.step.model.job.parallelism
+def _bounds(case: Case, axis: str = "") -> Iterator[Proof]:
+    """Bounds when a group of an axis leaves its scale-up domain, or none does."""
+    known, axes = certain(case), case.step.model.job.parallelism
+    is_more = known.pipeline_s or known.exposed_s > case.step.exposed_data_parallel_s
+    text = ", and thin uplinks that no placement spares" if is_more else ""
+    if not axis:
+        argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}{text}"
+        yield Proof(_above(case.step, known), argument)
+        return
+    leaves = f"cheapest when a {axis} group leaves its scale-up domain"
     slow_s = 0.0 if axis == "pp" else case.cut_s(axis)
-    ways = [] if axis == "pp" else [partial(_with_crossing, case, axis, slow_s)]
+    if axis != "pp":
+        yield Proof(_above(case.step, known, slow_s), f"{leaves}, {BEST}{text}")
     inside = case.network.label[max(case.network.fabric.scale_up_tier, 0)]
     is_tied = are_together(inside, axes.ranks_of_group["pp"])
     if axis in ("tp", "pp") or (axes.pp > 1 and not is_tied):
-        # Dear to make: only once this case is the cheapest.
-        trade = cache(partial(NicTrade.of, case))
-        ways.append(partial(_with_cuts, trade, axis, slow_s))
-    yield from _in_turn(case, ways)
-    if axis != "pp":
-        yield from _in_parts(case)
-
-
-def _in_turn(case: Case, ways: Sequence[Callable[[Floor], Proof]]) -> Iterator[Proof]:
-    """Bounds of each way, with what thin uplinks make certain."""
-    known = certain(case)
-    is_more = known.pipeline_s or known.exposed_s > case.step.exposed_data_parallel_s
-    for way in ways:
-        proof = way(known)
-        text = ", and thin uplinks that no placement spares" if is_more else ""
-        yield proof._replace(argument=proof.argument + text)
-
-
-def _inside(step: Step, floor: Floor) -> Proof:
-    """Least step time with all groups inside their scale-up domains."""
-    argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}"
-    return Proof(_above(step, floor), argument)
-
-
-def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
-    """The step time, its pipeline at least as slow as this, none below its floor, s."""
-    pipeline_s = step.pipeline_s(step.axes)
-    slower_s = max(0.0, slow_s - pipeline_s, floor.pipeline_s - pipeline_s)
-    more_s = max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
-    return step.step_time_s + slower_s + more_s
-
-
-def _with_crossing(case: Case, axis: str, slow_s: float, floor: Floor) -> Proof:
-    """Least step time when a tp, cp or ep group leaves its domain."""
-    text = f"cheapest when a {axis} group leaves its scale-up domain, {BEST}"
-    return Proof(_above(case.step, floor, slow_s), text)
-
-
-def _in_parts(case: Case) -> Iterator[Proof]:
-    """Least step time for parts of expert groups that fit scale-up domains."""
-    parts = StageParts.of(case)
+        floor = known._replace(pipeline_s=max(known.pipeline_s, slow_s))
+        value, level = NicTrade.of(case).least(floor, is_cut=axis == "pp")
+        fewest, most = int(level.members.min()), int(level.members.max())
+        members = f"{fewest} to {most}" if fewest < most else f"{most}"
+        yield Proof(
+            value,
+            f"{leaves}, gradient groups having at least {members} members (NICs) in "
+            "each domain they touch, by stage, and pipelines cut so often that this "
+            f"fits, rings over the fewest domains of each tier{text}",
+        )
+    parts = None if axis == "pp" else StageParts.of(case)
     if parts is not None:
         argument = (
             "expert groups in parts that fit the scale-up domains, "
@@ -177,21 +143,12 @@ def _in_parts(case: Case) -> Iterator[Proof]:
         yield Proof(parts.least(case.params), argument)
 
 
-def _with_cuts(
-    trade: Callable[[], NicTrade], axis: str, slow_s: float, floor: Floor
-) -> Proof:
-    """Least step time that NICs and cuts allow when a group of an axis is outside."""
-    floor = floor._replace(pipeline_s=max(floor.pipeline_s, slow_s))
-    value, level = trade().least(floor, is_cut=axis == "pp")
-    fewest, most = int(level.members.min()), int(level.members.max())
-    members = f"{fewest} to {most}" if fewest < most else f"{most}"
-    return Proof(
-        value,
-        f"cheapest when a {axis} group leaves its scale-up domain, gradient groups "
-        f"having at least {members} members (NICs) in each domain they touch, by "
-        "stage, and pipelines cut so often that this fits, rings over the fewest "
-        "domains of each tier",
-    )
+def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:
+    """The step time, its pipeline at least as slow as this, none below its floor, s."""
+    pipeline_s = step.pipeline_s(step.axes)
+    slower_s = max(0.0, slow_s - pipeline_s, floor.pipeline_s - pipeline_s)
+    more_s = max(0.0, floor.exposed_s - step.exposed_data_parallel_s)
+    return step.step_time_s + slower_s + more_s
 
 
 def _fit(label: IntArray, network: IdealNetwork) -> bool:

@@ -55,7 +55,7 @@ BOUNDS: tuple[Bound, ...] = (
     ),
     Bound(
         "a stage on GPUs no faster than so many of the machine are",
-        later("bounds.speeds", "slowest_stages", _of_speeds),
+        later("bounds.case", "slowest_stages", _of_speeds),
     ),
     Bound(
         "what a rank and those who share its domain send to all others",
@@ -67,7 +67,7 @@ BOUNDS: tuple[Bound, ...] = (
     ),
     Bound(
         "the edges that the least cut of every tier has",
-        later("bounds.hops.hop_cuts", "least_hop_cost", lambda p: not of_step(p)),
+        later("bounds.hop_cuts", "least_hop_cost", lambda p: not of_step(p)),
     ),
 )
 NONE = Proof(0.0, "none")
@@ -112,7 +112,7 @@ def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> Non
     is_close = incumbent.is_within(COUNTED_GAP)
     if incumbent.terms is not None or is_close or of_step(problem):
         return
-    from placer.solve.bounds.hops.hop_cuts import counted_hop_cost
+    from placer.solve.bounds.hop_cuts import counted_hop_cost
 
     proof = counted_hop_cost(problem, incumbent.value, budget)
     incumbent.prove(proof.value, proof.argument)

@@ -29,10 +29,9 @@ from placer.cost.stage_times import expert_passes
 from placer.cost.step import Step
 from placer.job.model import Job
 from placer.solve.bounds.case import Case
-from placer.solve.bounds.network.fewest import most_alike
-from placer.solve.bounds.network.ideal import IdealNetwork
-from placer.solve.bounds.network.limit import Limit, exposed_by_stage
-from placer.solve.bounds.network.messages import exchange_latency
+from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.limits import Limit, exposed_by_stage, most_alike
+from placer.solve.bounds.messages import exchange_latency
 from placer.solve.problem.colocation import join
 from placer.solve.problem.params import Params
 from placer.solve.programs.prices import Choices, Kind, Level, Packing, dearest
@@ -276,7 +275,7 @@ class StageParts:
             values = partial(self._values, times, more_s)
             choices = Choices(stages, len(times), values, params.expert_boxes)
             number, rounds = self.units.number / stages, params.expert_rounds
-            value = max(value, dearest(packing, choices, number, rounds).value)
+            value = max(value, dearest(packing, choices, number, rounds))
             slow = np.where(np.eye(stages, dtype=bool), 0, len(levels))
             if known >= len(steps) - 1 or value < values(0 * slow, slow).min():
                 break

@@ -33,7 +33,7 @@ from placer.cost.links import weighted_counts
 from placer.job.traffic import RankTraffic
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import best_of_problem
-from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.partners import Pairs
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget

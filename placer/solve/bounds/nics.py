@@ -30,8 +30,8 @@ from placer.cost.schedule import pipeline_times
 from placer.cost.step import Step
 from placer.job.model import Job
 from placer.solve.bounds.case import Case
-from placer.solve.bounds.network.ideal import IdealNetwork
-from placer.solve.bounds.network.limit import (
+from placer.solve.bounds.ideal import IdealNetwork
+from placer.solve.bounds.limits import (
     FREE,
     Floor,
     exposed_by_members,

@@ -18,7 +18,7 @@ import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.links import weighted_counts
-from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.problem.colocation import join
 
 ROUNDING = 1e-9  # of a sum of seconds

@@ -35,7 +35,7 @@ from placer.base.arrays import BoolArray, IntArray
 from placer.job.traffic import RankTraffic
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import best_of_problem
-from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.partners import ROUNDING, Partners, most_together
 from placer.solve.count import EngineLimits, Program, Term, solve
 from placer.solve.problem.compiled import Problem

@@ -29,7 +29,7 @@ from placer.cost.collectives import share_sent
 from placer.cost.gradients import sync_groups
 from placer.cost.stage_times import expert_time
 from placer.solve.bounds.case import Case
-from placer.solve.bounds.network.limit import (
+from placer.solve.bounds.limits import (
     Floor,
     Limit,
     exposed_by_stage,

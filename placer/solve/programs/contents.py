@@ -40,15 +40,6 @@ class Costs(NamedTuple):
     largest: Sequence[float]  # besides, for the largest of them
     # Besides, for 0, 1 .. members that it holds in all.
     total: Sequence[float]
-    bundle: int = 1  # parts that come together, all alike
-    alone: float = 0.0  # besides, for a part that comes in no bundle
-
-    def steps(self, size: int) -> list[tuple[int, float]]:
-        """How many parts of a size come at once, and what they cost."""
-        steps = [(1, self.part[size] + self.alone)]
-        if self.bundle > 1:
-            steps.append((self.bundle, self.bundle * self.part[size]))
-        return steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +61,7 @@ class Contents:
         ways = self.size**2 // 2
         found = ways
         for rooms in self.rooms:
-            steps = any(self.costs.largest) + 1 + (self.costs.bundle > 1)
+            steps = any(self.costs.largest) + 1
             found += steps * min(self.size, max(rooms)) * max(rooms)
             found += ways if self.share else 0
         return found
@@ -122,7 +113,7 @@ def fillings(program: Program, rooms: Mapping[int, int], costs: Costs) -> Sizes:
 
     ``rooms``: how many there are of each size.
     """
-    part, largest, total, *_ = costs
+    part, largest, total = costs
     last, number, in_layers = max(rooms), sum(rooms.values()), any(largest)
     into: dict[tuple[int, int], list[Term]] = defaultdict(list)
     parts: Sizes = defaultdict(list)
@@ -137,14 +128,11 @@ def fillings(program: Program, rooms: Mapping[int, int], costs: Costs) -> Sizes:
     begun = [step(None, (0, 0), 0)]
     for size in range(1, min(len(part) - 1, last) + 1):
         layer = size if in_layers else 0
-        for times, paid in costs.steps(size):
-            wide = times * size
-            if in_layers and wide <= last:
-                begun.append(step(None, (wide, size), largest[size] + paid))
-                parts[size].append(Term(begun[-1].column, times))
-            for at in range(layer, last + 1 - wide):
-                term = step((at, layer), (at + wide, layer), paid)
-                parts[size].append(Term(term.column, times))
+        if in_layers:
+            begun.append(step(None, (size, size), largest[size] + part[size]))
+            parts[size].append(begun[-1])
+        for at in range(layer, last + 1 - size):
+            parts[size].append(step((at, layer), (at + size, layer), part[size]))
         for at in range(size, last + 1) if in_layers else ():
             step((at, size), (at, size - 1), 0)
     program.row(begun, number, number)

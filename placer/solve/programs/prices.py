@@ -46,13 +46,6 @@ class Level(NamedTuple):
     load: float  # what uplinks of their domains carry at the most, of a rate of 1
 
 
-class Priced(NamedTuple):
-    """A bound, and the prices of parts of 0, 1 .. members that prove it."""
-
-    value: float
-    prices: FloatArray  # by level; shape (L, S + 1)
-
-
 @dataclass(frozen=True, eq=False)
 class Packing:
     """Groups of equal size, and domains with room for their parts."""
@@ -185,7 +178,7 @@ class Choices:
         self._least = np.concatenate((self._least[kept], self._values(low, high)))
 
 
-def dearest(packing: Packing, choices: Choices, number: float, rounds: int) -> Priced:
+def dearest(packing: Packing, choices: Choices, number: float, rounds: int) -> float:
     """The highest bound that is found on the greatest value of all choices.
 
     ``number``: choices that are taken in all. ``rounds``: prices that are tried.
@@ -193,20 +186,19 @@ def dearest(packing: Packing, choices: Choices, number: float, rounds: int) -> P
     program = _Growing(packing, number)
     prices = np.arange(packing.sums.shape[1]) / packing.size
     prices = np.tile(prices, (len(packing.levels), 1))
-    highest, best = -inf, prices
+    highest = -inf
     for _ in range(rounds):
         levels = packing.cheapest(prices)
         share = packing.worth(prices) / number
         share += ROUNDING * (share + float(levels.min()))
         value = choices.least(levels, share)
-        if value > highest:
-            highest, best = value, prices
+        highest = max(highest, value)
         program.add(choices.cheapest(levels, highest))
         optimum = program.solve()
         if optimum is None or optimum[0] <= ROUNDING * number:
             break
         prices = optimum[1]
-    return Priced(highest, best)
+    return highest
 
 
 class _Growing:

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from placer.base.errors import InputError
+from placer.cost.least_links import least_step
 from placer.placement.hop_bound import priced_hop_cost
 from placer.solve.bounds import certificate
+from placer.solve.bounds.case import rests_on_links
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
 from placer.testing.oracle import gpus_of
@@ -52,6 +54,11 @@ def test_no_placement_is_below_a_bound(sort, first):
                 counted = priced_hop_cost(problem.machine, problem.job, prices)
                 assert value * (1 - ROUNDING) <= counted <= best * (1 + ROUNDING)
         assert own.value >= every.value * (1 - 1e-12), seed
+        if problem.goal.name == "time":
+            links = least_step(problem.machine, problem.job)
+            assert links <= best * (1 + ROUNDING), seed
+            reached = [rests_on_links(problem, links * by) for by in (0, 1, 1 + 1e-6)]
+            assert reached in ([True, True, False], [False] * 3), seed
 
 
 def best_bounds(sort, **params):

@@ -9,7 +9,7 @@ import pytest
 from placer.cost.fabric import Fabric
 from placer.cost.links import Cost
 from placer.cost.network import PlacedNetwork
-from placer.solve.bounds.network.ideal import IdealNetwork
+from placer.solve.bounds.ideal import IdealNetwork
 from tests.marks import slow
 from tests.solve.random_cases import random_machine
 from tests.solve.random_workloads import three_levels

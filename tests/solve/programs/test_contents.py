@@ -7,7 +7,6 @@ from placer.solve.programs.contents import Contents, Costs, fillings
 
 ROOT = EngineLimits(1, engine="highs")
 LARGEST, PAYS = {3: 2}, Costs([0, 1, 1, 1], [0, 1, 2, 3], [0, 0, 0, 0])
-BUNDLES = Costs([0, 1, 1], [0, 0, 0], [0, 0, 0, 0, 0], bundle=2, alone=5)
 
 
 @pytest.mark.parametrize(
@@ -17,15 +16,12 @@ BUNDLES = Costs([0, 1, 1], [0, 0, 0], [0, 0, 0, 0, 0], bundle=2, alone=5)
         (LARGEST, PAYS, {1: 6}, 2 * 1 + 6),  # 1 + 1 + 1 twice
         (LARGEST, PAYS, {3: 1, 1: 3}, 3 + 1 + 4),
         (LARGEST, PAYS, {3: 1}, 3 + 1),  # a room may stay empty
-        ({4: 1}, BUNDLES, {2: 2}, 2),
-        ({4: 1}, BUNDLES, {2: 1, 1: 1}, 2 + 10),
-        ({4: 1}, BUNDLES, {1: 3}, 3 + 5),
     ],
 )
 def test_the_largest_part_of_each_room_pays_and_each_part_alone(
     rooms, costs, parts, price
 ):
-    """As much as the largest of each, 1 for every part, 5 where none is like it."""
+    """As much as the largest of each, and 1 for every part."""
     program = Program()
     found = fillings(program, rooms, costs)
     for size in found:

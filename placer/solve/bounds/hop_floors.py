@@ -17,24 +17,43 @@ Leader 1991, "Edge-isoperimetric inequalities in the grid", read as a lower boun
   (once w for a ring of two), as along a path of the same sizes in order;
 * clique on single vertices: ``w n (L - n)``.
 
+**Sets kept whole.** Where every domain of a tier holds whole sets of ranks, the cut of
+the tier is one of the graph whose vertices are these sets: an edge inside a set is not
+cut, and all edges between two sets are cut or none is. It is at least the least cut of
+the whole graph, and what is taken axis by axis on it is tighter. If a set is a box of
+``b_a`` values of each axis ``a``, ``m`` ranks in all, an edge of axis ``a`` stands for
+
+* ring or chain: ``m / b_a`` edges of ranks; twice as many where a ring of more than two
+  is left with two members;
+* clique: ``b_a * m``, since every pair of values of the two sets is joined.
+
+What is said of a ring holds for any closed walk that comes to every member, as a ring
+of edp is where ranks are not numbered along it: a part of it has two ends.
+
 Shapes: B price vectors, K the largest slice, S the largest set. Arrays are indexed by
 the set's size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from math import prod
+from fractions import Fraction
+from math import gcd, lcm, prod
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.solve.problem.axes import Axis
+from placer.job.axes import pipeline_groups_agree
+from placer.job.model import Job
+from placer.solve.problem.axes import Axis, axis_of, box_of
+from placer.solve.problem.colocation import colocation_of
+from placer.solve.tree.domains import whole_sets
+from placer.topology.machine import Machine
 
-# Array elements that the floor of a ring may touch, slice after slice, and as a packing
-# of slices; larger ones have slices in fractions.
+# Array elements that the floor of a ring may touch, slice after slice; slices of larger
+# ones are packed in any order.
 RING_WORK = 5_000_000
-PACKING_WORK = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -150,26 +169,8 @@ def _ring_floor(floor: FloatArray, length: int, spread: float, size: int) -> Flo
     Either some slice is empty, then the set pays ``spread`` times its largest slice and
     is a packing of slices; or none is, and it pays at least the convex hull of them.
     """
-    largest = min(floor.shape[1] - 1, size)
-    floor = floor[:, : largest + 1]
-    small = len(floor) * largest * size <= PACKING_WORK
-    pack = _packing_floor if small else _rate_floor
-    packed, unspread = pack(floor, spread, size)
-    sizes = np.arange(length, size + 1)
-    for row in range(len(floor) if len(sizes) else 0):
-        corners = hull_corners(floor[row, 1:])
-        hull = np.interp(sizes / length, corners + 1, floor[row, corners + 1])
-        whole = np.maximum(length * hull, unspread[row, length:])
-        np.minimum(packed[row, length:], whole, out=packed[row, length:])
-    return packed
-
-
-def _packing_floor(
-    floor: FloatArray, spread: float, size: int
-) -> tuple[FloatArray, FloatArray]:
-    """Unbounded knapsack of slices, with and without ``spread`` x the largest slice."""
-    batch = len(floor)
-    packed = np.full((batch, size + 1), np.inf)
+    floor = floor[:, : size + 1]
+    packed = np.full((len(floor), size + 1), np.inf)
     packed[:, 0] = 0.0
     best = packed.copy()
     for n in range(1, floor.shape[1]):
@@ -179,25 +180,13 @@ def _packing_floor(
             fewer = packed[:, first - n : first - n + more.shape[1]]
             np.minimum(more, fewer + paid, out=more)
         np.minimum(best, packed + spread * n, out=best)
-    return best, packed
-
-
-def _rate_floor(
-    floor: FloatArray, spread: float, size: int
-) -> tuple[FloatArray, FloatArray]:
-    """The packing with fractional slices, for sets too large for a knapsack.
-
-    A set whose largest slice is n pays at least ``min_{m <= n} floor(m) / m`` a vertex.
-    """
-    largest = floor.shape[1] - 1
-    sizes = np.arange(size + 1, dtype=np.float64)
-    rates = np.minimum.accumulate(floor[:, 1:] / np.arange(1, largest + 1), axis=1)
-    best = np.full((len(floor), size + 1), np.inf)
-    for row, rate in enumerate(rates):
-        for n in 1 + np.flatnonzero(np.diff(rate, prepend=np.inf)):
-            np.minimum(best[row], rate[n - 1] * sizes + spread * n, out=best[row])
-    best[:, 0] = 0.0
-    return best, rates[:, -1:] * sizes
+    sizes = np.arange(length, size + 1)
+    for row in range(len(floor) if len(sizes) else 0):
+        corners = hull_corners(floor[row, 1:])
+        hull = np.interp(sizes / length, corners + 1, floor[row, corners + 1])
+        whole = np.maximum(length * hull, packed[row, length:])
+        np.minimum(best[row, length:], whole, out=best[row, length:])
+    return best
 
 
 def hull_corners(values: FloatArray) -> IntArray:
@@ -207,3 +196,105 @@ def hull_corners(values: FloatArray) -> IntArray:
         slopes = (values[at + 1 :] - values[at]) / np.arange(1, len(values) - at)
         corners.append(len(values) - 1 - int(slopes[::-1].argmin()))
     return np.array(corners)
+
+
+DENSE_AXES = ("tp", "cp", "pp", "dp")
+EXPERT_AXES = ("ep", "etp", "pp", "edp")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A job's edges as a sum of products of axes over the same vertices."""
+
+    # Edges that no product can represent are left out, which only lowers a bound.
+    products: tuple[Product, ...]
+    vertices: int  # ranks, or sets of ranks
+    quantum: Fraction  # every cut is a multiple of it
+
+    @property
+    def stages(self) -> int:
+        """Positions of the chain."""
+        return self.products[0].chain.size
+
+
+def graph_of(job: Job) -> Graph:
+    """The graph of all ranks."""
+    return _graph(_families(job))
+
+
+def contracted(job: Job, label: IntArray) -> Graph | None:
+    """The graph of sets of ranks, None unless they are equal boxes of every product.
+
+    ``label`` ((R,)): set of every rank.
+    """
+    families = []
+    for axes in _families(job):
+        box = box_of(axes, label)
+        if box is None:
+            return None
+        families.append(_between(axes, box))
+    return _graph(families)
+
+
+def kept_whole(
+    topology: Machine, job: Job, tier: int
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Set of each rank that rules keep in a domain of a tier; sets that each holds.
+
+    One pair, or none where sets are single ranks or of several sizes.
+    """
+    colocation = colocation_of(topology, job, 1) if job.require else None
+    sizes = colocation.uniform_sizes() if colocation else None
+    if colocation and sizes and sizes[tier] > 1:
+        room = whole_sets(topology, topology.gpus_of_node, sizes)
+        yield colocation.label[tier], room[tier] // sizes[tier]
+
+
+def _families(job: Job) -> list[list[Axis]]:
+    """Axes of the dense product, and of the experts' where it has edges of its own.
+
+    Ranks that no expert coordinates tell apart are no product.
+    """
+    # Edges of etp are those of tp, which the dense product has.
+    weights = {**job.weights, "etp": 0.0}
+    dense, expert = (
+        [axis_of(job, name, weights) for name in names]
+        for names in (DENSE_AXES, EXPERT_AXES)
+    )
+    has_edges = _product(expert).with_chain_share(0.0).has_edges
+    is_product = has_edges and pipeline_groups_agree(job.parallelism)
+    return [dense, expert] if is_product else [dense]
+
+
+def _between(axes: list[Axis], box: tuple[int, ...]) -> list[Axis]:
+    """The axes between sets, with the weight of all edges between two of them."""
+    found = []
+    for axis, width in zip(axes, box, strict=True):
+        size = axis.size // width
+        edges = prod(box) * width if axis.is_clique else prod(box) // width
+        if axis.closed and size == 2 < axis.size:
+            edges *= 2
+        found.append(replace(axis, size=size, weight=axis.weight * edges))
+    return found
+
+
+def _graph(families: list[list[Axis]]) -> Graph:
+    """Edges of a pipeline belong to all products, and each has a share of them."""
+    weights = [axis.weight for axes in families for axis in axes if axis.size > 1]
+    products = [_product(axes) for axes in families]
+    own = [one for one in products if one.with_chain_share(0.0).has_edges]
+    products = own or products[:1]
+    shared = tuple(one.with_chain_share(1 / len(products)) for one in products)
+    return Graph(shared, products[0].vertices, common_divisor(weights))
+
+
+def _product(axes: list[Axis]) -> Product:
+    first, second, chain, copies = axes
+    return Product((first, second), chain, copies)
+
+
+def common_divisor(weights: Iterable[float]) -> Fraction:
+    """Greatest number of which all positive weights are multiples, read as decimals."""
+    numbers = [Fraction(str(weight)) for weight in weights if weight > 0]
+    scale = lcm(*(number.denominator for number in numbers))
+    return Fraction(gcd(*(int(number * scale) for number in numbers)) or 1, scale)

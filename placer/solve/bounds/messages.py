@@ -17,7 +17,7 @@ from placer.cost.links import Cost, weighted_counts
 from placer.cost.network import Network
 
 if TYPE_CHECKING:
-    from placer.solve.bounds.network.ideal import IdealNetwork
+    from placer.solve.bounds.ideal import IdealNetwork
 
 
 def ring_latency(fabric: Fabric, num_members: int, spread: IntArray) -> float:

@@ -26,9 +26,8 @@ from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.fabric import Fabric
 from placer.cost.links import Cost
 from placer.cost.network import Network
-from placer.solve.bounds.network.fewest import fewest_domains
-from placer.solve.bounds.network.limit import Limit
-from placer.solve.bounds.network.messages import (
+from placer.solve.bounds.limits import Limit, fewest_domains
+from placer.solve.bounds.messages import (
     exchange_latency,
     least_flow_seconds,
     least_relay,
@@ -156,6 +155,8 @@ class IdealNetwork(Network):
             inner = float(self.fabric.bandwidth[:first_outer].max(initial=0.0))
             rate = max(nic, min(nics, inner))
         elif self._are_tied(members):
+            # A case that no placement meets may seem to need more than a domain.
+            used = min(used, first_outer - 1)
             rate = float(self.fabric.bandwidth[used:first_outer].max())
         else:
             rate = float(self.fabric.bandwidth.max())

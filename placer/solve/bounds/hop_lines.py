@@ -9,10 +9,7 @@ holds a *part* of some lines.
 * Across lines a domain has a boundary of ``sum over x of floor(m_x)`` or more, ``m_x``
   being the number of its parts with ``x`` members or more, and half of it counts. With
   ``floor(m) >= first + each m`` this is at least ``first`` times its largest part and
-  ``each`` times its vertices. Where it is dearer by ``odd`` for all ``m`` but multiples
-  of ``u``, say whole tp groups, parts come in *bundles* of ``u`` alike: of ``u`` parts
-  that are not alike, one after the other by size, some ``x`` pays that, so each of them
-  pays ``odd / u`` or less.
+  ``each`` times its vertices.
 * A domain of the next tier has room for ``R`` vertices, and a largest part of ``sum
   k^2 / R`` members or more, ``k`` being its shares of lines.
 
@@ -38,21 +35,9 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.solve.bounds.hops.isoperimetric import hull_corners
+from placer.solve.bounds.hop_floors import hull_corners
 from placer.solve.problem.axes import Axis
 from placer.solve.programs.contents import Contents, Costs
-
-
-class Support(NamedTuple):
-    """What a set across lines costs at the least, and what that promises in all.
-
-    ``floor(m) >= first + each m``, and ``odd`` more where it is no whole bundle.
-    """
-
-    promised: float
-    first: float
-    each: float
-    odd: float
 
 
 class Lines(NamedTuple):
@@ -65,40 +50,25 @@ class Lines(NamedTuple):
     rooms: IntArray  # (D,): vertices that each domain has room for
     priced: float  # what is not of the cut in the cost of all domains
     rise: float  # what a unit of the cut costs
-    bundle: int  # vertices across lines that are best kept together
 
     @property
     def vertices(self) -> int:
         """Of all lines."""
         return self.number * self.axis.size
 
-    def support(self) -> Support:
-        """What promises the most where rooms hold whole lines."""
-        bundled = self._support(self.bundle)
-        return bundled if bundled.odd > 0 else self._support(1)
+    def support(self) -> tuple[float, float]:
+        """``first`` and ``each``, with ``floor(m) >= first + each m``.
 
-    def _support(self, bundle: int) -> Support:
-        """Support with no promise but for whole bundles, and what others pay more."""
-        sets = np.arange(bundle, len(self.across), bundle)
-        if not len(sets):
-            return Support(-np.inf, 0.0, 0.0, 0.0)
-        cost = self.across[sets]
+        Those that promise the most in all where rooms hold whole lines.
+        """
+        cost, sets = self.across[1:], np.arange(1, len(self.across))
         corners = hull_corners(cost)
         slopes = np.diff(cost[corners]) / np.diff(sets[corners])
         each = np.append(slopes, (cost / sets).min())
         first = (cost - each[:, None] * sets).min(axis=1)
         runs = np.minimum(self.rooms, self.axis.size).sum() / self.rooms.sum()
-        promised = (first * runs + each) * self.vertices - self.priced
-        best = int(np.where(first >= 0, promised, -np.inf).argmax())
-        rest = np.arange(1, len(self.across))
-        rest = rest[rest % bundle > 0]
-        odd = self.across[rest] - first[best] - each[best] * rest
-        return Support(
-            float(promised[best]),
-            float(first[best]),
-            float(each[best]),
-            float(odd.min(initial=np.inf)) if bundle > 1 else 0.0,
-        )
+        best = int(np.where(first >= 0, first * runs + each, -np.inf).argmax())
+        return float(first[best]), float(each[best])
 
     def part_costs(self) -> FloatArray:
         """What a part of 0, 1 .. members costs its line; shape (n + 1,)."""
@@ -122,8 +92,7 @@ def contents_of(
     homes = np.zeros_like(inner.rooms) if outer is None else outer
     found = Counter(zip(homes.tolist(), inner.rooms.tolist(), strict=True))
     supports = [one.support() for one in lines]
-    grain, odd = 1, supports[0].odd
-    # Nothing is bundled across cliques.
+    grain = 1
     if inner.axis.is_clique and not any(one.besides.any() for one in lines):
         grain = gcd(size, *inner.rooms.tolist())
     rooms: dict[int, dict[int, int]] = {}
@@ -131,7 +100,7 @@ def contents_of(
         if room:
             rooms.setdefault(home, {})[room // grain] = count
     constant, prices = 0.0, []
-    for one, (_, first, each, _) in zip(lines, supports, strict=True):
+    for one, (first, each) in zip(lines, supports, strict=True):
         constant += one.rise * (each * one.vertices - one.priced)
         first = min(first, inner.axis.weight) if grain > 1 else first
         prices.append((one.rise * first, one.rise * one.part_costs()[::grain]))
@@ -141,8 +110,6 @@ def contents_of(
         paid.tolist(),
         (first * part).tolist(),
         (inner.rise * inner.besides[::grain]).tolist(),
-        inner.bundle if odd else 1,
-        inner.rise * odd / inner.bundle,
     )
     share: list[Sequence[float]] = []
     for first, paid in others:
