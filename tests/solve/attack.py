@@ -19,6 +19,7 @@ import numpy as np
 
 from placer.base.errors import InfeasibleError, InputError
 from placer.cost.least_links import least_step
+from placer.job.even import is_even
 from placer.job.rules import Rules
 from placer.placement.check import violations
 from placer.placement.hop_bound import priced_hop_cost
@@ -131,10 +132,15 @@ def false_seats(case, placements):
         elif (seats is None) == bool(len(placements)):
             yield f"seats {seats} of {len(placements)} placements"
         elif seats is not None:
-            placed = Placement(launched(machine, seats))
+            placed = Placement(launched(machine, job, seats))
             yield from violations(placed, case.topology, job)
             least = limits.avoided_used(machine.node_of_gpu[placements[0]])
-            if not seating.avoided == limits.avoided_used(seats) == least:
+            # Of equal parts the search asks for each size on its own.
+            is_least = seating.avoided == least or any(map(is_even, job.require))
+            if (
+                not seating.avoided == limits.avoided_used(seats) <= least
+                or not is_least
+            ):
                 yield f"seats on {seating.avoided} hosts to avoid, {least} would do"
 
 

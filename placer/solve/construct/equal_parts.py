@@ -114,7 +114,9 @@ def shares_of(room: IntArray, width: int, most: int) -> dict[int, IntArray]:
     ``room`` ((D,)): sets that each domain can take. ``width``: sets of a group.
     """
     program, numbers = Program(), divisors(width)
-    groups = {k: program.column(most=most, price=k - 1 - width) for k in numbers}
+    # One group more is worth any number of cuts.
+    gain = most * width
+    groups = {k: program.column(most=most, price=k - 1 - gain) for k in numbers}
     program.row([Term(column) for column in groups.values()], most=most)
     coming = {k: [program.column(most=most) for _ in room] for k in numbers}
     for domain, free in enumerate(room.tolist()):

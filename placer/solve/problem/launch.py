@@ -87,13 +87,14 @@ def counts_by_island(topology: Machine) -> bool:
     return bool(((np.diff(order) > 0) | (np.diff(host) != 0)).all())
 
 
-def launched(topology: Machine, node_of_rank: IntArray) -> IntArray:
-    """GPU of every rank where a launch by nodes can start them so; shape (R,).
+def launched(topology: Machine, job: Job, node_of_rank: IntArray) -> IntArray:
+    """GPU of every rank where its launcher can start them so; shape (R,).
 
-    Hosts count GPUs island by island, or as the launcher does where only that ascends.
+    In a launch by nodes hosts count GPUs island by island, or as the launcher does
+    where only that ascends.
     """
     gpu_of_rank = topology.gpus_on(node_of_rank)
-    if counts_by_island(topology):
+    if job.launcher == "free" or counts_by_island(topology):
         return gpu_of_rank
     host_of_rank = topology.host_of_node[node_of_rank]
     for host in np.unique(host_of_rank).tolist():

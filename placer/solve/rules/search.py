@@ -256,7 +256,8 @@ class _RuledSearch:
         return self._proofs[everywhere]
 
     def _offer_nodes(self, method: str, node_of_rank: IntArray) -> None:
-        self.incumbent.offer(method, launched(self.problem.machine, node_of_rank))
+        machine, job = self.problem.machine, self.problem.job
+        self.incumbent.offer(method, launched(machine, job, node_of_rank))
 
 
 def repair(

@@ -79,8 +79,8 @@ class _Seats:
     """The domain of each set, tier by tier, and the rules about it.
 
     Units that must share a domain of a tier share their variables there. A tier other
-    than the nodes needs none where no set has several units, or no domain has room for
-    two, or only one has any room. Shapes: N nodes, U units.
+    than the nodes needs none where no set has several units, or only one domain has any
+    room. Shapes: N nodes, U units.
 
     ``nodes``: those with room. ``label`` ((T, U)): set of each unit. ``at``: domains of
     a tier that have room; ``at[t][1][p][i]``: set ``p`` lies in the ``i``-th of them.
@@ -103,8 +103,7 @@ class _Seats:
         self.at = {
             t: self._variables(t)
             for t, (row, room) in enumerate(zip(self.label, self._room, strict=True))
-            if t == 0
-            or (row.max() + 1 < units and room.max() > 1 and (room > 0).sum() > 1)
+            if t == 0 or (row.max() + 1 < units and (room > 0).sum() > 1)
         }
         for inner, outer in pairwise(self.at):
             parent = ancestor_of_domain(self.topology, inner, outer)
