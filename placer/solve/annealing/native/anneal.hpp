@@ -172,9 +172,11 @@ struct Annealer {
       if (unit >= 0) taken.push_back({unit, before[i]});
     }
   }
-  // Whether what is priced late may bring a change below a limit.
+  // Whether what is priced late may bring a change below a limit. Of gradients little is
+  // hoped for: where rings may fall by more, pipelines seldom rise with them.
   bool is_near(double after, double limit) {
-    return after - temperature < limit || after - energy->late_gain(temperature, after - limit) < limit;
+    const double near = after - temperature;
+    return near < limit || near - energy->late_excess() < limit;
   }
   void note_best() {
     energy->note_best();
