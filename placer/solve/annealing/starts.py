@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice, product, zip_longest
 from math import prod
-from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,7 +83,7 @@ def cut_starts(units: Units) -> Iterator[IntArray]:
     room = _rooms(units)
     every, roomy = np.arange(len(room)), np.argsort(-room, kind="stable")
     orders = (every[::-1], roomy, every, roomy)
-    draw = Random(units.problem.seed)
+    draw = np.random.default_rng(units.problem.seed)
     size, groups = int(count[0]), len(count)
     found = 0
     ways = product(range(size // 2, 0, -1), range(TRIES))
@@ -105,7 +104,7 @@ def _fill(
     size: int,
     least: int,
     units: int,
-    draw: Random,
+    draw: np.random.Generator,
 ) -> list[Part] | None:
     """Parts of groups that fill cells in turn, none below the least, if any do."""
     spare = int(room.sum()) - units
