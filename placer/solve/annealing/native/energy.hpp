@@ -25,6 +25,7 @@ struct Energy {
   virtual void soften(double wide, double x, const Schedule& schedule) = 0;
   virtual double after() = 0;    // of a change
   virtual double late_excess() { return 0.0; }  // of kinds that `finish` prices
+  virtual double late_hope() { return 0.0; }     // no more than that do rings fall
   virtual void take() = 0;       // keep the change
   virtual void note_best() {}    // the placement is the best so far
   virtual void begin_walk(Random&) {}
@@ -145,6 +146,7 @@ struct StepEnergy : Energy {
     for (int i : step.changed_instances) sum += step.instances[i].steps * instances[i]->late_excess();
     return sum;
   }
+  double late_hope() override { return has_experts ? 0.0 : step.exposed_s + rings_part * step.background; }
   void take() override {
     for (int i : step.changed_instances) {
       role_s[i] = step.instances[i].steps * instances[i]->next;
