@@ -34,10 +34,10 @@ FEW_WALKS = 4  # where a large job goes on, and of flows, whose races become lon
 COOLER, LONGER = 0.5, 4  # each round, as many fewer walks
 MOVES_A_UNIT, MOST_MOVES = 100, 100_000  # of a walk of the first round, and at most
 # Of the first walk of all, which is cooler where it moves units seldom.
-BRIEF_MOVES_A_UNIT, MOST_BRIEF_MOVES, SELDOM = 200, 50_000, 50
+BRIEF_MOVES_A_UNIT, MOST_BRIEF_MOVES, SELDOM = 200, 100_000, 100
 BRIEF_SCALES, COOL = {"time": 1.0, "hop-cost": 0.01, "flows": 0.3}, 0.3
 MOVES_A_UNIT_OF_FLOWS = 400  # most leave a maximum of many ports alone
-FINE_MOVES, FINE_SCALES = 10, (0.3, 0.1, 0.02)  # of single ranks after parts, longer
+FINE_MOVES, FINE_SCALES = 3, (0.03, 0.1, 0.3)  # of single ranks after parts, longer
 SMALL = 1e-4  # a gap that no model of a step can tell
 BY_SCORER = 500  # times dearer is a move whose step the scorer prices
 ANNEALED = "annealed"  # what placements found here are called

@@ -9,7 +9,7 @@ Shapes: U units, S slots.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, zip_longest
+from itertools import chain, islice, product, zip_longest
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 Part = tuple[int, int, int]  # group, cell, units
 
 STARTS = 2  # of placements that are known, and as many simple ones
-TRIES = 40  # random fills for each least part
+TRIES = 10  # random fills for each least part
 FILLS = 400  # and for all
-KEPT = 3
+KEPT = 4
 # What parts are worth, one against the other, when a cell is filled: with so much noise
 # added, the one that is worth most is taken.
 ENDS_GROUP, OPENS_WHOLE, FILLS_CELL = 2.0, 1.8, 1.5
@@ -81,27 +81,21 @@ def cut_starts(units: Units) -> Iterator[IntArray]:
     if len(np.unique(count)) > 1 or count[0] == 1:
         return
     room = _rooms(units)
+    every, roomy = np.arange(len(room)), np.argsort(-room, kind="stable")
+    orders = (every[::-1], roomy, every, roomy)
     draw = np.random.default_rng(units.problem.seed)
     size, groups = int(count[0]), len(count)
-    fills = 0
-    for least in range(size // 2, 0, -1):
-        found = 0
-        for tried in range(TRIES):
-            if (fills := fills + 1) > FILLS:
-                return
-            order = np.arange(len(room))
-            if tried % 2:
-                order = np.argsort(-room, kind="stable")
-            elif tried % 4 == 0:
-                order = order[::-1]
-            parts = _fill(room[order], groups, size, least, len(ranks), draw)
-            if parts is None:
-                continue
-            placed = [(g, int(order[c]), n) for g, c, n in parts]
-            yield _slots(units, placed, of_unit)
-            found += 1
-            if found == KEPT:
-                break
+    found = 0
+    ways = product(range(size // 2, 0, -1), range(TRIES))
+    for least, tried in islice(ways, FILLS):
+        order = orders[tried % len(orders)]
+        parts = _fill(room[order], groups, size, least, len(ranks), draw)
+        if parts is None:
+            continue
+        placed = [(g, int(order[c]), n) for g, c, n in parts]
+        yield _slots(units, placed, of_unit)
+        if (found := found + 1) == KEPT:
+            return
 
 
 def _fill(
@@ -116,6 +110,10 @@ def _fill(
     spare = int(room.sum()) - units
     left: dict[int, int] = {}
     opened, parts = 0, []
+
+    def worth(option: tuple[float, int, int]) -> float:
+        return option[0] + draw.random() * NOISE
+
     for cell, free in enumerate(room.tolist()):
         here: set[int] = set()
         while free > 0:
@@ -129,9 +127,7 @@ def _fill(
                 options += _first_parts(opened, free, size, least)
             if not options:
                 break
-            noise = draw.random(len(options)) * NOISE
-            worth = [one[0] for one in options] + noise
-            _, group, units_here = options[int(np.argmax(worth))]
+            _, group, units_here = max(options, key=worth)
             if group == opened:
                 opened += 1
                 left[group] = size

@@ -5,7 +5,6 @@ Shapes: U units of s ranks, S slots, C cells (scale-up domains).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -174,15 +173,15 @@ class Units:
             if (found >= 0).all():
                 return found
         found = np.full(len(cells), -1)
-        whole = (cells == cells[:, :1]).all(axis=1)
-        for unit in np.argsort(~whole, kind="stable").tolist():
-            counted = Counter(sorted(cells[unit].tolist()))
-            wanted = [cell for cell, _ in counted.most_common()]
-            cell = next((c for c in wanted if free.get(c)), None)
+        is_cut = (cells != cells[:, :1]).any(axis=1)
+        often = (cells[:, :, None] == cells[:, None, :]).sum(axis=2)
+        turn = np.lexsort((cells, -often))
+        wanted = np.take_along_axis(cells, turn, axis=1).tolist()
+        for unit in np.argsort(is_cut, kind="stable").tolist():
+            first = wanted[unit][0]
+            cell = next((c for c in wanted[unit] if free.get(c)), None)
             if cell is None:
-                cell = min(
-                    (c for c in free if free[c]), key=lambda c: abs(c - wanted[0])
-                )
+                cell = min((c for c in free if free[c]), key=lambda c: abs(c - first))
             found[unit] = free[cell].pop()
         return found
 

@@ -120,6 +120,7 @@ struct Annealer {
   static constexpr int REFRESH = 2000;
   // From this share of the way on a change that mends what rules say is taken at any price.
   static constexpr double LATE = 0.5;
+  static constexpr int HOPEFUL = 4;  // one change out of so many
   // Blocks may be known as so much slower than their replicas.
   static constexpr double SLACK = 1e-3;
   double temperature = 0;
@@ -172,9 +173,11 @@ struct Annealer {
       if (unit >= 0) taken.push_back({unit, before[i]});
     }
   }
-  // Whether what is priced late may bring a change below a limit.
+  // Whether what is priced late may bring a change below a limit: rings fall seldom by more
+  // than a temperature, so that they might is looked into seldom.
   bool is_near(double after, double limit) {
-    return after - temperature < limit || after - energy->late_gain(temperature, after - limit) < limit;
+    const double near = after - temperature - energy->late_excess();
+    return near < limit || (near - energy->late_hope() < limit && !search.random.below(HOPEFUL));
   }
   void note_best() {
     energy->note_best();

@@ -24,8 +24,8 @@ struct Energy {
   virtual double at_most() = 0;  // the cost, or soon known not to be below
   virtual void soften(double wide, double x, const Schedule& schedule) = 0;
   virtual double after() = 0;    // of a change
-  // At most what `finish` takes off a change; no more than roughly where that is not enough.
-  virtual double late_gain(double temperature, double enough) = 0;
+  virtual double late_excess() { return 0.0; }  // of kinds that `finish` prices
+  virtual double late_hope() { return 0.0; }     // no more than that do rings fall
   virtual void take() = 0;       // keep the change
   virtual void note_best() {}    // the placement is the best so far
   virtual void begin_walk(Random&) {}
@@ -45,7 +45,6 @@ struct HopEnergy : Energy {
   double at_most() override { return hops.value(); }
   void soften(double, double, const Schedule&) override { level = hops.value(); }
   double after() override { return next = hops.value(); }
-  double late_gain(double, double) override { return 0.0; }
   void take() override { level = next; }
   int waited_for(Random& random, int tries) override {
     const int units = (int)hops.layout.slot_of.size() / width;
@@ -142,15 +141,12 @@ struct StepEnergy : Energy {
       next_roles += of_role(step.instances[i].steps * instances[i]->after()) - of_role(role_s[i]);
     return next = soft(next_sum, next_times) + own_excess(true) + next_roles;
   }
-  double late_gain(double temperature, double enough) override {
-    double own = own_excess(false);
-    for (int i : step.changed_instances) own += step.instances[i].steps * instances[i]->late_gain(temperature, 0.0);
-    if (has_experts) return temperature + own;
-    const double most = temperature + step.exposed_s + rings_part * step.background + own;
-    if (most < enough) return most;
-    const auto [exposed, mean] = step.late_gain();
-    return temperature + exposed + rings_part * mean + own;
+  double late_excess() override {
+    double sum = own_excess(false);
+    for (int i : step.changed_instances) sum += step.instances[i].steps * instances[i]->late_excess();
+    return sum;
   }
+  double late_hope() override { return has_experts ? 0.0 : step.exposed_s + rings_part * step.background; }
   void take() override {
     for (int i : step.changed_instances) {
       role_s[i] = step.instances[i].steps * instances[i]->next;

@@ -11,9 +11,7 @@
 #include "moves/shift_cut.hpp"
 #include "moves/swap_clusters.hpp"
 #include "moves/swap_domains.hpp"
-#include "moves/swap_mates.hpp"
 #include "moves/swap_nodes.hpp"
-#include "moves/swap_racks.hpp"
 #include "moves/swap_sets.hpp"
 #include "moves/swap_stretches.hpp"
 #include "moves/to_mate.hpp"
@@ -41,7 +39,6 @@ inline const std::vector<Move> MOVES = {
     {"join part", 2.0, join_part, Needs::sets},
     {"move part", 1.0, move_part, Needs::sets},
     {"swap sets", 1.0, swap_sets, Needs::sets},
-    {"swap mates", 1.0, swap_mates, Needs::sets},
     {"eject", 2.0, eject, Needs::sets},
     {"dissolve", 1.0, dissolve, Needs::sets},
     {"to partner", 8.0, to_partner, Needs::partners},
@@ -59,7 +56,7 @@ inline const std::vector<Move> MOVES_OF_RUNS = {
     {"shift cut", 3.0, shift_cut},           {"open node", 0.5, open_node},
     {"swap nodes", 3.0, swap_nodes},         {"join nodes", 2.0, join_nodes},
     {"swap stretches", 1.0, swap_stretches}, {"turn stretch", 1.0, turn_stretch},
-    {"fill anew", 1.0, fill_anew},           {"swap racks", 0.05, swap_racks},
+    {"fill anew", 1.0, fill_anew},
 };
 
 }  // namespace placer

@@ -68,7 +68,6 @@ struct Operation {
   virtual void before_move(const Ints&) {}
   virtual void after_move(const Ints&) {}
   virtual bool is_slow() const { return false; }   // priced last, where still of use
-  virtual bool is_apart() const { return true; }   // groups that do not move stay as they are
   virtual bool is_rough() const { return false; }  // seconds are at least so many
   virtual void refine() {}                         // make them exact
 
@@ -142,7 +141,6 @@ struct Operation {
 struct PricedAnew : Operation {
   using Operation::Operation;
   bool is_slow() const override { return true; }
-  bool is_apart() const override { return false; }
   void touch(const Ints&) override {
     if (is_of_kind) kept.keep(excess.sum);
   }

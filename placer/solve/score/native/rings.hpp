@@ -30,7 +30,6 @@ struct Rings : Operation {
   }
 
   bool is_slow() const override { return true; }
-  bool is_apart() const override { return machine.thin.empty(); }
 
   void rebuild() override {
     parts.rebuild();

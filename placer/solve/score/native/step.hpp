@@ -307,24 +307,6 @@ struct StepTime : Cost {
       if (operations[o]->is_slow()) price((int)o);
     walk_dirty();
   }
-  // At most what `finish` takes off a change, of exposed gradients and the mean of groups:
-  // those that move take nothing at best.
-  std::pair<double, double> late_gain() {
-    least_peak_s = peak_s;
-    double mean = 0.0;
-    for (size_t o = 0; o < operations.size(); ++o) {
-      const Operation& op = *operations[o];
-      if (!op.is_slow() || op.is_of_kind) continue;
-      if (!op.is_apart() || !axes_of[o].empty()) return {exposed_s, background};
-      for (int g : op.touched) {
-        mean += op.mean[g];
-        for (int part : parts_of[o])
-          for (const int* p = stages_of[part].begin(g); p != stages_of[part].end(g); ++p)
-            least_peak_s[part * stages + *p] = 0.0;
-      }
-    }
-    return {exposed_s - sync.exposed(least_peak_s), mean};
-  }
   void keep() override {
     for (int i : changed_instances) instances[i].step->keep();
     for (auto& op : operations) op->keep();
@@ -370,7 +352,7 @@ struct StepTime : Cost {
   Journal<Stage> waits;
   std::vector<Stage> of_block, of_replica;  // [block, stage], each at its slowest; [stage]
   Ints atoms, dirty_blocks, dirty_cells;
-  Reals blocks_before, work, hop, slow, peak_s, least_peak_s;
+  Reals blocks_before, work, hop, slow, peak_s;
   Before before;
   bool joins_nobody = true, is_open = false;
 
