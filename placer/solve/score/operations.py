@@ -169,23 +169,24 @@ class Operations:
     def _inside(self, call: Call, atom: IntArray) -> Added:
         """Groups inside atoms: what the scorer says of a slot of each site.
 
-        Each site has an atom of its own, as many at a time as there are atoms.
+        Each site has an atom of its own, as many at a time as there are with groups.
         """
         at = self.sites.of_gpu[self.atoms.gpus[:, 0]]
         seconds = np.zeros(len(self.sites.rail))
         names, slots = np.unique(at, return_index=True)
-        most = len(self.atoms.ranks)
+        used, number = np.unique(atom, return_inverse=True)
+        most = len(used)
         for first in range(0, len(slots), most):
             some, sites = slots[first : first + most], names[first : first + most]
             gpu_of_rank = np.zeros(self.atoms.num_ranks, dtype=np.int64)
-            gpu_of_rank[self.atoms.ranks[: len(some)]] = self.atoms.gpus[some]
-            rows = atom < len(some)
+            gpu_of_rank[self.atoms.ranks[used[: len(some)]]] = self.atoms.gpus[some]
+            rows = number < len(some)
             network = PlacedNetwork(self.fabric, gpu_of_rank)
             found = replace(call, members=call.members[rows]).seconds(network)
-            np.maximum.at(seconds, sites[atom[rows]], found)
+            np.maximum.at(seconds, sites[number[rows]], found)
         groups = Rows(np.arange(len(atom) + 1), atom)
-        number = self.step.add("inside", member=groups, on_site=seconds)
-        return Added(number, np.arange(len(atom)), len(atom))
+        added = self.step.add("inside", member=groups, on_site=seconds)
+        return Added(added, np.arange(len(atom)), len(atom))
 
 
 def exchange_form(members: int, sizes: FloatArray, copies: int) -> dict[str, Any]:

@@ -109,9 +109,9 @@ class Sites:
             The tier whose domains moves count units in.
         """
         base = base_tier(fabric.topology)
-        tiers = np.arange(base, fabric.num_tiers)
+        tiers = _tiers(base, fabric.num_tiers, cell)
         _, first, of_gpu = np.unique(
-            fabric.domain_of_gpu[base:-1],
+            fabric.domain_of_gpu[tiers[:-1]],
             axis=1,
             return_index=True,
             return_inverse=True,
@@ -138,8 +138,17 @@ def tiers_of_time(fabric: Fabric) -> tuple[IntArray, int]:
         (row[:inner] == row[0]).all() for row in (fabric.bandwidth, fabric.latency)
     )
     if alike and not fabric.detour[:inner].any():
-        return np.arange(inner - 1, fabric.num_tiers), 0
-    return np.arange(fabric.num_tiers), fabric.scale_up_tier
+        return _tiers(inner - 1, fabric.num_tiers, inner - 1), 0
+    return _tiers(0, fabric.num_tiers, inner - 1), fabric.scale_up_tier
+
+
+def _tiers(first: int, count: int, cell: int) -> IntArray:
+    """Tiers of a machine of so many, from one on, of which one is outside of cells.
+
+    Moves count units in domains of that: it is the last once more where cells are the
+    whole machine, and nothing is sent over it.
+    """
+    return np.minimum(np.arange(first, max(count, cell + 2)), count - 1)
 
 
 def cell_tier(problem: Problem) -> int:

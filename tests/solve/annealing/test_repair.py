@@ -12,8 +12,10 @@ from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.solve.annealing import annealed
+from placer.solve.problem.compiled import Problem
 from placer.solve.rules import search as under_rules
 from placer.solve.score import evaluator, is_built
+from placer.solve.score.slots import Sites
 from tests.solve.random_cases import machine_of
 from tests.solve.rules.draws import ruled_case
 from tests.solve.solving import solve
@@ -94,6 +96,9 @@ def test_runs_on_nodes_of_several_sizes_are_repaired(rules):
 
 
 def test_gpus_that_are_all_in_one_scale_up_domain():
-    """No tier is outside the cells of walks, which once wrote where nothing is."""
+    """Walks know a tier outside their cells: they once wrote where nothing is."""
+    topology, job = ruled_case(31, "time", "runs")
+    sites = Sites.of_time(Problem.of(topology, job).model.fabric)
+    assert len(sites.tiers) == len(sites.child) > sites.scale_up + 1
     with pytest.raises(InfeasibleError, match="at most 8 replicas in a block"):
-        solve(*ruled_case(31, "time", "runs"), objective="time")
+        solve(topology, job, objective="time")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from placer import testing
+from placer.job.traffic import Group
 from placer.solve.problem.compiled import Problem
 from placer.solve.score import is_built
 from placer.solve.score.evaluator import compiled
@@ -99,10 +100,16 @@ def workloads(seed):
 
 
 def units(seed):
-    """Fragmented machines, whose slots take tp groups or halves of them."""
+    """Fragmented machines, whose slots take tp groups or halves of them.
+
+    The last pair of ranks has a group of its own.
+    """
     rng = random.Random(seed)
     machine = fragmented(rng)
-    return Problem.of(machine, matching_job(rng, machine, "time"), "time")
+    job = matching_job(rng, machine, "time")
+    pair = (job.world_size - 2, job.world_size - 1)
+    own = Group("pair", "all_reduce", 1e8, 1.0, False, (pair,))
+    return Problem.of(machine, replace(job, groups=(own,)), "time")
 
 
 def attacked(seed):
