@@ -37,7 +37,10 @@ class Walk(NamedTuple):
 
 
 class PricedInFull(Exception):  # noqa: N818
-    """The compiled cost does not say of a job what the scorer says."""
+    """Nothing compiled walks here: it does not price the job as the scorer does.
+
+    Or all GPUs are in one scale-up domain.
+    """
 
 
 @dataclass(eq=False)
@@ -54,7 +57,9 @@ class Walks:
 
     def __post_init__(self) -> None:
         problem = self.units.problem
-        found = compiled(problem, self.units.slots)
+        # Moves count units in cells: there must be tiers outside them.
+        has_cells = problem.goal.name != "time" or problem.model.fabric.has_network
+        found = compiled(problem, self.units.slots) if has_cells else None
         if found is None:
             raise PricedInFull
         from placer.solve.score._kernel import Annealer

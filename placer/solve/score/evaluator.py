@@ -58,9 +58,7 @@ def compiled(problem: Problem, slots: Slots) -> Compiled | None:
         return None
     if problem.goal.name == "time":
         found: tuple[Slots, StepTime | Hops, int] | None
-        # Moves count units in cells: there must be tiers outside them.
-        has_cells = problem.model.fabric.has_network
-        found = step_kernel(problem.model, slots) if has_cells else None
+        found = step_kernel(problem.model, slots)
     else:
         fabric, cell = Fabric.of(problem.machine), cell_tier(problem)
         found = _hop_kernel(problem.hops, fabric, slots, cell)
