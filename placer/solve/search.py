@@ -39,7 +39,7 @@ again = later("annealing.again", "again")
 
 
 def end_if_enough(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """The end, where no more is wanted or constructions are near the bound."""
+    """End where only constructions are wanted, or the best is near enough the bound."""
     if not incumbent.is_worth_searching:
         incumbent.is_enough = True
 
