@@ -29,7 +29,7 @@ from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.failure import Failure, Fewest, mended
 from placer.solve.rearrange.homeward import Homeward
-from placer.solve.rules.even import in_parts, uneven
+from placer.solve.rules.even import in_parts, no_equal_parts
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import EXACT, Progress, Solution
@@ -156,7 +156,7 @@ def replaced(
             raise
         except InfeasibleError as error:
             errors.append(error)
-    raise errors[-1] if errors else uneven(problem)
+    raise errors[-1] if errors else no_equal_parts(problem)
 
 
 class TooFewMovesError(InfeasibleError):

@@ -78,7 +78,8 @@ class Params:
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000
     expert_rounds: int = 40
-    # Ways in which parts of expert groups may share domains that the bound tells apart.
+    # Lists of sizes of such parts that fit a domain or make up a group; of more that
+    # bound says nothing.
     expert_sums: int = 4_000
 
 
