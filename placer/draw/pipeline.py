@@ -53,7 +53,7 @@ class Piece:
     """One chunk of one micro-batch on one stage, forward or backward."""
 
     stage: int
-    work: int  # kind of work of `Operation`
+    work: int  # its kind, by number: `placer.cost.pipeline_order.Operation.work`
     is_forward: bool
     micro_batch: int
     chunk: int
@@ -95,7 +95,7 @@ def timetable(
 
 
 def work_s(stages: Stages) -> tuple[float, ...]:
-    """Seconds of each kind of work of `Operation`."""
+    """Seconds of each kind of work, by its number."""
     return (*stages.forward, *stages.backward, *stages.ends)
 
 
@@ -122,7 +122,7 @@ class Run:
     stages: list[int]  # those with a row of their own
     drawn: int
     pieces: list[Piece]  # of those stages
-    exposed_s: tuple[float, ...]  # of each kind of work of `Operation`
+    exposed_s: tuple[float, ...]  # of each kind of work, by its number
     pipeline_s: float
     after: tuple[Part, ...]
 

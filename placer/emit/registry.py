@@ -1,7 +1,7 @@
 """Every launcher format by name.
 
-A format is a row of `FORMATS` and a function of a plan, whose module loads when the
-format is first written.
+A format is a row of the table below and a function of a plan, whose module loads when
+the format is first written.
 """
 
 from __future__ import annotations

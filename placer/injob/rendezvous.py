@@ -1,9 +1,10 @@
-"""torchrun's rendezvous backend ``placer`` without a map: c10d's, its nodes in order.
+"""torchrun's rendezvous backend ``placer`` for a job that is placed when it starts.
 
-Whatever torch's own c10d rendezvous agrees on stands: who takes part, how many, when
-to start again. Then the nodes agree on an order through its store (`agreement`). The
-keys of a round are new ones, as torch prefixes them by round; the last plan that a job
-was started by is kept beside the rounds.
+`placer.launch.rendezvous` is for a job whose plan gave it a node map. Whatever torch's
+own c10d rendezvous agrees on stands: who takes part, how many, when to start again.
+Then the nodes agree on an order through its store (`agreement`). The keys of a round
+are new ones, as torch prefixes them by round; the last plan that a job was started by
+is kept beside the rounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""JAX: process ids, and the mesh whose positions are the plan's ranks.
+"""What a job's own code asks a plan: its rank for torch, process id and mesh for JAX.
+
+The positions of the mesh are the plan's ranks.
 
 ``jax.sharding.Mesh`` keeps the order of the array it is given;
 ``mesh_utils.create_device_mesh`` and ``jax.make_mesh`` may sort devices by id

@@ -1,7 +1,8 @@
-"""What seats must satisfy besides their groups: pins, replicas a domain, spares.
+"""Rules about hosts, as the checker reads them: pins, replicas a domain, spares.
 
-And whether copies of checkpoints leave the domain that may fail. Written for the
-checker alone, from the names in the rules and the job's order string.
+And whether copies of checkpoints leave the domain that may fail. The search has code of
+its own for these (`solve/problem/rules.py`); here are only the names in the rules, the
+job's order string, and where ranks sit (`Seats`).
 Shapes: R ranks, N nodes.
 """
 

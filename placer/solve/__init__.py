@@ -1,1 +1,1 @@
-"""Search: nestings, packing, realisation, bounds and the certificate."""
+"""The search: constructions, walks and lower bounds, one driver over them."""

@@ -1,8 +1,9 @@
 """Placing again after failures: the plan mended, then walks at a price a move.
 
-Fewest moves and least cost are two ends of one price. A walk at a price finds a point
-between two others where the price is the slope between them, so the hull of all points
-is found end by end (Eisner and Severance 1976, Journal of the ACM 23(4)).
+A point is a placement by its moves and its cost. A walk pays a price for each rank that
+moves: at a high one it finds the fewest moves, at none the least cost, and at the slope
+between two points one between them, if there is any. So the hull of all points is found
+end by end (Eisner and Severance 1976, Journal of the ACM 23(4)).
 
 No one placement is best: each number of moves has its cheapest. So the incumbent keeps
 all that no other beats in both (a Pareto front), and one is chosen at the end.
@@ -29,7 +30,7 @@ from placer.solve.orders import solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.failure import Failure, Fewest, mended
 from placer.solve.rearrange.homeward import Homeward
-from placer.solve.rules.even import in_parts, uneven
+from placer.solve.rules.even import in_parts, no_equal_parts
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import EXACT, Progress, Solution
@@ -156,7 +157,7 @@ def replaced(
             raise
         except InfeasibleError as error:
             errors.append(error)
-    raise errors[-1] if errors else uneven(problem)
+    raise errors[-1] if errors else no_equal_parts(problem)
 
 
 class TooFewMovesError(InfeasibleError):

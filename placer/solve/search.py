@@ -39,7 +39,7 @@ again = later("annealing.again", "again")
 
 
 def end_if_enough(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """The end, where no more is wanted or constructions are near the bound."""
+    """End where only constructions are wanted, or the best is near enough the bound."""
     if not incumbent.is_worth_searching:
         incumbent.is_enough = True
 
@@ -93,10 +93,10 @@ def solve(
     """
     if not problem.is_in_parts:
         return _solved(problem, budget, progress)
-    from placer.solve.rules.even import in_parts, uneven
+    from placer.solve.rules.even import in_parts, no_equal_parts
 
     if not (sizes := [*in_parts(problem)]):
-        raise uneven(problem)
+        raise no_equal_parts(problem)
     for tried in sizes[:-1]:
         if found := _tried(tried, budget, progress):
             return found

@@ -214,12 +214,12 @@ def attack(first, last, draw=""):
     """Counts of the cases ``first`` to ``last - 1``, and what is false about them."""
     counts = Counter()
     false = []
-    # Why nothing fits is no certificate, and takes long to say.
+    # Why nothing fits is no proof, and is slow to say.
     why = partial(InfeasibleError, "nothing fits")
     with (
         patch.object(conflict, "broken_rules", lambda *_: why()),
         patch.object(conflict, "infeasible", lambda *_: why()),
-        patch.object(even, "uneven", lambda *_: why()),
+        patch.object(even, "no_equal_parts", lambda *_: why()),
     ):
         for seed in range(first, last):
             with patch.object(certificate, "_proofs", _bounds_once()):

@@ -1,7 +1,7 @@
 """Every format that a machine can be read from.
 
-A format is a row of `FORMATS` and a function, whose module is loaded when it is first
-named,
+A format is a row of the table below and a function, whose module is loaded when it is
+first named,
 
     def read(text: str, source: str) -> Findings
 

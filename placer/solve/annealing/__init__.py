@@ -1,1 +1,1 @@
-"""One annealer on the exact cost of changes."""
+"""Simulated annealing on the exact cost: units, starts, walks and races of walks."""

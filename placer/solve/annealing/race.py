@@ -1,8 +1,8 @@
 """Walks that race: many short ones first, then the best quarter, longer and cooler.
 
-Before them comes one that is a little longer, for who waits. How long walks are depends
-on the number of units alone, and each has its own random numbers: threads change
-nothing.
+Before them comes one walk, as long as one or two of these: a search that is cut short
+has its result, and a large job begins there. How long walks are depends on the number
+of units alone, and each has its own random numbers: threads change nothing.
 """
 
 from __future__ import annotations

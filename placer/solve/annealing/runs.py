@@ -39,7 +39,7 @@ class Runs(Units):
 
     @classmethod
     def on_nodes(cls, problem: Problem) -> Runs | None:
-        """Units as large as no cut parts; None if nodes have no room for all."""
+        """Units of `unit_size` ranks; None if nodes have no room for all."""
         machine, size = problem.machine, unit_size(problem)
         room = machine.gpus_of_node // size
         if problem.job.world_size % size or room.sum() * size < problem.job.world_size:
@@ -85,8 +85,9 @@ class Runs(Units):
     def slot_of_unit(self, gpu_of_rank: IntArray) -> IntArray:
         """Nodes in turn, and the units of each, as a placement has them; shape (P, 2).
 
-        Nodes that hold no whole units, or one after others in between as the islands of
-        a host may, come closest in the order of the placement.
+        Runs cannot say that a node holds part of a unit, or that ranks come back to it
+        after others, as they may on islands. Then nodes are filled in the order that
+        the placement has them in.
         """
         machine = self.problem.machine
         begins, lengths = equal_runs(machine.node_of_gpu[gpu_of_rank])
@@ -129,10 +130,14 @@ def may_hold_runs(problem: Problem) -> bool:
 
 
 def unit_size(problem: Problem) -> int:
-    """Ranks that no useful cut parts: of required groups, else what divides all."""
+    """Ranks of a unit: what divides the sizes of groups and nodes.
+
+    At least a tp group where these must lie in a node; single ranks where any cut may
+    be of use.
+    """
     job, machine = problem.job, problem.machine
     axes = job.parallelism
-    if problem.has_own_traffic and not job.groups:  # any cut may be of use
+    if problem.has_own_traffic and not job.groups:
         return 1
     sizes = [size for size in kept_whole(job) if size > 1]
     rooms = np.unique(machine.gpus_of_node[machine.gpus_of_node > 0]).tolist()

@@ -4,8 +4,9 @@
 
 Walking through tp, cp, ep and pp, either all groups of the axis lie inside scale-up
 domains, or this is the first axis with a group outside, which pays for one crossing.
-Axes inside tie their ranks together, and so limit the NICs of gradient groups; outside
-pipelines are cut the more often the more NICs those drive (`nics.py`). A case in which
+Axes inside tie their ranks together, and so limit the NICs of gradient groups. Where
+pipelines are outside, they are cut the more often the more NICs gradient groups drive
+(`nics.py`). A case in which
 the tied ranks cannot all be placed does not count. Where a tp, cp or ep group is
 outside, pipelines may still be inside, cut nowhere. Valid because the step is monotone
 in the time of every operation.

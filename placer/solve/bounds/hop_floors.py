@@ -30,8 +30,8 @@ the whole graph, and what is taken axis by axis on it is tighter. If a set is a 
 What is said of a ring holds for any closed walk that comes to every member, as a ring
 of edp is where ranks are not numbered along it: a part of it has two ends.
 
-Shapes: B price vectors, K the largest slice, S the largest set. Arrays are indexed by
-the set's size.
+Shapes: B price vectors, S ranks of the largest set that is asked for. Arrays are
+indexed by the set's size. `hop_cuts` sums the floors of all domains of a tier.
 """
 
 from __future__ import annotations

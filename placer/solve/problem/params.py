@@ -29,11 +29,11 @@ class Params:
     # pricing takes time in proportion to the ranks.
     fills: int = 64
     ranks_priced: int = 2_000_000
-    # Things of one tier that are compared with each other: boxes of nestings, of more
-    # the cheapest by their own tier, and pairs of unlike domains.
+    # Boxes of nestings that are kept at each tier, the cheapest there; and pairs of
+    # unlike domains that may exchange what they hold for a better rest.
     compared: int = 2_048
-    # Edges of a graph that is cut into tiles, and vertices of all that are cut, sweep
-    # after sweep; quick sweeps aside.
+    # Edges of the graph of traffic, at most, for it to be cut into tiles; and vertices
+    # of it in all thorough sweeps together.
     tiled_edges: int = 1_000_000
     tiled_vertices: int = 16_000
     # Nestings tried beside an optimal baseline, and for each other launch, in jobs of
@@ -58,27 +58,28 @@ class Params:
     search_gap: float = 0.0
     # A search ends once its value is no more above the bound, relative to the value.
     enough_gap: float = 0.0
-    # One that is as good as needs be: the search ends with it.
+    # A value that suffices: the search ends with it.
     enough_value: float = 0.0
-    # Whether nothing worse will do. Then nothing is annealed.
+    # Whether anything above that value is of no use: nothing is annealed then.
     asks_enough: bool = False
-    # A lower bound that is known before. Then no other is worked out.
+    # A lower bound that is known before: no other is worked out then.
     known_bound: float = 0.0
     # Generations of local search after all methods.
     generations: int = 0
-    # What each must gain for another one, relative to the cost.
+    # What a generation must gain for another one to follow, relative to the cost.
     generation_gain: float = 0.0
-    # Columns of the program on whole numbers of parts of rings and cliques, at most, at
-    # the root of its tree; and once placements are known.
+    # The bound on hop cost by parts of rings and cliques in whole numbers: columns of
+    # its program at most, solved at the root of the tree of branches; and columns where
+    # it is solved again after the search, with so many nodes of that tree.
     part_columns: int = 8_000
     counted_columns: int = 40_000
-    # Nodes of its tree then.
     parted_nodes: int = 100
     # Boxes of replicas that the bound with parts of expert groups tells apart, and
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000
     expert_rounds: int = 40
-    # Ways to lie together that parts have, of units that are told apart.
+    # Lists of sizes of such parts that fit a domain or make up a group; of more that
+    # bound says nothing.
     expert_sums: int = 4_000
 
 

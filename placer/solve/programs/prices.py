@@ -3,7 +3,8 @@
 A *pattern* is the parts that a domain holds, a *way* those that a group is made up of,
 a *choice* one group for each of several *places*, each of a *level*: the higher, the
 faster. All that a domain sends shares its uplink, so a pattern serves groups up to some
-level, and a part has a price for each. Of groups of level 0 nothing is known.
+level, and a part has a price for each. Of groups of level 0 nothing is known. The bound
+on parts of expert groups asks: a place is a stage, a level a time that it keeps to.
 
 All groups cost no more together than all domains are worth, at any prices (Gilmore and
 Gomory 1961, cutting stock; Lagrange). Choices cost no more than a share of the worth in
@@ -53,13 +54,13 @@ class Packing:
     size: int  # members of a group
     domains: Mapping[Kind, int]  # how many there are
     levels: Sequence[Level]  # but for level 0, the slowest first
-    most: int  # sums
+    most: int  # rows of `sums`
 
     @cached_property
     def sums(self) -> IntArray:
         """Numbers of parts of 0, 1 .. members that may lie together; shape (Q, S + 1).
 
-        None where there are too many.
+        No row where there are more than ``most``.
         """
         room, least = max(self.domains)[0], self.levels[0].least
         sizes = np.arange(min(self.size, room) + 1)

@@ -50,7 +50,7 @@ def in_parts(problem: Problem) -> Iterator[Problem]:
             yield problem.on(problem.machine, job)
 
 
-def uneven(problem: Problem) -> InfeasibleError:
+def no_equal_parts(problem: Problem) -> InfeasibleError:
     """That groups cannot lie in equal parts, and the nearest sizes that can."""
     machine = problem.machine
     given = {k: t for k, t in problem.job.require.items() if not part_size(k)}

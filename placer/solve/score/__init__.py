@@ -1,4 +1,4 @@
-"""One evaluator of every objective, with exact increments."""
+"""The cost of a placement and of every change of it, exact: the compiled part."""
 
 from __future__ import annotations
 

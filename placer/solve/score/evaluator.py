@@ -57,9 +57,8 @@ def compiled(problem: Problem, slots: Slots) -> Compiled | None:
     if not is_built():
         return None
     if problem.goal.name == "time":
-        found: tuple[Slots, StepTime | Hops, int] | None = step_kernel(
-            problem.model, slots
-        )
+        found: tuple[Slots, StepTime | Hops, int] | None
+        found = step_kernel(problem.model, slots)
     else:
         fabric, cell = Fabric.of(problem.machine), cell_tier(problem)
         found = _hop_kernel(problem.hops, fabric, slots, cell)

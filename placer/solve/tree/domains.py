@@ -1,4 +1,6 @@
-"""Domains of a machine: how wide links are alike, what they hold, what a rest is worth.
+"""Domains of a machine: up to which tier links are alike, how many ranks fit a domain.
+
+And what free nodes are worth to other jobs, which breaks ties (`Rest`).
 
 A job to come wants ``u`` = 16, 8, 4 or 1 nodes of one domain, with the probabilities
 ``p`` of `DEMAND`, if nothing else is known. A domain with ``f`` free nodes is worth the

@@ -1,4 +1,4 @@
-// The moves of the search: one row each, with how often it is tried at first.
+// The moves of the search: one row each, with how often it is tried beside the others.
 #pragma once
 #include "moves/dissolve.hpp"
 #include "moves/eject.hpp"

@@ -81,7 +81,8 @@ struct Search {
       for (int unit = 0; unit < units; ++unit) home.away += home.of(unit, cell_of(unit));
   }
   bool is_away(int unit) const { return home.is_any() && home.of(unit, cell_of(unit)) > 0; }
-  // A unit that is worth moving: the best of some, or one whose cell is not what it was.
+  // A unit that is worth moving: one that breaks a rule or has lost its cell, else the best of
+  // so many drawn (`energy.hpp` says what that means for each cost).
   int waited_for(int tries) {
     if (fence.broken && random.below(4))
       if (const int unit = fence.any_broken(random); unit >= 0) return unit;
