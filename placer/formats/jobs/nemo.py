@@ -12,7 +12,7 @@ import re
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
-from placer.formats.jobs import adapters, mcore
+from placer.formats.jobs import adapters, mcore, mcore_rules
 from placer.formats.jobs.findings import (
     GLOBAL_BATCH,
     GPUS,
@@ -164,7 +164,7 @@ def _read_older(settings: Settings) -> None:
     settings.copy("overlap.tp", "model.ub_tp_comm_overlap")
     if settings.flag("model.fp8"):
         place = settings.place("model.fp8")
-        mcore.precision(found, "fp8", "", place)
+        mcore_rules.precision(found, "fp8", "", place)
         settings.not_modelled("model.fp8", "products in fp8")
         if settings.flag("model.fp8_params"):
             found.derive("bytes.parameter_gather", 1, "fp8_params")
@@ -214,7 +214,7 @@ def _read_precision(settings: Settings) -> None:
         # Recipes with a scale for each tensor leave layers at both ends in bf16.
         ends = (4 if recipe.startswith("n") else 2) if "current" in recipe else 0
         how = "mxfp8" if "mxfp8" in recipe else ""
-        mcore.precision(found, kind, how, place, ends)
+        mcore_rules.precision(found, kind, how, place, ends)
 
 
 def _read_overlap(settings: Settings) -> None:

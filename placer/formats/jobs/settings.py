@@ -282,6 +282,12 @@ class Settings:
         """Set a fact by a rule of the framework, from the first of ``keys``."""
         self.found.derive(fact, value, rule, self.place(*keys))
 
+    def say(self, fact: str, value: Scalar, *keys: str) -> None:
+        """Set a fact that the words of the first of ``keys`` stand for."""
+        if got := self.get(*keys):
+            rule = f"{got[0].rpartition('.')[2]} {shown(got[1].value)}"
+            self.found.derive(fact, value, rule, got[1].place)
+
     def recomputed(self, key: str, rule: str = "") -> None:
         """Record that every layer is computed again, as a key says."""
         self.found.derive("memory.recompute", "full", rule or key.rpartition(".")[2])
