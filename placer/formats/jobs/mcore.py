@@ -171,14 +171,13 @@ def read_recompute(
             kind, name = stands_for, other
     if kind not in ("full", "selective"):
         return
-    settings.say("memory.recompute", kind, name)
     if kind == "selective":
+        settings.say("memory.recompute", kind, name)
         key += "_modules"
         for module in _recomputed_modules(settings, key):
             settings.not_modelled(key, what=f"recompute {module}")
         return
-    reason = "one more forward; a measured time holds it"
-    settings.not_modelled(name, reason, "recompute full")
+    settings.recomputed(name)
     method = f"{key}_method", f"{older}_method"
     if (way := settings.text(*method)) in METHODS:
         settings.found.read("memory.recompute_method", way, settings.place(*method))
@@ -218,10 +217,11 @@ def read_ddp(settings: Settings, prefix: str, optimizer: str) -> None:
     """Take how gradients are reduced, of the section of data parallelism."""
     read_sharding(settings, prefix, optimizer)
     settings.found.assume("data_parallel.sharding", "zero1", "as all its recipes do")
+    settings.take(OVERLAPS, prefix)
     read_reduction(settings, prefix, optimizer)
     key = prefix + "grad_reduce_in_fp32"
     if (fp32 := settings.flag(key)) is not None:
-        settings.derive("bytes.gradient", 4 if fp32 else 2, "grad_reduce_in_fp32", key)
+        settings.say("bytes.gradient", 4 if fp32 else 2, key)
 
 
 def read_sharding(settings: Settings, prefix: str = "", optimizer: str = "") -> None:
@@ -240,13 +240,12 @@ def read_sharding(settings: Settings, prefix: str = "", optimizer: str = "") -> 
 
 
 def read_reduction(settings: Settings, prefix: str = "", optimizer: str = "") -> None:
-    """Take overlaps, buckets and states, and groups of replicas that share these."""
+    """Take buckets and states, and groups of replicas that share these."""
     key = prefix + "num_distributed_optimizer_instances"
     instances = settings.integer(key, fact="data_parallel.optimizer_instances")
     settings.found.later(
         mcore_rules.optimizer_instances, instances or 1, settings.place(key)
     )
-    settings.take(OVERLAPS, prefix)
     buckets = prefix + "bucket_size", prefix + "ddp_bucket_size"
     settings.copy(mcore_rules.BUCKET, *buckets, maximum=10**13)
     aware = f"{optimizer}use_precision_aware_optimizer"

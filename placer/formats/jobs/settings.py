@@ -288,10 +288,11 @@ class Settings:
             rule = f"{got[0].rpartition('.')[2]} {shown(got[1].value)}"
             self.found.derive(fact, value, rule, got[1].place)
 
-    def recomputed(self, key: str, rule: str = "") -> None:
-        """Record that every layer is computed again, as a key says."""
-        self.found.derive("memory.recompute", "full", rule or key.rpartition(".")[2])
-        self.not_modelled(key, "a further forward pass")
+    def recomputed(self, *keys: str) -> None:
+        """Record that every layer is computed again, as the first of ``keys`` says."""
+        self.say("memory.recompute", "full", *keys)
+        reason = "one more forward; a measured time holds it"
+        self.not_modelled((self.get(*keys) or keys)[0], reason, "recompute full")
 
     def mention(self, reason: str, *keys: str) -> None:
         """Record as not modelled what is switched on, or may be, and changes no job."""

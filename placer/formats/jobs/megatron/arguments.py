@@ -71,6 +71,11 @@ class Arguments(Settings):
         got = self._told(keys, fact)
         return None if got is None else str(got[1]).lower() not in _OFF
 
+    def text(self, *keys: str) -> str:
+        """The first word behind a flag, however long; empty where there is none."""
+        value = self.value(*keys)
+        return "" if value is None or value is True else str(value)
+
     def words(self, name: str) -> tuple[Text, ...]:
         """All words behind a flag, known or not; none where it is not given."""
         return self._given[name].values if self.get(name) else ()
@@ -85,6 +90,13 @@ class Arguments(Settings):
         """Read the fact that a flag stands for, where it is given."""
         if self.get(*keys):
             self.found.read(fact, value, self.place(*keys))
+
+    def wrong(self, key: str, what: str) -> None:
+        """Record that what stands behind a flag should be something else."""
+        if self._given[key].values:
+            super().wrong(key, what)
+        else:
+            self.refuse(key, f"expected {what} behind it")
 
     def refuse(self, key: str, message: str, hint: str = "") -> None:
         """Record that what a flag says is not read."""

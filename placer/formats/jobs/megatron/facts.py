@@ -100,9 +100,7 @@ def _batch(found: Findings, arguments: Arguments) -> None:
     if arguments.get("rampup_batch_size"):
         found.notes.append("the batch size after --rampup-batch-size counts")
     # Models of images have --seq-length for these, and another for their decoder.
-    for name in _SEQUENCE:
-        if not found.has("sequence"):
-            arguments.copy("sequence", name)
+    arguments.copy("sequence", *_SEQUENCE)
     name = "max_position_embeddings"
     most = None if arguments.unknown(name) else arguments.integer(name, fact="sequence")
     if most is not None and most < found.integer("sequence"):
@@ -159,8 +157,9 @@ def _experts(found: Findings, arguments: Arguments) -> None:
     arguments.copy("model.top_k", name, usual=(top_k, _DEFAULT))
     arguments.copy("model.expert_ffn", "moe_ffn_hidden_size")
     mcore.read_dispatch(arguments)
-    usual = not arguments.get("moe_token_dispatcher_type", "moe_enable_deepep")
-    if usual and found.integer("parallelism.ep", 1) > 1 and not deepspeed:
+    kind, deepep = "moe_token_dispatcher_type", "moe_enable_deepep"
+    said = deepspeed or arguments.get(kind) or arguments.flag(deepep)
+    if not said and found.integer("parallelism.ep", 1) > 1:
         place, reason = found.facts["model.experts"].place, "modelled as alltoall"
         remark = Remark("token dispatcher allgather", place, f"the default, {reason}")
         found.not_modelled.append(remark)

@@ -100,8 +100,8 @@ def _shape(found: Findings, arguments: Arguments) -> None:
     elif hidden % heads and not (latent or found.has("model.head_dim")):
         words = f"hidden {hidden} is not divisible by {heads} heads"
         refuse_fact(found, "model.heads", words)
-    by_heads = arguments.get("ds_sequence_parallel_size") is not None
-    mcore_rules.cuts(found, by_heads=by_heads)
+    by_heads = arguments.get("ds_sequence_parallel_size")
+    mcore_rules.cuts(found, by_heads=by_heads is not None)
 
 
 def _moe(found: Findings, arguments: Arguments) -> None:
