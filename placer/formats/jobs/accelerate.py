@@ -156,7 +156,7 @@ def read_fsdp(settings: Settings) -> None:
     by_layer(found)
     again = _fsdp("activation_checkpointing")
     if settings.flag(*again):
-        settings.recomputed(again[0])
+        settings.recomputed(*again)
     settings.mention("parameters in host memory", *_fsdp("offload_params"))
 
 

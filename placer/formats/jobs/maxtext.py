@@ -174,7 +174,7 @@ def _read_run(settings: Settings) -> None:
     _read_replicas(settings, sizes, rest)
     _read_batch(settings, sizes)
     if settings.text("remat_policy") == "full":
-        settings.recomputed("remat_policy", "remat_policy full")
+        settings.recomputed("remat_policy")
 
 
 def _degree(settings: Settings, level: str, name: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from placer.base.errors import Problem
-from placer.formats.jobs import adapters, mcore
+from placer.formats.jobs import adapters, mcore, mcore_rules
 from placer.formats.jobs.findings import (
     GLOBAL_BATCH,
     GPUS,
@@ -200,7 +200,7 @@ def _overlaps(found: Findings, variables: Settings) -> None:
     # FP4 where it is on, else FP8 and its recipe.
     if name := next(filter(variables.flag, ("FP4", "FP8")), ""):
         recipe, place = variables.text(f"{name}_RECIPE"), variables.place(name)
-        mcore.precision(found, name.lower(), recipe, place)
+        mcore_rules.precision(found, name.lower(), recipe, place)
     # AMD's name is the other one.
     gather = "FP8_PARAM_GATHER", "FP8_PARAMS"
     if variables.flag(*gather):
@@ -211,7 +211,7 @@ def _overlaps(found: Findings, variables: Settings) -> None:
     bucket = variables.integer("BUCKET_SIZE", minimum=0, maximum=10**13, fact=key)
     if bucket and bucket >= _LEAST_BUCKET:
         found.read(key, bucket, variables.place("BUCKET_SIZE"))
-    mcore.messages(found, overlap=bool(variables.flag("OVERLAP_P2P_COMM")))
+    mcore_rules.messages(found, overlap=bool(variables.flag("OVERLAP_P2P_COMM")))
 
 
 def _model(found: Findings, variables: Settings) -> None:
@@ -235,9 +235,9 @@ def _model(found: Findings, variables: Settings) -> None:
 
 def _derive(found: Findings) -> None:
     """What follows from sizes, and what Megatron-Core refuses."""
-    mcore.buckets(found)
-    mcore.sequence_parallel(found)
-    mcore.stages(found)
+    mcore_rules.buckets(found)
+    mcore_rules.sequence_parallel(found)
+    mcore_rules.stages(found)
     one, dp = found.integer("micro_batch"), found.integer("parallelism.dp")
     batch = found.integer("micro_batches") * one * dp
     if batch:

@@ -12,7 +12,7 @@ import re
 
 from placer.base.errors import InputError, Problem
 from placer.base.naming import named
-from placer.formats.jobs import adapters, mcore
+from placer.formats.jobs import adapters, mcore, mcore_rules
 from placer.formats.jobs.findings import (
     GLOBAL_BATCH,
     GPUS,
@@ -85,6 +85,7 @@ _FLAGSCALE = (
     *("system.precision.", "system.checkpoint."),
     *("experiment.task.", "experiment.runner."),
 )
+_HALF = ("bf16", "fp16", "16")
 _SHARDED = ("distributed_fused_adam", "mcore_distributed_optim")
 # Keys that only NeMo 1 has.
 _OLDER = (
@@ -159,22 +160,21 @@ def _read_older(settings: Settings) -> None:
     """Keys that NeMo 1 has and Megatron-Bridge has not."""
     found = settings.found
     if activation := settings.text("model.activation"):
-        rule, is_gated = f"activation {activation}", activation.endswith("glu")
-        settings.derive("model.gated", is_gated, rule, "model.activation")
+        settings.say("model.gated", activation.endswith("glu"), "model.activation")
     settings.copy("overlap.tp", "model.ub_tp_comm_overlap")
     if settings.flag("model.fp8"):
         place = settings.place("model.fp8")
-        mcore.precision(found, "fp8", "", place)
+        mcore_rules.precision(found, "fp8", "", place)
         settings.not_modelled("model.fp8", "products in fp8")
         if settings.flag("model.fp8_params"):
             found.derive("bytes.parameter_gather", 1, "fp8_params")
     if optimizer := settings.text("model.optim.name"):
-        rule, place = f"optim {optimizer}", settings.place("model.optim.name")
         kind = "zero1" if optimizer in _SHARDED else "ddp"
-        found.derive("data_parallel.sharding", kind, rule, place)
-        if wire := settings.text("model.optim.grad_sync_dtype"):
-            width = 2 if wire in ("bf16", "fp16", "16") else 4
-            found.derive("bytes.gradient", width, f"grad_sync_dtype {wire}", place)
+        rule, key = f"optim {optimizer}", "model.optim.name"
+        settings.derive("data_parallel.sharding", kind, rule, key)
+        key = "model.optim.grad_sync_dtype"
+        if wire := settings.text(key):
+            settings.say("bytes.gradient", 2 if wire in _HALF else 4, key)
     settings.take(_OLDER_OVERLAPS, "model.optim.")
 
 
@@ -194,10 +194,9 @@ def _read_precision(settings: Settings) -> None:
     found = settings.found
     recipe = settings.text("mixed_precision", "trainer.precision", "model.precision")
     place = settings.place("mixed_precision", "trainer.precision")
-    in_fp32 = settings.flag("mixed_precision.grad_reduce_in_fp32")
-    if in_fp32 is not None:
-        width, rule = 4 if in_fp32 else 2, "mixed_precision.grad_reduce_in_fp32"
-        found.derive("bytes.gradient", width, rule, place)
+    key = "mixed_precision.grad_reduce_in_fp32"
+    if (in_fp32 := settings.flag(key)) is not None:
+        settings.say("bytes.gradient", 4 if in_fp32 else 2, key)
     elif recipe:
         width = 2 if recipe.startswith(("fp16", "16")) else 4
         found.derive("bytes.gradient", width, f"mixed_precision {recipe}", place)
@@ -214,7 +213,7 @@ def _read_precision(settings: Settings) -> None:
         # Recipes with a scale for each tensor leave layers at both ends in bf16.
         ends = (4 if recipe.startswith("n") else 2) if "current" in recipe else 0
         how = "mxfp8" if "mxfp8" in recipe else ""
-        mcore.precision(found, kind, how, place, ends)
+        mcore_rules.precision(found, kind, how, place, ends)
 
 
 def _read_overlap(settings: Settings) -> None:

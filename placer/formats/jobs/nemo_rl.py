@@ -100,15 +100,8 @@ def _read_megatron(settings: Settings) -> None:
         # It serves experts, and there are none to share out.
         del found.facts["parallelism.etp"]
     mcore.read_ddp(settings, _DDP, f"{_MEGATRON}optimizer.")
-    mcore.read_rest(settings, _MEGATRON)
-    if not settings.flag(f"{_MEGATRON}activation_checkpointing"):
-        for key in [key for key in found.facts if key.startswith("memory.recompute")]:
-            del found.facts[key]
-        found.not_modelled = [
-            remark
-            for remark in found.not_modelled
-            if not remark.key.endswith("recompute_granularity")
-        ]
+    again = settings.flag(f"{_MEGATRON}activation_checkpointing")
+    mcore.read_rest(settings, _MEGATRON, recompute=bool(again))
 
 
 def _read_dtensor(settings: Settings) -> None:

@@ -282,10 +282,17 @@ class Settings:
         """Set a fact by a rule of the framework, from the first of ``keys``."""
         self.found.derive(fact, value, rule, self.place(*keys))
 
-    def recomputed(self, key: str, rule: str = "") -> None:
-        """Record that every layer is computed again, as a key says."""
-        self.found.derive("memory.recompute", "full", rule or key.rpartition(".")[2])
-        self.not_modelled(key, "a further forward pass")
+    def say(self, fact: str, value: Scalar, *keys: str) -> None:
+        """Set a fact that the words of the first of ``keys`` stand for."""
+        if got := self.get(*keys):
+            rule = f"{got[0].rpartition('.')[2]} {shown(got[1].value)}"
+            self.found.derive(fact, value, rule, got[1].place)
+
+    def recomputed(self, *keys: str) -> None:
+        """Record that every layer is computed again, as the first of ``keys`` says."""
+        self.say("memory.recompute", "full", *keys)
+        reason = "one more forward; a measured time holds it"
+        self.not_modelled((self.get(*keys) or keys)[0], reason, "recompute full")
 
     def mention(self, reason: str, *keys: str) -> None:
         """Record as not modelled what is switched on, or may be, and changes no job."""

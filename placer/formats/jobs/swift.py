@@ -82,10 +82,6 @@ def read(text: str, source: str, asked: Asked) -> Findings:
     for key, value in _DEFAULTS.items():
         found.derive(key, value, _DEFAULT)
     read_facts(found, arguments, shape=False)
-    # Where its defaults are on and the command turns them off.
-    name = "use_distributed_optimizer"
-    if not arguments.flag(name):
-        arguments.say("data_parallel.sharding", "ddp", name)
     if not arguments.get("recompute_granularity"):
         found.derive("memory.recompute", "selective", _DEFAULT)
     adapters.read_swift(found, arguments)

@@ -11,7 +11,7 @@ import re
 from math import ceil
 from pathlib import PurePath
 
-from placer.formats.jobs import adapters, mcore
+from placer.formats.jobs import adapters, mcore_rules
 from placer.formats.jobs.findings import (
     DP_MULTIPLE,
     GLOBAL_BATCH,
@@ -359,7 +359,7 @@ def _read_rest(settings: Settings) -> None:
         way, rule = _BACKENDS[backend], f"{backend} dispatch"
         found.derive("expert_parallel.dispatch", way, rule)
         place = settings.place("parallelism.expert_parallel_comm_backend")
-        mcore.equal_parts(found, backend, place)
+        mcore_rules.equal_parts(found, backend, place)
     _read_recompute(settings)
 
 

@@ -9,19 +9,17 @@ from difflib import get_close_matches
 
 from placer.base.errors import Problem
 from placer.documents.scalars import visible
-from placer.formats.jobs import mcore
+from placer.formats.jobs import mcore_rules
 from placer.formats.jobs.findings import Findings, Place, Remark, Scalar
-from placer.formats.jobs.settings import Setting, Settings
+from placer.formats.jobs.settings import Setting, Settings, plain_value
 from placer.formats.jobs.shell import Text
 from placer.formats.jobs.shell.questions import ask, unknown_value
 from placer.formats.jobs.shell.text import Either, known, opens
 
 _FLAG = re.compile(r"--[A-Za-z][\w-]*")
-_INTEGER = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
-_LONGEST_INTEGER = 19  # characters
 _SPLIT = re.compile(r"--[A-Za-z][\w-]*\s+\S")
 _LIST = re.compile(r"[\[\]()',\"\s]+")
-_NOTHING = ("", "None", "null", "~")
+_OFF = ("false", "0", "no")
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,7 @@ class Argument:
 class Arguments(Settings):
     """The flags of a command as settings, by name, with ``_`` for ``-``.
 
-    The last of a name counts. Its value is all words behind it, none of a bare flag,
-    which is on.
+    The last of a name counts, and of its words the first, unless they make a list.
 
     ``found``: takes what is wrong with a value, and questions for open ones.
     ``program``: name of the file that is started.
@@ -72,64 +69,44 @@ class Arguments(Settings):
     def flag(self, *keys: str, fact: str = "") -> bool | None:
         """Whether a flag is given, and not as false; None where it is not given."""
         got = self._told(keys, fact)
-        if got is None:
-            return None
-        return not got[1] or got[1][0].text.lower() not in ("false", "0", "no")
+        return None if got is None else str(got[1]).lower() not in _OFF
+
+    def text(self, *keys: str) -> str:
+        """The first word behind a flag, however long; empty where there is none."""
+        value = self.value(*keys)
+        return "" if value is None or value is True else str(value)
 
     def words(self, name: str) -> tuple[Text, ...]:
         """All words behind a flag, known or not; none where it is not given."""
         return self._given[name].values if self.get(name) else ()
 
-    def text(self, *keys: str) -> str:
-        """The first word behind a flag; empty where there is none."""
-        values = self.value(*keys)
-        return values[0].text if values else ""
-
     def texts(self, *keys: str) -> list[str]:
         """All words behind a flag, those of a printed list each by itself."""
-        joined = " ".join(value.text for value in self.value(*keys) or ())
+        got = self._told(keys)
+        joined = " ".join(word.text for word in self.words(got[0])) if got else ""
         return [item for item in _LIST.split(joined) if item]
 
-    def integer(
-        self, *keys: str, minimum: int = 1, maximum: int = 10**9, fact: str = ""
-    ) -> int | None:
-        """The first word behind a flag as an integer; another is a problem."""
-        got = self._told(keys, fact)
-        if got is None:
-            return None
-        key, values = got
-        text = values[0].text.strip("'\"") if values else ""
-        is_one = len(text) <= _LONGEST_INTEGER and _INTEGER.fullmatch(text)
-        if is_one and minimum <= int(text) <= maximum:
-            return int(text)
-        words = f'expected an integer, got "{visible(text)}"'
-        if is_one:
-            few = int(text) < minimum
-            bound = f"{minimum} or more" if few else f"{maximum:,} or less"
-            words = f"expected {bound}, got {int(text)}"
-        elif not values:
-            words = "expected a number behind it"
-        message = f"{self._given[key].flag}: {words}"
-        self.add(Problem(message, *self.place(key), fact))
-        return None
-
-    def say(self, key: str, value: Scalar, name: str) -> None:
+    def say(self, fact: str, value: Scalar, *keys: str) -> None:
         """Read the fact that a flag stands for, where it is given."""
-        if self.get(name):
-            self.found.read(key, value, self.place(name))
+        if self.get(*keys):
+            self.found.read(fact, value, self.place(*keys))
 
-    def switch(self, key: str, name: str) -> int | None:
-        """Read a flag as a fact, which is false where it is not given; its value."""
-        return self.copy(key, name, usual=(False, f"no --{name.replace('_', '-')}"))
+    def wrong(self, key: str, what: str) -> None:
+        """Record that what stands behind a flag should be something else."""
+        if self._given[key].values:
+            super().wrong(key, what)
+        else:
+            self.refuse(key, f"expected {what} behind it")
 
     def refuse(self, key: str, message: str, hint: str = "") -> None:
         """Record that what a flag says is not read."""
-        self.add(Problem(message, *self.place(key), hint=hint))
+        flag = self._given[key].flag if key in self._given else ""
+        self.add(Problem(message, *self.place(key), flag, hint))
 
     def forbid(self, name: str, message: str, hint: str = "") -> None:
         """Record that Megatron refuses a flag; nothing while any value is asked for."""
         if not self.found.unsure:
-            words, place = mcore.REFUSES + message, self.place(name)
+            words, place = mcore_rules.REFUSES + message, self.place(name)
             self.found.problems.append(Problem(words, *place, hint=hint))
 
     def ignore_rest(self, joined: Findings) -> None:
@@ -146,12 +123,15 @@ class Arguments(Settings):
 
 
 def _setting(argument: Argument) -> Setting:
-    """The words behind a flag as one value."""
-    values, place = argument.values, argument.value_place
-    if values and values[0].text in _NOTHING:
-        return Setting(None, place)
-    text = next((value for value in values if value.is_open), None)
-    return Setting(values if text is None else unknown_value(text), place)
+    """The first word behind a flag as its value, true where none is behind it."""
+    place = argument.value_place
+    if open_ := next((text for text in argument.values if text.is_open), None):
+        return Setting(unknown_value(open_), place)
+    if not argument.values:
+        return Setting(True, place)
+    text = argument.values[0].text.strip("'\"")
+    value = plain_value(text)  # argparse takes 5e8 for no integer
+    return Setting(text if isinstance(value, float) else value, place)
 
 
 def name_of(flag: str) -> str:

@@ -51,7 +51,7 @@ def pipeline_ends(found: Findings, arguments: Arguments) -> None:
     deepspeedai/Megatron-DeepSpeed 4efb479d, ``megatron/model/gpt_model.py``.
     """
     name = "pp_partition_method"
-    method = (arguments.text(name).strip("'\"") or "type:transformer").lower()
+    method = (arguments.text(name) or "type:transformer").lower()
     place = arguments.place(name)
     kind, _, wanted = method.partition(":")
     words = [word for word in wanted.split("|") if word]

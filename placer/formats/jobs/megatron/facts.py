@@ -14,18 +14,6 @@ from placer.formats.jobs.findings import GLOBAL_BATCH, Findings, Remark
 from placer.formats.jobs.megatron.arguments import Arguments
 from placer.formats.jobs.megatron.traffic import read_traffic
 
-_AXES = {
-    "parallelism.tp": "tensor_model_parallel_size",
-    "parallelism.cp": "context_parallel_size",
-    "parallelism.pp": "pipeline_model_parallel_size",
-    "parallelism.ep": "expert_model_parallel_size",
-}
-_SHAPE = {
-    "model.layers": "num_layers",
-    "model.hidden": "hidden_size",
-    "model.heads": "num_attention_heads",
-    "model.ffn": "ffn_hidden_size",
-}
 _LATENT = {  # with what arguments.py gives where nothing is said
     "model.q_lora_rank": ("q_lora_rank", 0),
     "model.kv_lora_rank": ("kv_lora_rank", 32),
@@ -82,11 +70,10 @@ def read_facts(found: Findings, arguments: Arguments, *, shape: bool = True) -> 
 
 
 def _axes(found: Findings, arguments: Arguments) -> None:
-    arguments.take(_AXES, usual=(1, _DEFAULT))
+    mcore.read_sizes(arguments)
     if (arguments.copy("parallelism.cp", "ds_sequence_parallel_size") or 1) > 1:
         found.derive("context_parallel.communication", "a2a", "DeepSpeed-Ulysses")
-    arguments.copy("parallelism.etp", "expert_tensor_parallel_size")
-    mcore.order(arguments, "use_tp_pp_dp_mapping")
+    mcore.ones(found, _DEFAULT)
     name, key = "tensor_parallel_num_weight_shards", "parallelism.tp"
     if (arguments.integer(name, fact=key) or 0) > found.integer(key, 1):
         message = "weights sharded beyond tensor parallelism have no job key"
@@ -101,22 +88,19 @@ def _batch(found: Findings, arguments: Arguments) -> None:
     arguments.copy("micro_batch", "micro_batch_size")
     given = arguments.copy(GLOBAL_BATCH, "global_batch_size") is not None
     name = "step_batch_size_schedule"
-    schedule = arguments.value(name)
-    if schedule is not None:
+    if schedule := arguments.texts(name):
         if given:
             message = "--step-batch-size-schedule and --global-batch-size together"
             hint = "remove one of them; older versions took both"
             arguments.forbid(name, message, hint)
-        last = schedule[-1].text.rpartition(":")[2] if schedule else ""
+        last = schedule[-1].rpartition(":")[2]
         if last.isdecimal() and len(last) < 10:
             arguments.say(GLOBAL_BATCH, int(last), name)
             found.notes.append(f"the last batch size of the schedule counts: {last}")
     if arguments.get("rampup_batch_size"):
         found.notes.append("the batch size after --rampup-batch-size counts")
     # Models of images have --seq-length for these, and another for their decoder.
-    for name in _SEQUENCE:
-        if not found.has("sequence"):
-            arguments.copy("sequence", name)
+    arguments.copy("sequence", *_SEQUENCE)
     name = "max_position_embeddings"
     most = None if arguments.unknown(name) else arguments.integer(name, fact="sequence")
     if most is not None and most < found.integer("sequence"):
@@ -125,7 +109,7 @@ def _batch(found: Findings, arguments: Arguments) -> None:
 
 
 def _shape(found: Findings, arguments: Arguments) -> None:
-    given = [arguments.copy(key, name) for key, name in _SHAPE.items()]
+    given = [arguments.copy(key, name) for key, name in mcore.WIDTHS.items()]
     refuse_mixed(found, arguments)
     _gated(found, arguments, is_whole=any(given))
     untie = "untie_embeddings_and_output_weights"
@@ -172,35 +156,24 @@ def _experts(found: Findings, arguments: Arguments) -> None:
     name, top_k = ("topk", 1) if deepspeed else ("moe_router_topk", 2)
     arguments.copy("model.top_k", name, usual=(top_k, _DEFAULT))
     arguments.copy("model.expert_ffn", "moe_ffn_hidden_size")
-    kind = "moe_token_dispatcher_type"
-    dispatcher = arguments.text(kind)
-    if arguments.flag("moe_enable_deepep"):
-        dispatcher, kind = "flex", kind if arguments.get(kind) else "moe_enable_deepep"
-    if way := mcore.DISPATCHES.get(dispatcher):
-        arguments.say("expert_parallel.dispatch", way, kind)
-        if way == "deduplicated":
-            name = "moe_flex_dispatcher_backend"
-            mcore.equal_parts(found, arguments.text(name), arguments.place(name))
-    elif arguments.unknown(kind):
-        return
-    elif found.integer("parallelism.ep", 1) > 1 and not deepspeed:
-        experts = found.facts["model.experts"].place
-        where = arguments.place(kind) if arguments.get(kind) else experts
-        default = "" if dispatcher else "the default, "
-        reason = f"{default}modelled as alltoall"
-        found.not_modelled.append(Remark("token dispatcher allgather", where, reason))
+    mcore.read_dispatch(arguments)
+    kind, deepep = "moe_token_dispatcher_type", "moe_enable_deepep"
+    said = deepspeed or arguments.get(kind) or arguments.flag(deepep)
+    if not said and found.integer("parallelism.ep", 1) > 1:
+        place, reason = found.facts["model.experts"].place, "modelled as alltoall"
+        remark = Remark("token dispatcher allgather", place, f"the default, {reason}")
+        found.not_modelled.append(remark)
 
 
 def _count_experts(found: Findings, arguments: Arguments) -> bool:
     """Read the number of experts; whether there are several."""
-    experts = arguments.value("num_experts")
     listed = arguments.texts("num_experts")  # Megatron-DeepSpeed has a list
-    if experts is None or listed in (["0"], ["1"]):  # one for all tokens is no expert
+    if listed in ([], ["0"], ["1"]):  # one for all tokens is no expert
         return False
     if len(set(listed)) > 1:
         message = "layers with different numbers of experts are not read"
         arguments.refuse("num_experts", message)
-    elif listed and "[" in experts[0].text and listed[0].isdecimal():
+    elif "[" in arguments.text("num_experts") and listed[0].isdecimal():
         arguments.say("model.experts", int(listed[0][:9]), "num_experts")
     else:
         arguments.copy("model.experts", "num_experts", minimum=0)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from placer.documents import Value, parse_answer
-from placer.formats.jobs import mcore
+from placer.formats.jobs import mcore_rules
 from placer.formats.jobs.findings import GPUS, Asked, Findings, Place, refuse_long
 from placer.formats.jobs.megatron.arguments import Argument, Arguments, name_of
 from placer.formats.jobs.megatron.deepspeed import read_deepspeed
@@ -67,7 +67,7 @@ def of_script(script: Script, found: Findings, asked: Asked) -> Findings:
     told = {name: script.variables.get(name) for name in script.exported}
     number = (told | launch.environment).get(_RANKS_A_DOMAIN)
     if number is not None and number.text:
-        mcore.equal_parts(found, "hybridep", number.place)
+        mcore_rules.equal_parts(found, "hybridep", number.place)
     read_starter(found, launch.words, script, launch.environment)
     own = [a for a in launch.arguments if name_of(a.flag) not in LAUNCHER_FLAGS]
     ask_for_anything(launch, found, script)

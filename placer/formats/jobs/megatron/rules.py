@@ -4,50 +4,38 @@ from __future__ import annotations
 
 import re
 
-from placer.formats.jobs import mcore
+from placer.formats.jobs import mcore, mcore_rules
 from placer.formats.jobs.findings import GLOBAL_BATCH, Findings
-from placer.formats.jobs.mcore import refuse_fact
+from placer.formats.jobs.mcore_rules import refuse_fact
 from placer.formats.jobs.megatron.arguments import Arguments
 from placer.formats.jobs.megatron.deepspeed import pipeline_ends
 from placer.formats.jobs.python import constant
 
 _LAYERS_PER_STAGE = "num_layers_per_virtual_pipeline_stage"
-_VIRTUAL = (
-    "num_virtual_stages_per_pipeline_rank",
-    "virtual_pipeline_model_parallel_size",
-)
 _GROUP = "microbatch_group_size_per_virtual_pipeline_stage"
-_UNEVEN = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 _MOST_LAYERS = 10_000
 
 
 def add_rules(found: Findings, arguments: Arguments) -> None:
     """Add what follows from sizes that another source may give."""
     found.rules.append(arguments.join)
-    for rule in (_stages, _shape, _moe, _traffic):
+    found.later(_stages, arguments, *mcore.read_stages(arguments))
+    for rule in (_shape, _moe, _buckets):
         found.later(rule, arguments)
     found.later(_batch)
 
 
-def _stages(found: Findings, arguments: Arguments) -> None:
-    """Virtual stages, and the layers that embedding and loss count for."""
+def _stages(found: Findings, arguments: Arguments, overlap: bool, even: bool) -> None:
+    """Virtual stages, and what DeepSpeed's partition of a pipeline counts."""
     pp, layers = found.integer("parallelism.pp", 1), found.integer("model.layers")
     deepspeed = arguments.get("deepspeed") is not None
-    ends = sum(_counts_for(arguments, end) for end in ("embedding", "loss"))
+    ends = found.integer("stages.embedding") + found.integer("stages.loss")
     if deepspeed and pp > 1:
         pipeline_ends(found, arguments)
-    layout = arguments.text("pipeline_model_parallel_layout")
-    vp = _virtual(found, arguments, layout, layers + ends, pp)
-    uneven = [name for name in _UNEVEN if arguments.get(name) is not None]
-    for name in uneven:
-        flag = f"--{name.replace('_', '-')}"
-        found.notes.append(f"{flag}: stages are taken as equally long")
-    if not (uneven or layout or deepspeed):
-        mcore.stages(found)
-    overlap = not arguments.flag("no_overlap_p2p_communication")
-    if arguments.get("overlap_p2p_comm"):
-        overlap = bool(arguments.flag("overlap_p2p_comm"))
-    mcore.messages(found, overlap=overlap)
+    vp = _virtual(found, arguments, layers + ends, pp)
+    if even and not deepspeed:
+        mcore_rules.stages(found)
+    mcore_rules.messages(found, overlap=overlap)
     if vp == 1:
         return
     if pp < 2 + (not overlap):
@@ -62,27 +50,14 @@ def _stages(found: Findings, arguments: Arguments) -> None:
         refuse_fact(found, "micro_batches", words, hint)
 
 
-def _counts_for(arguments: Arguments, end: str) -> bool:
-    """Whether an end of the pipeline counts for a layer."""
-    name = f"account_for_{end}_in_pipeline_split"
-    if counts := arguments.flag(name):
-        arguments.say(f"stages.{end}", 1, name)
-    return bool(counts)
-
-
-def _virtual(
-    found: Findings, arguments: Arguments, layout: str, layers: int, pp: int
-) -> int:
+def _virtual(found: Findings, arguments: Arguments, layers: int, pp: int) -> int:
     """Virtual stages of a pipeline rank."""
     key = "parallelism.vp"
-    for name in _VIRTUAL:
-        if not found.has(key):
-            arguments.copy(key, name)
     each = arguments.integer(_LAYERS_PER_STAGE, fact=key)
     place = arguments.place(_LAYERS_PER_STAGE)
-    if layout:
+    if layout := arguments.text(mcore.LAYOUT):
         stages = len(_expanded(layout).split("|"))
-        place = arguments.place("pipeline_model_parallel_layout")
+        place = arguments.place(mcore.LAYOUT)
         if stages % pp:
             refuse_fact(found, key, f"a layout of {stages} stages on pp {pp}")
         found.derive(key, max(1, stages // pp), f"{stages} stages / pp {pp}", place)
@@ -125,12 +100,12 @@ def _shape(found: Findings, arguments: Arguments) -> None:
     elif hidden % heads and not (latent or found.has("model.head_dim")):
         words = f"hidden {hidden} is not divisible by {heads} heads"
         refuse_fact(found, "model.heads", words)
-    by_heads = arguments.get("ds_sequence_parallel_size") is not None
-    mcore.cuts(found, by_heads=by_heads)
+    by_heads = arguments.get("ds_sequence_parallel_size")
+    mcore_rules.cuts(found, by_heads=by_heads is not None)
 
 
 def _moe(found: Findings, arguments: Arguments) -> None:
-    mcore.experts(found, sequence=arguments.get("deepspeed") is None)
+    mcore_rules.experts(found, sequence=arguments.get("deepspeed") is None)
     if found.integer("model.experts"):
         _shared(found, arguments)
         if layers := found.integer("model.layers"):
@@ -154,7 +129,7 @@ def _moe_layers(found: Findings, arguments: Arguments, layers: int) -> None:
     """Which layers have experts: every n-th, or those of a list."""
     key = "model.moe_layers"
     place = arguments.place("moe_layer_freq")
-    pattern = arguments.text("moe_layer_freq").strip("'\"")
+    pattern = arguments.text("moe_layer_freq")
     interval = arguments.integer("expert_interval", fact=key)
     if not pattern and arguments.get("deepspeed") is not None:
         every = interval or 2
@@ -191,15 +166,11 @@ def list_of(pattern: str) -> list[int] | None:
     return None
 
 
-def _traffic(found: Findings, arguments: Arguments) -> None:
-    """Instances of the optimizer, and buckets of gradients."""
-    name = "num_distributed_optimizer_instances"
-    instances = arguments.integer(name, fact="data_parallel.optimizer_instances")
-    mcore.optimizer_instances(found, instances or 1, arguments.place(name))
+def _buckets(found: Findings, arguments: Arguments) -> None:
     if not arguments.flag("deepspeed"):
         name = "ddp_num_buckets"
         count = arguments.integer(name, fact="data_parallel.bucket_parameters")
-        mcore.buckets(found, count or 0, arguments.place(name))
+        mcore_rules.buckets(found, count or 0, arguments.place(name))
 
 
 def _batch(found: Findings) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from placer.formats.jobs import mcore
+from placer.formats.jobs import mcore, mcore_rules
 from placer.formats.jobs.findings import Findings, Place
 from placer.formats.jobs.megatron.arguments import Arguments
 
@@ -12,6 +12,12 @@ _GTP = (
     "generalized_tensor_parallel_remat_size",
     "expert_generalized_tensor_parallel_remat_size",
 )
+# Flags, most of older versions, that stand for a granularity.
+_RECOMPUTED = {
+    "checkpoint_activations": "full",
+    "activations_checkpoint_method": "full",
+    "recompute_activations": "selective",
+}
 _EMERGING = ("muon", "dist_muon", "adaptive_muon", "soap", "lion")
 
 
@@ -20,7 +26,9 @@ def read_traffic(found: Findings, arguments: Arguments) -> None:
     _sharding(found, arguments)
     _bytes(found, arguments)
     _overlaps(found, arguments)
-    _recompute(arguments)
+    mcore.read_context(arguments)
+    mcore.read_recompute(arguments, implied=_RECOMPUTED)
+    mcore.read_mtp(arguments)
     _not_modelled(found, arguments)
 
 
@@ -29,8 +37,6 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
     stage = arguments.integer("zero_stage", minimum=0, fact=key)
     deepspeed = arguments.flag("deepspeed")
     distributed = arguments.flag("use_distributed_optimizer")
-    names = ("use_megatron_fsdp", "use_custom_fsdp")
-    fsdp = next(filter(arguments.flag, names), "")
     if deepspeed or (stage and not distributed):
         sharding = {0: "ddp", 1: "zero1", 2: "zero2"}.get(stage or 0, "zero3")
         arguments.say(key, sharding, "zero_stage")
@@ -41,19 +47,12 @@ def _sharding(found: Findings, arguments: Arguments) -> None:
             rule = "no reshard after forward"
             found.derive("data_parallel.keep_parameters", True, rule)
         _refuse_fsdp2(found, arguments)
-    elif fsdp:
-        name = "data_parallel_sharding_strategy"
-        strategy = arguments.text(name) or "optim_grads_params"
-        sharding = mcore.STRATEGIES.get(strategy, "zero3")
-        arguments.say(key, sharding, name if arguments.get(name) else fsdp)
-    elif distributed:
-        arguments.say(key, "zero1", "use_distributed_optimizer")
     else:
+        mcore.read_sharding(arguments)
         found.derive(key, "ddp", "no --use-distributed-optimizer")
     for word in arguments.words("optimizer")[:1]:
         if word.text in _EMERGING:
             arguments.not_modelled("optimizer", what=f"optimizer {word.text}")
-    mcore.read_states(arguments)
 
 
 def _refuse_fsdp2(found: Findings, arguments: Arguments) -> None:
@@ -109,83 +108,27 @@ def _bytes(found: Findings, arguments: Arguments) -> None:
 
 
 def _overlaps(found: Findings, arguments: Arguments) -> None:
-    reduce = arguments.switch("data_parallel.overlap_reduce", "overlap_grad_reduce")
-    gather = arguments.switch("data_parallel.overlap_gather", "overlap_param_gather")
-    sharded = found.text("data_parallel.sharding") != "ddp"
-    if gather and not sharded:
+    mcore.read_reduction(arguments)
+    for key, name in (mcore.OVERLAPS | mcore.TRAFFIC).items():
+        arguments.copy(key, name, usual=(False, f"no --{name.replace('_', '-')}"))
+    mcore_rules.sequence_parallel(found)
+    reduce, gather = (found.integer(key) for key in mcore.OVERLAPS)
+    if gather and found.text("data_parallel.sharding") == "ddp":
         message = "--overlap-param-gather without the distributed optimizer or FSDP"
         arguments.forbid("overlap_param_gather", message)
     if gather and not reduce:
         message = "--overlap-param-gather without --overlap-grad-reduce"
         arguments.forbid("overlap_param_gather", message)
     if arguments.flag("use_torch_fsdp2"):
-        for key in ("data_parallel.overlap_reduce", "data_parallel.overlap_gather"):
+        for key in mcore.OVERLAPS:
             found.facts.pop(key, None)
             found.derive(key, True, "PyTorch's FSDP2 prefetches")
-    key, name = "data_parallel.bucket_parameters", "ddp_bucket_size"
-    arguments.copy(key, name, maximum=10**13)
-    arguments.switch("tensor_parallel.sequence", "sequence_parallel")
-    mcore.sequence_parallel(found)
-    overlaps = arguments.switch("overlap.tp", "tp_comm_overlap")
-    if overlaps and not found.integer("tensor_parallel.sequence"):
+    if found.integer("overlap.tp") and not found.integer("tensor_parallel.sequence"):
         message = "--tp-comm-overlap without sequence parallelism"
         arguments.forbid("tp_comm_overlap", message)
-    arguments.switch("overlap.ep", "overlap_moe_expert_parallel_comm")
-    _context(found, arguments)
-
-
-def _context(found: Findings, arguments: Arguments) -> None:
-    """How cp sees the sequence; only the ring runs beside attention."""
-    kinds, name = mcore.CONTEXT_WAYS, "cp_comm_type"
-    if not arguments.get(name) or found.integer("parallelism.cp", 1) == 1:
-        return
-    given = arguments.texts(name)
-    if not given:
-        return
-    first = kinds.get(given[0], "p2p")
-    arguments.say("context_parallel.communication", first, name)
-    if first != "p2p":
-        found.derive("overlap.cp", False, f"{given[0]} does not run beside attention")
-    if len(set(given)) > 1 or given[0] not in kinds:
-        words = f"{name} {' '.join(given[:4])}"
-        arguments.not_modelled(name, f"modelled as {first}", words)
-
-
-def _recompute(arguments: Arguments) -> None:
-    granularity = arguments.text("recompute_granularity")
-    name = "recompute_granularity"
-    for old in (
-        "checkpoint_activations",
-        "activations_checkpoint_method",
-        "activations_checkpoint_granularity",
-    ):
-        if not granularity and arguments.flag(old):
-            given, name = arguments.text(old), old
-            granularity = given if given in ("full", "selective") else "full"
-    if not granularity and arguments.flag("recompute_activations"):
-        granularity, name = "selective", "recompute_activations"
-    if granularity not in ("full", "selective"):
-        return
-    arguments.say("memory.recompute", granularity, name)
-    method = arguments.text("recompute_method", "activations_checkpoint_method")
-    if granularity == "selective":
-        # Attention proper is where no module is said.
-        for module in mcore.recomputed_modules(arguments, "recompute_modules"):
-            arguments.not_modelled("recompute_modules", what=f"recompute {module}")
-        return
-    reason = "one more forward; a measured time holds it"
-    arguments.not_modelled(name, reason, "recompute full")
-    if method in ("uniform", "block"):
-        arguments.say("memory.recompute_method", method, name)
-        arguments.copy("memory.recompute_layers", "recompute_num_layers")
 
 
 def _not_modelled(found: Findings, arguments: Arguments) -> None:
-    name, key = "mtp_num_layers", "model.mtp_layers"
-    mtp = arguments.integer(name, minimum=0, fact=key)
-    if mtp:
-        arguments.say(key, mtp, name)
-        arguments.not_modelled(name, "work on the last stage", f"MTP {mtp}")
     for name in _GTP:
         size = arguments.integer(name, fact="parallelism.tp") or 1
         if size == 1:
@@ -221,4 +164,4 @@ def _precision(found: Findings, arguments: Arguments, kind: str, place: Place) -
             for end in ("start", "end")
         )
         ends = sum(1 if count is None else count for count in given)
-    mcore.precision(found, kind, recipe, place, ends)
+    mcore_rules.precision(found, kind, recipe, place, ends)
