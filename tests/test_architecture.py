@@ -1,6 +1,7 @@
 """Promises about the code itself that the linters do not check."""
 
 import os
+import re
 import tomllib
 from importlib import import_module
 from itertools import chain
@@ -118,3 +119,14 @@ def test_the_command_starts_from_a_checkout(start):
     """``python cli.py`` and ``python -m placer`` run it, in the project's version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] in python(*start, "--version").stdout
+
+
+@pytest.mark.parametrize(("first", "width"), [("cli ", 39), ("replace ", 24)])
+def test_the_page_has_the_layers_that_the_linter_holds(first, width):
+    """Packages, and rooms of the solver, in the order in which they stand."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    rows = page.partition(f"```\n{first}")[2].partition("```")[0].splitlines()
+    shown = [re.findall(r"\w+", row[:width]) for row in [first + rows[0], *rows[1:]]]
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    held = (one.get("layers", ()) for one in tools["importlinter"]["contracts"])
+    assert [*chain(*shown)] in [" | ".join(layers).split(" | ") for layers in held]

@@ -109,6 +109,7 @@ def test_any_text_is_expanded_or_refused(text):
         (["r1t1", "r2t1"], "r[1-2]t[1]"),  # Slurm has no text after the last bracket
         (["09t1", "09t2", "10t1", "10t2"], "[09-10]t[1-2]"),
         (["b1", "b2", "a", "a"], "b[1-2],a,a"),
+        ([f"a{i}b{'9' * 19}" for i in "12"], f"a1b{'9' * 19},a2b{'9' * 19}"),
         (
             [f"b{i}r{j}n{k}" for i in "12" for j in "12" for k in "12"],
             "b[1-2]r[1-2]n[1-2]",

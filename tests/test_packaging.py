@@ -1,5 +1,6 @@
 """What is shipped: a wheel that stands alone, and a container that builds."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +50,13 @@ def test_the_wheel_stands_alone(wheel, tmp_path):
     ran = python("-P", "-c", script, target, *place, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "plan.json").is_file()
+
+
+def test_what_a_release_asks_of_its_wheels_holds():
+    """The command that each wheel is tested with runs here, where the kernel is."""
+    release = (ROOT / ".github/workflows/release.yml").read_text()
+    (script,) = re.findall(r'python -c "(.*)"', release)
+    assert python("-c", script).returncode == 0
 
 
 def test_the_supported_versions_agree():

@@ -22,7 +22,7 @@ _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")
 # The last number that is not in brackets, with what stands before and after it.
-_OUTER = re.compile(r"([^\[]*?)([0-9]{1,18})([^0-9\[]+)(?:([0-9]+)|(\[.*))")
+_OUTER = re.compile(r"([^\[]*?)([0-9]{1,18})([^0-9\[]+)(?:([0-9]{1,18})|(\[.*))")
 _LABEL = r"[A-Za-z0-9_-]{1,63}"
 _NAME = re.compile(rf"(?!-){_LABEL}(?:\.{_LABEL})*")
 _BLANKS = " \t"

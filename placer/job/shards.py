@@ -168,7 +168,7 @@ class _Common(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """RankFlows of all pieces between two instances; shapes (F,)."""
+    """Flows of all pieces between two instances; shapes (F,)."""
 
     # of and at: the piece, and which of its flows this is.
     of: IntArray

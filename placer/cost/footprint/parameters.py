@@ -127,8 +127,8 @@ class States:
         # Weights are gathered to be used (``zero3``, ``hsdp``); they stay so for the
         # step, and gradients are reduced at its end.
         self.gathers, self.keeps = mode.shards_weights, mode.keep_parameters
-        # Bytes of a weight that is trained beside others, which need no copy in FP32
-        # for an optimizer; of one of a matrix product; of one that is gathered.
+        # Bytes of a weight that is trained beside others, of one of a matrix product,
+        # of one that is gathered. What is not trained needs no copy in FP32.
         self.trained = 4.0 if self.gathers else 2.0
         usual = self.trained if job.adapters is None else 2.0
         known = memory.parameter_bytes

@@ -114,7 +114,7 @@ def _groups(machine: Machine, tier: int, rows: ChainRows) -> Iterator[list[IntAr
 
 
 class ChainRows:
-    """ChainRows of chains of one size in domains with so much room; shape (D,)."""
+    """Rows of chains of one size in domains with so much room; shape (D,)."""
 
     def __init__(self, room: IntArray, size: int) -> None:
         self.room, self.size = room, size

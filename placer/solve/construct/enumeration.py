@@ -26,8 +26,8 @@ from placer.solve.tree.symmetry import Symmetry
 from placer.topology.machine import Machine
 
 STEPS_BETWEEN_STOPS = 1024
-# Nodes of which a small job has units. Of ranks that may be anywhere more placements
-# are counted before they are listed: numbers stay floats, nodes that look alike few.
+# Nodes that a small job fills. Of so few ranks, placements anywhere are counted before
+# they are listed: numbers stay floats, and few nodes look alike.
 FEW_NODES, FEW_RANKS = 8, 100
 
 
