@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from placer.cost.least_links import least_step
 from placer.job.orders import closed
 from placer.placement.hop_bound import priced_hop_cost
@@ -18,19 +16,13 @@ from placer.solve.run.budget import Budget, InTime, LeftBehind
 from placer.solve.run.solution import EXACT, Progress, Solution
 
 
-def bound_faults(
-    plan: Plan,
-    inputs: Inputs,
-    time_limit: float,
-    stop: Callable[[], bool] = lambda: False,
-) -> list[str]:
+def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
     """A sentence when the bound of ``plan`` is false, or cannot be proved again.
 
     The proofs that need no search come first; where these do not reach the bound, the
     job is placed afresh as it was, and what that search proves is compared.
 
-    ``time_limit`` (s): of the search. ``stop``: asked now and then; True ends the
-    search.
+    ``time_limit`` (s): of the search.
     """
     objective, stated = plan.bound.get("objective"), plan.bound.get("lower_bound")
     if objective not in OBJECTIVES or not isinstance(stated, int | float):
@@ -47,7 +39,7 @@ def bound_faults(
         return [f"bound.lower_bound: {stated!r}: its {what} prove only {counted!r}"]
     if proved >= enough:
         return _other_argument(told, argument, proved, stated)
-    found = _search(problem, Budget(time_limit, stop))
+    found = _search(problem, Budget(time_limit))
     if found.value < enough:
         return [
             f"bound.lower_bound: {stated!r} is false: "

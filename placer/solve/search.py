@@ -35,7 +35,7 @@ apart = later("construct.roles_apart", "apart", lambda p: p.has_own_traffic)
 tiled = later("construct.tiled", "tiled", lambda p: p.has_own_traffic)
 annealed = later("annealing.annealed", "annealed")
 dealt_evenly = later("construct.equal_parts", "dealt_evenly", lambda p: p.is_in_parts)
-again = later("annealing.again", "again")
+again = later("annealing.annealed", "again")
 
 
 def end_if_enough(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:

@@ -3,15 +3,23 @@
 Units move, and runs where nodes may hold other numbers of ranks. Expert groups of
 single ranks move in parts of four first, and on the hop cost what the best placement
 keeps whole.
+
+Then again from other seeds, as long as the effort says. Every generation searches
+several times from the same elite pool. What they find is offered in their order, so it
+does not matter how many of them run side by side. Where a generation finds nothing, the
+next one works twice as long.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from placer.base.arrays import IntArray, row_of_number
+from placer.base.threads import in_order
 from placer.solve.annealing.in_full import annealed_in_full
-from placer.solve.annealing.race import SMALL, Race, walk_finely
+from placer.solve.annealing.race import ANNEALED, SMALL, Race, walk_finely
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.units import Units
@@ -19,11 +27,15 @@ from placer.solve.annealing.walks import PricedInFull
 from placer.solve.problem.colocation import join
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
-from placer.solve.run.incumbent import Incumbent
+from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts
 from placer.solve.score import is_built
 
 BEGUN = "cells filled with copies of runs"
 PART = 4  # ranks of a part of an expert group
+SEARCHES = 4  # of a generation
+# Work of each relative to the first search: at least, and after generations that found
+# nothing.
+WORK = (0.25, 4.0)
 
 
 def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -116,3 +128,46 @@ def _coarse(fine: Units, known: list[IntArray]) -> Units | None:
             break
         whole = join(whole, groups)
     return fine.joined(whole)
+
+
+def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Search again until the effort is made, or nothing more can be done.
+
+    A generation that must be worth its time is begun only where local search found the
+    best placement so far.
+    """
+    if incumbent.gpu_of_rank is None:
+        return
+    params = problem.params
+    if params.generation_gain and not incumbent.method.startswith(ANNEALED):
+        return
+    least, most = WORK
+    doubled = 0
+    for generation in range(params.generations):
+        if incumbent.ends():
+            return
+        budget.pulse.phase = f"again, generation {generation + 1}"
+        before = incumbent.value
+        work = min(least * 2**doubled, most)
+        first = problem.seed + 1 + generation * SEARCHES
+        variants = [
+            problem.searched_anew(seed, races=max(int(params.races * work), 1))
+            for seed in range(first, first + SEARCHES)
+        ]
+        found = in_order(partial(_found, incumbent, budget), variants, budget.workers)
+        for kept in found:
+            incumbent.join(kept)
+        gain = before - incumbent.value
+        doubled = 0 if gain > 0 else doubled + 1
+        is_idle = not any(kept.moves.tried for kept in found)
+        if gain < params.generation_gain * before or (is_idle and work == most):
+            return
+
+
+def _found(incumbent: Incumbent, budget: Budget, variant: Problem) -> Kept:
+    """What one search finds from what the incumbent holds."""
+    kept = incumbent.kept._replace(moves=MoveCounts())
+    own = Incumbent.holding(variant, budget, kept, incumbent.terms)
+    if not own.ends():
+        annealed(variant, own, own.budget)
+    return own.kept

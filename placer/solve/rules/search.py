@@ -17,8 +17,7 @@ import numpy as np
 from placer.base.arrays import BoolArray, IntArray
 from placer.job.model import Job
 from placer.job.rules import Rules
-from placer.solve.annealing.again import again
-from placer.solve.annealing.annealed import annealed, spaces
+from placer.solve.annealing.annealed import again, annealed, spaces
 from placer.solve.annealing.mend_in_full import MendsInFull
 from placer.solve.annealing.race import seeds
 from placer.solve.annealing.starts import best_starts

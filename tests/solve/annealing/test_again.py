@@ -6,7 +6,7 @@ from time import monotonic
 import pytest
 
 from placer.solve import search
-from placer.solve.annealing import again as module
+from placer.solve.annealing import annealed as module
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import params_of
 from placer.solve.run.budget import Budget
