@@ -6,13 +6,13 @@ Instances do not slow each other down on links that they share.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from placer.cost.links import Traffic, total_traffic
+from placer.base.arrays import BoolArray, FloatArray, IntArray
+from placer.cost.links import Cost, Traffic, total_traffic
 from placer.cost.network import Network, PlacedNetwork
 from placer.job.roles import Role
 
@@ -87,24 +87,58 @@ def _of_instance(network: Network, first_rank: int) -> Network:
     """The network as the ranks from the first one of an instance on see it."""
     if isinstance(network, PlacedNetwork):
         return PlacedNetwork(network.fabric, network.gpu_of_rank[first_rank:])
-    return cast("Network", OfInstance(network, first_rank))
+    return OfInstance(network, first_rank)
 
 
 @dataclass(frozen=True, eq=False)
-class OfInstance:
+class OfInstance(Network):
     """The network as the ranks of one instance see it, numbered from 0."""
 
     whole: Network
     first_rank: int
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """An operation: of what it is given, arrays of whole numbers are ranks."""
+    def gather(self, members: IntArray, size_bytes: float) -> Cost:
+        """One reduce-scatter or all-gather in every row of ``members``."""
+        return self.whole.gather(members + self.first_rank, size_bytes)
 
-        def run(*given: Any, **more: Any) -> Any:
-            return getattr(self.whole, name)(*map(self._moved, given), **more)
+    def all_reduce(
+        self, members: IntArray, size_bytes: float, algorithm: str = "auto"
+    ) -> Cost:
+        """One all-reduce in every row of ``members``."""
+        return self.whole.all_reduce(members + self.first_rank, size_bytes, algorithm)
 
-        return run
+    def all_to_all(self, members: IntArray, size_bytes: float, copies: int = 0) -> Cost:
+        """One all-to-all in every row of ``members``."""
+        return self.whole.all_to_all(members + self.first_rank, size_bytes, copies)
 
-    def _moved(self, given: Any) -> Any:
-        is_ranks = isinstance(given, np.ndarray) and given.dtype.kind == "i"
-        return given + self.first_rank if is_ranks else given
+    def send(self, senders: IntArray, receivers: IntArray, size_bytes: float) -> Cost:
+        """A message from each sender to its receiver."""
+        first = self.first_rank
+        return self.whole.send(senders + first, receivers + first, size_bytes)
+
+    def relay(self, members: IntArray, size_bytes: float) -> list[Cost]:
+        """Messages along each row of ``members``, the cost of each hop in turn."""
+        return self.whole.relay(members + self.first_rank, size_bytes)
+
+    def pass_on(self, members: IntArray, size_bytes: float) -> Cost:
+        """A message from each member of a row to the next one, around it."""
+        return self.whole.pass_on(members + self.first_rank, size_bytes)
+
+    def flows(
+        self,
+        senders: IntArray,
+        receivers: IntArray,
+        size_bytes: FloatArray,
+        pair_share: float = 1.0,
+    ) -> Cost:
+        """Messages of any sizes between different ranks, all at once."""
+        ends = senders + self.first_rank, receivers + self.first_rank
+        return self.whole.flows(*ends, size_bytes, pair_share)
+
+    def stays_inside(self, members: IntArray) -> BoolArray:
+        """Whether each row of ``members`` lies in one scale-up domain."""
+        return self.whole.stays_inside(members + self.first_rank)
+
+    def speed(self, members: IntArray) -> FloatArray:
+        """Share of the usual speed of the slowest rank of each row; shape (g,)."""
+        return self.whole.speed(members + self.first_rank)

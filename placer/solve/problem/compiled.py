@@ -11,7 +11,6 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InputError
-from placer.base.errors import Problem as Wrong
 from placer.base.naming import named
 from placer.cost.hop_cost import HopCost
 from placer.cost.step import StepModel
@@ -88,21 +87,19 @@ def objective_of(topology: Domains, job: Job, name: str | None) -> Objective:
     chosen = name or ("time" if job.has_time else "hop-cost")
     if chosen == "hop-cost":
         if not job.weights:
-            problem = Wrong(
+            raise InputError(
                 "the hop-cost objective needs the job's weights",
                 key="weights",
                 hint="add, for example, weights: {tp: 4000, cp: 400, pp: 40, dp: 4}",
             )
-            raise InputError([problem])
         return Objective(HopCost(topology, job), job.weights)
     if not job.has_time:
-        problem = Wrong(
+        raise InputError(
             "the time objective needs a model, groups or traffic",
             key="model",
             hint="add a model with its compute time, or give "
             f"{named('objective', 'hop-cost')}",
         )
-        raise InputError([problem])
     return Objective(StepModel(topology, job), TIME_WEIGHTS)
 
 
