@@ -233,9 +233,10 @@ def keep_store(endpoint):
 def main():
     from torch.distributed.elastic.rendezvous import dynamic_rendezvous
 
-    from placer.injob.again import _load
+    # What agents need for an order is there before they are.
+    from placer.api import replace  # noqa: F401
+    from placer.solve import advice, orders  # noqa: F401
 
-    _load()
     # For its log torch looks at the whole stack at each step, which takes most of it.
     dynamic_rendezvous.get_method_name = lambda *_: ""
     dynamic_rendezvous.construct_and_record_rdzv_event = lambda **_: None
