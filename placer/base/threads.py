@@ -36,6 +36,7 @@ def granted_cores() -> int:
 # Seconds that they get at the end, all together: a step of a search is mostly shorter,
 # but not on a busy machine.
 PATIENCE = 60.0
+LEAVING = 0.2  # s, for a caller to let go of what it was answered
 
 _started: WeakSet[Thread] = WeakSet()
 _open: dict[Event, Thread] = {}  # searching calls of the library, and who made them
@@ -65,8 +66,10 @@ def awaited() -> Iterator[None]:
 def _wait() -> None:
     end = monotonic() + PATIENCE
     for done, caller in list(_open.items()):
-        if caller.is_alive():  # not in a process that a call was copied into
+        # Not in a process that a call was copied into.
+        if caller.is_alive() and caller is not current_thread():
             done.wait(max(0.0, end - monotonic()))
+            caller.join(LEAVING)  # native code is still on its stack
     for thread in list(_started):
         if not thread.is_alive():  # or a signal came before it began
             continue
