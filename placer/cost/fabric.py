@@ -83,6 +83,10 @@ class Fabric:
             latency = latency + self.detour[tiers] * leaves
         return latency + self.link_latency(sources, targets)
 
+    def least_message_s(self, tier: int, size_bytes: float) -> float:
+        """Least seconds of a message over one of the tiers from ``tier`` on."""
+        return float((size_bytes / self.bandwidth + self.latency)[tier:].min())
+
     def link_of(self, t: int, sources: IntArray, targets: IntArray) -> IntArray:
         """Link of tier ``t`` between GPUs, elementwise; -1 where there is none."""
         child = self.child_domain_of_gpu(t)

@@ -176,17 +176,14 @@ class LeastLinks(Network):
         members = first if closed else np.hstack((first, last[:, -1:]))
         fewest = self._needs(members).fewest
         apart = [t for t, least in enumerate(fewest) if least == members.shape[1]]
-        seconds = self._message_s(max(apart, default=0), size_bytes)
+        seconds = self.fabric.least_message_s(max(apart, default=0), size_bytes)
         return Cost(np.full(senders.shape, seconds))
-
-    def _message_s(self, tier: int, size_bytes: float) -> float:
-        """Seconds of a message over one of the tiers from this one on."""
-        times = size_bytes / self.fabric.bandwidth + self.fabric.latency
-        return float(times[tier:].min())
 
     def pass_on(self, members: IntArray, size_bytes: float) -> Cost:
         """Some message leaves every domain that cannot hold its row."""
-        return _alike(members, self._message_s(self._needs(members).used, size_bytes))
+        return _alike(
+            members, self.fabric.least_message_s(self._needs(members).used, size_bytes)
+        )
 
     def flows(self, *ends: Any, **_: Any) -> Cost:
         """Of messages to several ranks nothing is known."""

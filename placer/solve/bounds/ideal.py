@@ -203,7 +203,7 @@ class IdealNetwork(Network):
         members = first if closed else np.hstack((first, last[:, -1:]))
         all_apart = self._spread(members) == members.shape[1]
         apart = int(np.flatnonzero(all_apart).max(initial=0))
-        seconds = np.full(senders.shape, self.message_from(apart, size_bytes))
+        seconds = np.full(senders.shape, self.fabric.least_message_s(apart, size_bytes))
         return Cost(seconds)
 
     def relay(self, members: IntArray, size_bytes: float) -> list[Cost]:
@@ -214,7 +214,7 @@ class IdealNetwork(Network):
         """Least cost where a message leaves every domain that cannot hold its row."""
         cost = super().pass_on(members, size_bytes)
         used = int(np.flatnonzero(self._spread(members) > 1).max(initial=0))
-        least = self.message_from(used, size_bytes)
+        least = self.fabric.least_message_s(used, size_bytes)
         return replace(cost, seconds=np.maximum(cost.seconds, least))
 
     def flows(
@@ -233,11 +233,6 @@ class IdealNetwork(Network):
         """No row of ranks works faster, each on the fastest GPUs by itself."""
         fastest = fastest_stages(self.fabric.topology, 1, members.shape[1])
         return np.full(len(members), fastest[-1])
-
-    def message_from(self, tier: int, size_bytes: float) -> float:
-        """Least seconds of a message over one of the tiers from ``tier`` on."""
-        times = size_bytes / self.fabric.bandwidth + self.fabric.latency
-        return float(times[tier:].min())
 
     def _takes_switch(self, members: IntArray) -> bool:
         """Whether NCCL takes the rack's switch for each row, which no domain parts."""

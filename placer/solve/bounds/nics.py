@@ -66,7 +66,7 @@ class NicTrade:
         """The compromises on the best network imaginable."""
         step, network = case.step, case.network
         outer = network.fabric.scale_up_tier + 1
-        message_s = network.message_from(outer, step.model.volumes.pp_message)
+        message_s = network.fabric.least_message_s(outer, step.model.volumes.pp_message)
         other_s = step.model.fixed_s + sum(step.exposed_custom_s.values())
         return cls([*_levels(case)], lane_seconds(step, message_s), other_s)
 
