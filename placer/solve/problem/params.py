@@ -45,6 +45,9 @@ class Params:
     elite: int = 4
     # Moves of a walk that mends what breaks rules, for a unit and in all.
     mending_moves: tuple[int, int] = (100, 25_000)
+    # Least and most time, in s, to find out which rules are to blame and what would
+    # help; between them what the search leaves of its own.
+    diagnosis_s: tuple[float, float] = (0.3, 30.0)
     # Walks of a job that runs already after the first, and moves of one: the least for
     # the units of cells that lost GPUs, and the most.
     homeward_walks: int = 8

@@ -24,13 +24,13 @@ from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk, Walks
 from placer.solve.bounds.certificate import NONE, lower_bound
 from placer.solve.construct.enumeration import listed_under_rules
-from placer.solve.construct.fills import starts
 from placer.solve.count import EngineLimits, Term, solve
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.launch import Packing, fits, launch_blocks, launched
+from placer.solve.problem.launch import Packing, launch_blocks, launched
 from placer.solve.problem.rules import Limits
-from placer.solve.rules.seats import MOST_CHOICES, seat
+from placer.solve.rules.counts import is_packed_never
+from placer.solve.rules.seats import Seating, seat
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.solution import Progress, Solution, is_reached
@@ -109,10 +109,8 @@ class _RuledSearch:
         if is_large or self._enumerated(self.problem.params.few_listed):
             return
         self._construct(~self.limits.avoided)
-        if not self.has_placement and not self._seat():
-            return
         if not self.has_placement:
-            self._take_any_hosts()
+            self._use_avoided()
         if self.has_placement:
             self._prove()
         if not self.has_placement or self._ends():
@@ -148,10 +146,8 @@ class _RuledSearch:
         """Offer what is made of some nodes without rules, else what walks repair."""
         inner = Submachine.of(self.problem.machine, offered)
         plain = self.problem.without_rules
-        sets = colocation_of(inner.topology, plain.job, 1)
-        if inner.topology.num_gpus < plain.job.world_size:
-            return
-        if sets.uniform_sizes() and not fits(inner.topology, sets):
+        is_small = inner.topology.num_gpus < plain.job.world_size
+        if is_small or is_packed_never(inner.topology, plain.job):
             return
         incumbent, budget = self.incumbent, self.tools.budget.share(2)
         problem = plain.on(inner.topology, plain.job)
@@ -183,54 +179,47 @@ class _RuledSearch:
             repair(self.ruled, [*near.values()], incumbent, left.until(self._ends))
             self.lacked_time |= not self.has_placement and left.is_over()
 
-    def _seat(self) -> bool:
-        """Seat ranks by logic; False where that proves that nobody can.
+    def _use_avoided(self) -> None:
+        """Seat ranks by logic, or use hosts to avoid.
 
-        Constructions go first where hosts to avoid have to be used: of those alone.
+        Constructions go first on those that are used: as few as logic says, or for
+        large jobs counts, or else however many.
         """
-        budget, avoided = self.tools.budget, self.limits.avoided
-        seating = seat(self.limits, budget=budget)
-        seats = None if seating is None else seating.node_of_rank
-        nodes: IntArray | None = None
-        if seating is not None and seats is not None:
-            used = np.unique(seats)
-            nodes = used[avoided[used]]
-            self._begin(seating.avoided)
-        elif seating is not None and seating.proved:
+        avoided, host = self.limits.avoided, self.problem.machine.host_of_node
+        seating = self._seating()
+        used = seats = seating.node_of_rank
+        if seats is None and seating.proved:
             self.lacked_time = False
-            return False
-        elif avoided.any() and not self._ends():
-            effort = EngineLimits(seconds=budget.longest_left)
-            job = self.problem.without_rules.job
-            nodes = readmitted(self.limits, job, effort)
-        if seating is not None and not seating.proved:
-            self.incumbent.cut_short |= budget.is_over()
-        if nodes is not None and len(nodes):
-            host = self.problem.machine.host_of_node
-            hosts = np.unique(host[nodes])
-            if seats is None:
-                self._begin(len(hosts))
-            self._construct(~avoided | np.isin(host, hosts))
+            return
+        if seats is None and avoided.any() and not self._ends():
+            effort = EngineLimits(seconds=self.tools.budget.longest_left)
+            used = readmitted(self.limits, self.problem.without_rules.job, effort)
+        if used is not None:
+            hosts = np.unique(host[used[avoided[used]]])
+            self._begin(len(hosts))
+            if len(hosts):
+                self._construct(~avoided | np.isin(host, hosts))
         if seats is not None:
-            self._offer_nodes("exact seating", seats)
-        return True
-
-    def _take_any_hosts(self) -> None:
-        """Offer placements however many hosts to avoid they take, the fewest first."""
-        known = sorted(starts(self.problem), key=lambda s: self.problem.avoided(s[1]))
-        self._begin(None)
-        for name, gpu_of_rank in known:
-            self.incumbent.offer(name, gpu_of_rank)
+            machine, job = self.problem.machine, self.problem.job
+            self.incumbent.offer("exact seating", launched(machine, job, seats))
+        elif avoided.any() and not self.has_placement:
+            self._begin(None)
+            self._construct(np.ones_like(avoided))
             if self.has_placement:
+                self._begin(self.problem.avoided(self.incumbent.best))
+
+    def _seating(self) -> Seating:
+        """Seats of ranks, or of what each node may hold, or that there are none."""
+        budget = self.tools.budget
+        blocks = launch_blocks(self.problem.machine, self.problem.job)
+        for block in dict.fromkeys((1, *blocks)):
+            seating = seat(self.limits, block, budget)
+            self.incumbent.cut_short |= not seating.proved and budget.is_over()
+            if seating.node_of_rank is not None or (seating.proved and block == 1):
+                return seating
+            if self._ends():
                 break
-        for block in launch_blocks(self.problem.machine, self.problem.job):
-            if self.has_placement or self._ends():
-                break
-            seating = seat(self.limits, block, MOST_CHOICES, self.tools.budget)
-            if seating is not None and seating.node_of_rank is not None:
-                self._offer_nodes("seating", seating.node_of_rank)
-        if self.has_placement:
-            self._begin(self.problem.avoided(self.incumbent.best))
+        return Seating()
 
     def _prove(self) -> None:
         self.incumbent.prove(*self._bound(self.incumbent.value))
@@ -253,10 +242,6 @@ class _RuledSearch:
             proof = lower_bound(problem, block, known, budget)
             self._proofs[everywhere] = proof[:2]
         return self._proofs[everywhere]
-
-    def _offer_nodes(self, method: str, node_of_rank: IntArray) -> None:
-        machine, job = self.problem.machine, self.problem.job
-        self.incumbent.offer(method, launched(machine, job, node_of_rank))
 
 
 def repair(
