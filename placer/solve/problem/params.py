@@ -24,8 +24,6 @@ class Params:
     )
     # Of a job of very few, before any other method.
     few_listed: int = 2_000
-    # Placements tried where more than are listed could be.
-    listed_sample: int = 2_000
     # Placements of one construction that are priced, and ranks of all of them together:
     # pricing takes time in proportion to the ranks.
     fills: int = 64
