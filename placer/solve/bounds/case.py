@@ -20,6 +20,7 @@ from math import comb
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.base.rounding import EXACT
 from placer.cost.step import Step, StepModel
 from placer.solve.bounds import Proof
 from placer.solve.bounds.ideal import IdealNetwork, fastest_stages
@@ -28,7 +29,6 @@ from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.run.solution import EXACT
 from placer.solve.tree.domains import node_capacity
 
 

@@ -10,10 +10,10 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from placer.base.rounding import EXACT
 from placer.solve.bounds import Proof
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.run.incumbent import later
-from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem

@@ -30,6 +30,7 @@ import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.base.errors import InfeasibleError
+from placer.base.rounding import EXACT
 from placer.job.edges import hop_edges
 from placer.job.model import Job
 from placer.placement.hop_bound import TierPrices
@@ -51,14 +52,12 @@ from placer.solve.problem.axes import Axis
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.run.solution import EXACT
 from placer.topology.machine import Machine
 
 # Prices on either end of a pipeline, as shares of the weight of its edges.
 END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0, -0.25, -0.5, -0.75, -1.0)
 # Array elements that their evaluation may touch; larger jobs go without.
 CHARGE_WORK = 1_000_000_000
-ROUNDING = 1e-9
 # Whole numbers of parts are left to cuts at the root of the tree.
 AT_ROOT = EngineLimits(1, engine="highs")
 
@@ -208,7 +207,7 @@ def cheapest_sizes(
 
 def rounded_up(value: float, quantum: Fraction) -> float:
     """The least multiple of the quantum not below ``value``, errors allowed for."""
-    quanta = Fraction(value * (1.0 - ROUNDING)) / quantum
+    quanta = Fraction(value * (1.0 - EXACT)) / quantum
     return float(max(0, ceil(quanta - Fraction(1, 10**6))) * quantum)
 
 

@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray
+from placer.base.rounding import EXACT
 from placer.cost.links import weighted_counts
 from placer.job.traffic import RankTraffic
 from placer.solve.bounds import Proof
@@ -42,7 +43,6 @@ ARGUMENT = (
     "of the ranks of a scale-up domain one keeps its NIC busy so long, with those "
     "outside"
 )
-ROUNDING = 1e-12
 # Ranks, the busiest first, for which trees are grown; neighbours looked at in all
 # trees, and trees, at the least, that share this work.
 RANKS = 32
@@ -77,7 +77,7 @@ def least_with_neighbours(
     least = 0.0
     for rank in np.argsort(-neighbours.alone, kind="stable")[:RANKS].tolist():
         least = neighbours.least_around(rank, least, budget)
-    network = replace(network, transfers_s=least * (1 - ROUNDING))
+    network = replace(network, transfers_s=least)
     return Proof(model.step_on(network).step_time_s, ARGUMENT)
 
 
@@ -143,7 +143,7 @@ class _Tree:
         self._neighbours = neighbours
         self._work = min(neighbours.work_left, WORK // TREES)
         most = float(neighbours.alone.max(initial=0.0))
-        self._limit = seconds + ROUNDING * (seconds + most)
+        self._limit = seconds + EXACT * (seconds + most)
         self.next_s, self.is_cut = inf, self._work <= 0
 
     def finds_set(self, rank: int) -> bool:

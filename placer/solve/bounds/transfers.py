@@ -32,11 +32,12 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
+from placer.base.rounding import EXACT
 from placer.job.traffic import RankTraffic
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import best_of_problem
 from placer.solve.bounds.ideal import IdealNetwork
-from placer.solve.bounds.partners import ROUNDING, Partners, most_together
+from placer.solve.bounds.partners import Partners, most_together
 from placer.solve.count import EngineLimits, Program, Term, solve
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
@@ -126,9 +127,9 @@ class Transfers:
         """
         levels = np.unique([0.0, *chain(*(one.levels for one in self.directions))])
         # Times that differ less are one, from the first of them to the end of all.
-        grain = ROUNDING * float(levels.max()) or 1.0
+        grain = EXACT * float(levels.max()) or 1.0
         times, first = np.unique(grain * np.ceil(levels / grain), return_index=True)
-        before = int(np.searchsorted(times, placed_s * (1 + ROUNDING) + grain, "right"))
+        before = int(np.searchsorted(times, placed_s * (1 + EXACT) + grain, "right"))
 
         def may_be(index: int) -> bool:
             """Whether placements may keep to a time; False is certain."""
@@ -165,7 +166,7 @@ class Transfers:
                 )
                 both = needy | partners
                 longest = together_s[both[one.label]].max()
-                is_late = longest > seconds * (1 + ROUNDING)
+                is_late = longest > seconds * (1 + EXACT)
                 if need.back and is_late and not need.can_be_parted:
                     return None
                 found[needy.tobytes(), partners.tobytes()] = need, both

@@ -1,13 +1,14 @@
 """Every knob of the search, given to it with the problem, and those of each effort.
 
 Tests and experiments pass other values: ``Problem.of(machine, job).with_params(...)``.
-Tolerances of rounding stay with the code that they belong to: they are no choices.
+What is rounding is no choice (`placer.base.rounding`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from sys import maxsize
 from typing import Any, Final, Literal, TypeGuard
 
 from placer.cost import JITTER
@@ -23,8 +24,6 @@ class Params:
     )
     # Of a job of very few, before any other method.
     few_listed: int = 2_000
-    # Placements tried where more than are listed could be.
-    listed_sample: int = 2_000
     # Placements of one construction that are priced, and ranks of all of them together:
     # pricing takes time in proportion to the ranks.
     fills: int = 64
@@ -70,7 +69,7 @@ class Params:
     # Generations of local search after all methods.
     generations: int = 0
     # What a generation must gain for another one to follow, relative to the cost.
-    generation_gain: float = 0.0
+    generation_gain: float = 1e-3
     # The bound on hop cost by parts of rings and cliques in whole numbers: columns of
     # its program at most, solved at the root of the tree of branches; and columns where
     # it is solved again after the search, with so many nodes of that tree.
@@ -92,10 +91,6 @@ MEASURABLE: Final = "measurable"
 NORMAL: Final = "normal"
 FULL: Final = "full"
 EFFORTS = (QUICK, MEASURABLE, NORMAL, FULL)
-# More generations than any time limit has room for.
-ENDLESS = 1_000_000
-# What a generation must gain, relative to the cost, for another one.
-WORTHWHILE = 1e-3
 
 EffortName = Literal["quick", "measurable", "normal", "full"]
 Effort = EffortName | int
@@ -105,7 +100,7 @@ def is_effort(effort: str | int) -> TypeGuard[Effort]:
     """Whether there is such an effort: a name, or a number of generations."""
     if isinstance(effort, str):
         return effort in EFFORTS
-    return 0 <= effort <= ENDLESS
+    return effort >= 0
 
 
 def params_of(effort: Effort, objective: str = "time") -> Mapping[str, Any]:
@@ -121,5 +116,6 @@ def params_of(effort: Effort, objective: str = "time") -> Mapping[str, Any]:
     if effort in (NORMAL, MEASURABLE):
         is_enough = effort == MEASURABLE and objective == "time"
         ends = {"enough_gap": JITTER} if is_enough else {}
-        return {"generations": ENDLESS, "generation_gain": WORTHWHILE, **ends}
-    return {"generations": ENDLESS if effort == FULL else effort}
+        return {"generations": maxsize, **ends}
+    count = maxsize if effort == FULL else effort
+    return {"generations": count, "generation_gain": 0.0}
