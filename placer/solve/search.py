@@ -110,9 +110,8 @@ def _solved(problem: Problem, budget: Budget, progress: Progress | None) -> Solu
     if found := _tried(problem, budget, progress):
         return found
     from placer.solve.rules.conflict import broken_rules
-    from placer.solve.rules.search import Tools
 
-    raise broken_rules(problem, Tools(_within_terms, budget, progress))
+    raise broken_rules(problem, _within_terms, budget)
 
 
 def _tried(
@@ -122,12 +121,12 @@ def _tried(
     if not problem.job.rules:
         return _within_terms(problem, budget, progress, None)
     from placer.solve.rules.counts import broken_counts
-    from placer.solve.rules.search import Tools, search_under_rules
+    from placer.solve.rules.search import search_under_rules
 
     # Counts that nothing can meet need no search, which may seat ranks for seconds.
     if any(broken_counts(problem.machine, problem.job)):
         return None
-    return search_under_rules(problem, Tools(_within_terms, budget, progress))
+    return search_under_rules(problem, _within_terms, budget, progress)
 
 
 def plain_search(
