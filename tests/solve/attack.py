@@ -124,7 +124,7 @@ def false_seats(case, placements):
     """What is wrong about seats of ranks under rules, or that there are none."""
     machine, job = case.topology.by_island, case.job
     if job.rules and job.world_size <= machine.num_gpus:
-        limits = Limits.of(machine, job)
+        limits = Limits(machine, job)
         seating = seat(limits)
         seats = seating.node_of_rank
         if not seating.proved:

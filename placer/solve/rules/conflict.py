@@ -260,7 +260,7 @@ class _Trials:
 
 def _is_proved(topology: Machine, job: Job, budget: Budget) -> bool:
     """Whether there is no placement, rather than none found."""
-    seating = seat(Limits.of(topology, job), budget=budget)
+    seating = seat(Limits(topology, job), budget=budget)
     return seating.proved and seating.node_of_rank is None
 
 

@@ -182,15 +182,16 @@ class _RuledSearch:
         """
         avoided, host = self.limits.avoided, self.problem.machine.host_of_node
         seating = self._seating()
-        used = seats = seating.node_of_rank
-        if seats is None and seating.proved:
+        seats, hosts = seating.node_of_rank, None
+        if seats is not None:
+            hosts = np.unique(host[seats[avoided[seats]]])
+        elif seating.proved:
             self.lacked_time = False
             return
-        if seats is None and avoided.any() and not self._ends():
+        elif avoided.any() and not self._ends():
             effort = EngineLimits(seconds=self.budget.longest_left)
-            used = readmitted(self.limits, self.problem.without_rules.job, effort)
-        if used is not None:
-            hosts = np.unique(host[used[avoided[used]]])
+            hosts = readmitted(self.limits, self.problem.without_rules.job, effort)
+        if hosts is not None:
             self._begin(len(hosts))
             if len(hosts):
                 self._construct(~avoided | np.isin(host, hosts))
@@ -271,28 +272,30 @@ def repair(
 
 
 def readmitted(limits: Limits, job: Job, effort: EngineLimits) -> IntArray | None:
-    """Nodes to avoid that must be used for the sets of ``job`` to fit, shape (any,).
+    """Hosts to avoid that must be used for the sets of ``job`` to fit, shape (any,).
 
     For machines too large for a variable a rank: every domain holds whole co-location
-    sets, and a node to avoid is used or not. As few as can be where a domain's replicas
-    are not limited; then pins and limits may still ask for more. None when the sets do
-    not fit even so, or no answer was found in the effort allowed.
+    sets, and a host is used or not. As few as can be where a domain's replicas are not
+    limited; then pins and limits may still ask for more. None when the sets do not fit
+    even so, or no answer was found in the effort allowed.
     """
-    topology = limits.topology
+    topology, host = limits.topology, limits.topology.host_of_node
+    first = np.unique(host, return_index=True)[1]  # node of each host
     for block in launch_blocks(topology, job):
         packing = Packing(topology, colocation_of(topology, job, block))
         program = packing.program
-        used = [program.column(most=1, price=int(price)) for price in limits.avoided]
+        prices = limits.avoided[first].tolist()
+        used = [program.column(most=1, price=int(price)) for price in prices]
         for node, room in enumerate(node_capacity(topology, block).tolist()):
-            program.row([*packing.ranks_on(node), Term(used[node], -room)], most=0)
+            program.row(
+                [*packing.ranks_on(node), Term(used[host[node]], -room)], most=0
+            )
         packing.nest()
-        for tier, number in limits.spares:
-            row = topology.domain_of_node[tier]
-            for domain in range(int(row.max()) + 1):
-                nodes = np.flatnonzero(row == domain).tolist()
-                there = [Term(used[node]) for node in nodes]
-                program.row(there, most=max(len(nodes) - number, 0))
+        for count in limits.counts:
+            for box, most in enumerate([] if count.by_rank else count.most.tolist()):
+                inside = np.flatnonzero(count.box[first] == box).tolist()
+                program.row([Term(used[one]) for one in inside], most=most)
         counts = solve(program, effort).counts
         if counts is not None:
-            return np.flatnonzero(limits.avoided & (np.array(counts)[used] > 0))
+            return np.flatnonzero(limits.avoided[first] & (np.array(counts)[used] > 0))
     return None
