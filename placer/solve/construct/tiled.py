@@ -215,7 +215,7 @@ class _Tiling(NamedTuple):
         label = problem.colocation.label
         along = np.lexsort(label[: self.tier + 1])
         node = fill_domains(problem.machine, self.takes, domain[self.label], along)
-        return problem.machine.gpus_on(node)
+        return None if node is None else problem.machine.gpus_on(node)
 
 
 def _homes(rows: IntArray, domains: IntArray) -> IntArray:
