@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from sys import maxsize
 from typing import Any, Final, Literal, TypeGuard
 
 from placer.cost import JITTER
@@ -67,7 +68,7 @@ class Params:
     # Generations of local search after all methods.
     generations: int = 0
     # What a generation must gain for another one to follow, relative to the cost.
-    generation_gain: float = 0.0
+    generation_gain: float = 1e-3
     # The bound on hop cost by parts of rings and cliques in whole numbers: columns of
     # its program at most, solved at the root of the tree of branches; and columns where
     # it is solved again after the search, with so many nodes of that tree.
@@ -89,10 +90,6 @@ MEASURABLE: Final = "measurable"
 NORMAL: Final = "normal"
 FULL: Final = "full"
 EFFORTS = (QUICK, MEASURABLE, NORMAL, FULL)
-# More generations than any time limit has room for.
-ENDLESS = 1_000_000
-# What a generation must gain, relative to the cost, for another one.
-WORTHWHILE = 1e-3
 
 EffortName = Literal["quick", "measurable", "normal", "full"]
 Effort = EffortName | int
@@ -102,7 +99,7 @@ def is_effort(effort: str | int) -> TypeGuard[Effort]:
     """Whether there is such an effort: a name, or a number of generations."""
     if isinstance(effort, str):
         return effort in EFFORTS
-    return 0 <= effort <= ENDLESS
+    return effort >= 0
 
 
 def params_of(effort: Effort, objective: str = "time") -> Mapping[str, Any]:
@@ -118,5 +115,6 @@ def params_of(effort: Effort, objective: str = "time") -> Mapping[str, Any]:
     if effort in (NORMAL, MEASURABLE):
         is_enough = effort == MEASURABLE and objective == "time"
         ends = {"enough_gap": JITTER} if is_enough else {}
-        return {"generations": ENDLESS, "generation_gain": WORTHWHILE, **ends}
-    return {"generations": ENDLESS if effort == FULL else effort}
+        return {"generations": maxsize, **ends}
+    generations = maxsize if effort == FULL else effort
+    return {"generations": generations, "generation_gain": 0.0}
