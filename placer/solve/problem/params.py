@@ -119,5 +119,5 @@ def params_of(effort: Effort, objective: str = "time") -> Mapping[str, Any]:
         is_enough = effort == MEASURABLE and objective == "time"
         ends = {"enough_gap": JITTER} if is_enough else {}
         return {"generations": maxsize, **ends}
-    count = maxsize if effort == FULL else effort
-    return {"generations": count, "generation_gain": 0.0}
+    generations = maxsize if effort == FULL else effort
+    return {"generations": generations, "generation_gain": 0.0}
