@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from placer.solve.annealing.runs import Runs
     from placer.solve.annealing.units import Units
 
-NEAR = 0.5  # of goals of units that have no pin: near who must be in one domain
 PATIENCE = 500  # moves, since one that mended
 
 
@@ -87,10 +86,6 @@ class MendsInFull:
         goals = np.arange(self.units.problem.machine.num_nodes)
         if own := [sorted(homes[r]) for r in ranks[unit].tolist() if r in homes]:
             goals = np.array(own[draw.integers(len(own))])
-        elif self._ties and draw.random() < NEAR:
-            label, row = self._ties[draw.integers(len(self._ties))]
-            mate = draw.choice(np.flatnonzero(label == label[ranks[unit, 0]]))
-            goals = np.flatnonzero(row == row[node[mate]])
         return int(draw.choice(goals) if len(goals) else node[ranks[unit, 0]])
 
     def _changed(
