@@ -29,14 +29,9 @@ class Sweep(NamedTuple):
 
     # Next to the latest tile, and with the vertices that have the most weight; a tile
     # leaves none of its own much that it sends outside, rather than little in sum.
-    busiest: bool = False
+    busiest: bool
     # Tiles in the making that are kept, and neighbours that each grows by.
-    beam: int = 12
-
-
-# Of one tile in the making, which are soon done.
-QUICK = Sweep(beam=1), Sweep(busiest=True, beam=1)
-SWEEPS = Sweep(), Sweep(busiest=True)
+    beam: int
 
 
 class _Tile(NamedTuple):

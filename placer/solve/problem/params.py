@@ -32,10 +32,11 @@ class Params:
     # unlike domains that may exchange what they hold for a better rest.
     compared: int = 2_048
     # Edges of the graph of traffic, at most, for it to be cut into tiles, and pairs of
-    # them at one vertex to be cut into boxes; vertices in all thorough sweeps together;
-    # and ways to cut boxes in two that are looked at.
+    # them at one vertex to be cut into boxes; vertices in all thorough sweeps together,
+    # and tiles in the making that these keep; ways to cut boxes that are looked at.
     tiled_edges: int = 1_000_000
     tiled_vertices: int = 16_000
+    tiled_beam: int = 12
     box_cuts: int = 200_000
     # Nestings tried beside an optimal baseline, and for each other launch, in jobs of
     # at most so many ranks.
