@@ -28,10 +28,11 @@ from placer.allocate.together import (
 from placer.allocate.useful_rest import with_useful_rest
 from placer.base.arrays import BoolArray
 from placer.base.errors import InfeasibleError
+from placer.base.rounding import EXACT
 from placer.base.units import counted
 from placer.cost import DIFFERENCE
 from placer.solve.problem.params import NORMAL, QUICK, Effort, Params
-from placer.solve.run.solution import EXACT, is_reached
+from placer.solve.run.solution import is_reached
 
 # Orders in which jobs take their nodes in turn, and rounds of placing each again.
 ORDERS = 24

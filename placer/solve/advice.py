@@ -15,6 +15,7 @@ from math import inf
 from typing import Any
 
 from placer.base.arrays import IntArray
+from placer.base.rounding import EXACT
 from placer.job.model import Job
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.solve.bounds.certificate import lower_bound
@@ -23,7 +24,7 @@ from placer.solve.orders import Listed, launch_bound, order_name
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
 from placer.solve.run.budget import Budget
-from placer.solve.run.solution import EXACT, Solution, checked_bound
+from placer.solve.run.solution import Solution, checked_bound
 
 Advice = dict[str, Any]
 

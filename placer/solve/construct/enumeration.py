@@ -8,14 +8,13 @@ them is tried: each placement is met once up to a symmetry of the machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from math import lgamma, log
+from math import inf, lgamma, log
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -30,71 +29,52 @@ def few_enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> No
     """Offer every placement where there are very few: sooner done than programs."""
     params = problem.params
     most = min(params.listed[problem.goal.name], params.few_listed)
-    _offer(problem, incumbent, every_placement(problem, budget, most=most))
+    _enumerated(problem, incumbent, budget, most)
 
 
 def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Offer every placement of a small job, which is a proof."""
-    _offer(problem, incumbent, every_placement(problem, budget))
+    most = problem.params.listed[problem.goal.name]
+    _enumerated(problem, incumbent, budget, most)
 
 
-def _offer(
-    problem: Problem, incumbent: Incumbent, every: Sequence[IntArray] | None
+def _enumerated(
+    problem: Problem, incumbent: Incumbent, budget: Budget, most: int
 ) -> None:
-    if every is None:
-        return
-    for node_of_rank in every:
+    every = every_placement(problem, budget, most)
+    if every is not None:
+        offered(problem, incumbent, map(problem.machine.gpus_on, every))
+
+
+def offered(problem: Problem, incumbent: Incumbent, every: Iterable[IntArray]) -> bool:
+    """Offer all placements (R,) that may be, which is a proof; whether all were."""
+    count = 0
+    for gpu_of_rank in every:
         if incumbent.ends():
-            return
-        incumbent.offer("enumeration", problem.machine.gpus_on(node_of_rank))
+            return False
+        count += incumbent.offer("enumeration", gpu_of_rank) < inf
     if incumbent.is_whole and problem.nodes_decide:
+        kept = " under the rules" if problem.job.rules else ""
         text = (
-            f"all {len(every):,} ways to place "
-            f"{problem.job.world_size} ranks, equal domains counted once"
+            f"all {count:,} ways to place {problem.job.world_size} ranks{kept}, "
+            "equal domains counted once"
         )
         incumbent.prove(float(incumbent.value), text)
-
-
-def listed_under_rules(
-    problem: Problem, budget: Budget, most: int
-) -> list[IntArray] | None:
-    """GPU of every rank in all placements of a very small job that keep its rules.
-
-    Nodes of which rules say different things are not alike. Only the placements count
-    that use the fewest hosts to avoid. None where these are not all there are.
-    """
-    every = every_placement(problem, budget, problem.limits.marks, most)
-    if every is None or not problem.nodes_decide:
-        return None
-    legal = []
-    for node_of_rank in every:
-        if budget.is_over():
-            return None
-        gpu_of_rank = Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
-        if problem.allows(gpu_of_rank):
-            legal.append(gpu_of_rank)
-    avoided = [problem.avoided(gpu_of_rank) for gpu_of_rank in legal]
-    least = min(avoided, default=0)
-    return [g for g, used in zip(legal, avoided, strict=True) if used == least]
+    return True
 
 
 def every_placement(
-    problem: Problem,
-    budget: Budget,
-    marks: IntArray | None = None,
-    most: int | None = None,
+    problem: Problem, budget: Budget, most: int
 ) -> list[IntArray] | None:
     """Node of every rank, (R,), in all placements of a job of few units.
 
-    Domains that look alike are tried once. None where there are too many.
-
-    ``marks`` ((N,)): numbers that also tell nodes apart. ``most``: one more than may be
-    listed; by default as for a job without rules.
+    Domains that look alike, of which rules say the same, are tried once. None where
+    there are too many: ``most`` or more.
     """
     topology, job = problem.machine, problem.job
     is_free, ranks, room = job.launcher == "free", job.world_size, topology.gpus_of_node
-    alike, anyhow = Symmetry(topology, marks), colocation_of(topology, job, 1)
-    most = most or problem.params.listed[problem.goal.name]
+    alike = Symmetry(topology, problem.limits.marks)
+    anyhow = colocation_of(topology, job, 1)
     may_be_anywhere = is_free and len(np.unique(anyhow.label[0])) == ranks
     is_small = ranks <= FEW_NODES * (1 if is_free else int(room.max()))
     if not is_small and not (

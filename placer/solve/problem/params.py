@@ -1,7 +1,7 @@
 """Every knob of the search, given to it with the problem, and those of each effort.
 
 Tests and experiments pass other values: ``Problem.of(machine, job).with_params(...)``.
-Tolerances of rounding stay with the code that they belong to: they are no choices.
+What is rounding is no choice (`placer.base.rounding`).
 """
 
 from __future__ import annotations
@@ -47,6 +47,9 @@ class Params:
     elite: int = 4
     # Moves of a walk that mends what breaks rules, for a unit and in all.
     mending_moves: tuple[int, int] = (100, 25_000)
+    # Least and most time, in s, to find out which rules are to blame and what would
+    # help; between them what the search leaves of its own.
+    diagnosis_s: tuple[float, float] = (0.3, 30.0)
     # Walks of a job that runs already after the first, and moves of one: the least for
     # the units of cells that lost GPUs, and the most.
     homeward_walks: int = 8
@@ -70,12 +73,9 @@ class Params:
     generations: int = 0
     # What a generation must gain for another one to follow, relative to the cost.
     generation_gain: float = 1e-3
-    # The bound on hop cost by parts of rings and cliques in whole numbers: columns of
-    # its program at most, solved at the root of the tree of branches; and columns where
-    # it is solved again after the search, with so many nodes of that tree.
+    # Columns of a program of a bound in whole numbers, at most: of parts of rings and
+    # cliques on the hop cost, of ranks near their partners.
     part_columns: int = 8_000
-    counted_columns: int = 40_000
-    parted_nodes: int = 100
     # Boxes of replicas that the bound with parts of expert groups tells apart, and
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000
