@@ -18,10 +18,12 @@ from placer.cost import JITTER
 class Params:
     """How hard the search tries. Work is in CP-SAT's deterministic seconds."""
 
-    # Placements that are tried one by one, by objective: all of a small job's.
+    # Placements that are tried one by one, by objective: all of a small job's, and how
+    # many nodes it fills at the most.
     listed: Mapping[str, int] = field(
         default_factory=lambda: {"time": 20_000, "hop-cost": 100_000}
     )
+    listed_nodes: int = 8
     # Of a job of very few, before any other method.
     few_listed: int = 2_000
     # Placements of one construction that are priced, and ranks of all of them together:
