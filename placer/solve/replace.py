@@ -20,8 +20,6 @@ from math import inf
 from operator import itemgetter
 from typing import NamedTuple
 
-import numpy as np
-
 from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError, StoppedError
 from placer.base.rounding import EXACT
@@ -37,6 +35,8 @@ from placer.solve.rules.even import in_parts, no_equal_parts
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import Progress, Solution
+
+FEW = 4  # units that pay at the first price, and how many times more each time
 
 
 class Point(NamedTuple):
@@ -221,14 +221,13 @@ class _Search:
         few = cheap = walk_from(front.points[0], front.points[0].value)
         allowed = self._allowed(least)
         # What each move must save where a few units are enough; then ever more of them.
-        size, most = walks.unit_size, problem.job.world_size
-        enough = np.geomspace(size, most, problem.params.homeward_walks + 1)[1:]
-        in_vain = False
-        for number, ranks in enumerate(enough.tolist()):
+        enough, in_vain = walks.unit_size, False
+        for number in range(problem.params.homeward_walks):
             is_bracketed = cheap.value <= allowed
             if self._budget.is_over() or few.value <= allowed:
                 return
-            price = (few.value - allowed) / ranks
+            enough *= FEW
+            price = (few.value - allowed) / enough
             if is_bracketed:
                 if cheap.moves <= few.moves:  # nothing lies between
                     return
