@@ -11,11 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from placer.solve.bounds.certificate import (
-    counted_parts,
-    prove,
-    prove_closer,
-)
+from placer.solve.bounds.certificate import prove, prove_closer
 from placer.solve.construct.enumeration import enumerated, few_enumerated
 from placer.solve.construct.fills import (
     fastest_first,
@@ -56,7 +52,6 @@ METHODS: tuple[Method, ...] = (
     prove_closer,
     end_if_enough,
     enumerated,
-    counted_parts,
     again,
 )
 # For machines on which no one number of ranks a node fits.

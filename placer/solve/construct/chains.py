@@ -12,8 +12,8 @@ By hand: chains of 4 in domains of 3, 2 and 3. The first has 3 stages and 1, the
 1 beside that, and 3. Both go on once, and have one stage alike.
 
 Room that is not filled has a price, the least at which all chains fit: where domains
-hold more, the chains that are cut the least are laid. Prices are what a cut costs over
-a number of sets, so many of which are then left out rather than a chain cut.
+hold more, the chains that are cut the least are laid. A set without a place costs as
+much as a share of a stage, or up to as many cuts as there are stages.
 
 Shapes: L stages of a chain.
 """
@@ -148,26 +148,25 @@ class ChainRows:
         None where that is not found. ``groups``: stretches, those of a group side by
         side.
         """
-        best, ends = self._in_turn(groups, 1)
+        low, high = 0, self.size**3
+        best, ends = self._in_turn(groups, high / self.size)
         if ends < wanted:
             return []
-        few, many = 1, self.size**2
-        while many - few > 1:
-            middle = (few + many) // 2
-            turns, ends = self._in_turn(groups, middle)
+        while high - low > 1:
+            middle = (low + high) // 2
+            turns, ends = self._in_turn(groups, middle / self.size)
             if ends < wanted:
-                many = middle
+                low = middle
             else:
-                few, best = middle, turns
+                high, best = middle, turns
         return [step for turn in best for step in self._steps(*turn[1:])]
 
     def _in_turn(
-        self, groups: Sequence[Sequence[IntArray]], left_out: int
+        self, groups: Sequence[Sequence[IntArray]], price: float
     ) -> tuple[list[Turn], int]:
         """Stretches in an order that loses little, group after group; chains that end.
 
-        For every rest the best order so far is kept. ``left_out``: sets without a place
-        that cost as much as a cut.
+        For every rest the best order so far is kept. ``price``: of room for a set.
         """
         size = self.size
         losses = self._unused[0]
@@ -177,7 +176,7 @@ class ChainRows:
             for domains in group:
                 own.setdefault(self._rooms(domains), []).append(domains)
             kinds = [*own]
-            more = np.array([self._stretch(k).losses(size / left_out) for k in kinds])
+            more = np.array([self._stretch(k).losses(price) for k in kinds])
             left = np.tile([len(own[rooms]) for rooms in kinds], (size, 1))
             for _ in group:
                 sums = losses[:, None, None] + more.transpose(1, 0, 2)

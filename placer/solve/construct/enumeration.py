@@ -20,7 +20,6 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.tree.symmetry import Symmetry
-from placer.topology.machine import Machine
 
 # Nodes that a small job fills.
 FEW_NODES = 8
@@ -85,9 +84,8 @@ def every_placement(
     ):
         return None
     steps = most * (ranks if may_be_anywhere else 2)
-    walk = Enumeration(topology, anyhow, steps, alike, budget.is_over)
-    ways = walk.extended() if is_free else walk.extended_by_runs()
-    found = list(islice(ways, most))
+    walk = Enumeration(problem, anyhow, steps, alike, budget.is_over)
+    found = list(islice(walk.placements(), most))
     return found if walk.complete and len(found) < most else None
 
 
@@ -114,16 +112,17 @@ class Enumeration:
 
     def __init__(
         self,
-        topology: Machine,
+        problem: Problem,
         colocation: Colocation,
         most_steps: int,
         symmetry: Symmetry,
         stop: Callable[[], bool],
     ) -> None:
-        self.domains = topology.domain_of_node
+        self.in_runs = problem.job.launcher != "free"
+        self.domains = problem.machine.domain_of_node
         self.steps_left = most_steps
         self.stop = stop
-        self.room = topology.gpus_of_node.tolist()
+        self.room = problem.machine.gpus_of_node.tolist()
         self.label = colocation.label
         self.ranks = colocation.label.shape[1]
         self.node_of_rank = np.zeros(self.ranks, dtype=np.int64)
@@ -138,46 +137,41 @@ class Enumeration:
         """Whether the walk, when it has ended, has met every placement."""
         return self.steps_left > 0
 
-    def extended(self, rank: int = 0) -> Iterator[IntArray]:
-        """Node of every rank, (R,), the placement completed from ``rank`` on."""
-        if rank == self.ranks:
-            yield self.node_of_rank.copy()
-            return
-        for node in self._different(self.room):
-            if self._allowed(rank, node):
-                settled = self._put(rank, node)
-                yield from self.extended(rank + 1)
-                self._take_back(rank, node, settled)
+    def placements(self) -> Iterator[IntArray]:
+        """Node of every rank, (R,), in every way."""
+        ways, settled = [self._nodes(0)], list[list[int]]()
+        while ways:
+            rank = len(ways) - 1
+            if len(settled) > rank:
+                self._take_back(rank, settled.pop())
+            node = next(ways[-1], None)
+            if node is None:
+                ways.pop()
+                continue
+            settled.append(self._put(rank, node))
+            if rank + 1 < self.ranks:
+                ways.append(self._nodes(rank + 1))
+            else:
+                yield self.node_of_rank.copy()
 
-    def extended_by_runs(self, first: int = 0) -> Iterator[IntArray]:
-        """Node of every rank, (R,), where an unused node takes a run of ranks."""
-        if first == self.ranks:
-            yield self.node_of_rank.copy()
-            return
-        pairs = zip(self.used[0], self.room, strict=True)
-        unused = [0 if used else room for used, room in pairs]
-        spare = sum(unused) - (self.ranks - first)
-        for node in self._different(unused):
-            # A shorter run would leave too little room for the rest.
-            shortest = self.room[node] - spare
-            run: list[list[int]] = []
-            end = first
-            while end < self.ranks and self.room[node] and self._allowed(end, node):
-                run.append(self._put(end, node))
-                end += 1
-                if len(run) >= shortest or end == self.ranks:
-                    yield from self.extended_by_runs(end)
-            for settled in reversed(run):
-                end -= 1
-                self._take_back(end, node, settled)
+    def _nodes(self, rank: int) -> Iterator[int]:
+        """Nodes that may take a rank; of those that look alike, one.
 
-    def _different(self, room: list[int]) -> Iterator[int]:
-        """Nodes with room; of those that look alike, one."""
+        In a launch by nodes that of the rank before, or one without ranks, where such
+        have room for all that follow.
+        """
+        room = self.room
+        if self.in_runs:
+            last = self.node_of_rank[rank - 1] if rank else -1
+            pairs = enumerate(zip(self.used[0], self.room, strict=True))
+            room = [0 if used and n != last else free for n, (used, free) in pairs]
+            if sum(room) < self.ranks - rank:
+                return
         tried = set()
         for node, free in enumerate(room):
             if free and self.steps_left > 0:
                 looks = self._looks(node)
-                if looks not in tried:
+                if looks not in tried and self._allowed(rank, node):
                     tried.add(looks)
                     yield node
 
@@ -214,7 +208,8 @@ class Enumeration:
                 settled.append(t)
         return settled
 
-    def _take_back(self, rank: int, node: int, settled: list[int]) -> None:
+    def _take_back(self, rank: int, settled: list[int]) -> None:
+        node = self.node_of_rank[rank]
         self.room[node] += 1
         for t in range(len(self.home)):
             self.used[t][self.domains[t, node]] -= 1

@@ -19,9 +19,6 @@ import numpy as np
 from placer.base.arrays import BoolArray, IntArray
 from placer.solve.problem.flows import Flows
 
-# Of what leaves: 1 asks for little in sum, a large one for little at any vertex.
-POWER = 4
-
 
 class Sweep(NamedTuple):
     """Where the next tile begins, of vertices that have the least weight left.
@@ -49,7 +46,7 @@ class _Tile(NamedTuple):
     inside: int  # weight between them
     rest: int  # weight from them to vertices of no tile, themselves included
     neighbours: dict[int, int]  # weight to every neighbour
-    unevenness: int  # sum of the `POWER` of what leaves the tile, vertex by vertex
+    unevenness: int  # sum of the squares of what leaves the tile, vertex by vertex
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -146,7 +143,7 @@ class _Grower:
                 0,
                 int(self._left[seed]),
                 self._neighbours[seed],
-                int(self._total[seed]) ** POWER,
+                int(self._total[seed]) ** 2,
             )
         ]
         rank = attrgetter("busy_rank" if self._sweep.busiest else "rank")
@@ -180,11 +177,11 @@ class _Grower:
         """The tile with a vertex more."""
         neighbours = dict(tile.neighbours)
         near = tile.neighbours[vertex]
-        unevenness = tile.unevenness + (int(self._total[vertex]) - near) ** POWER
+        unevenness = tile.unevenness + (int(self._total[vertex]) - near) ** 2
         for other, weight in self._neighbours[vertex].items():
             if other in tile.members:
                 leaves = int(self._total[other]) - tile.neighbours.get(other, 0)
-                unevenness += (leaves - weight) ** POWER - leaves**POWER
+                unevenness += (leaves - weight) ** 2 - leaves**2
             neighbours[other] = neighbours.get(other, 0) + weight
         return _Tile(
             members,

@@ -148,7 +148,8 @@ class Way(Enum):
     AT_ONCE = ", at once"
     # So, but over the whole machine: a rest lies far away rather than in two parts.
     ANYWHERE = ", rests anywhere"
-    # Chains go through domains in turn, in the order in which fewest are cut.
+    # One by one, each in the rooms that fit best; chains then go through domains in
+    # turn, in the order in which fewest are cut.
     IN_ROWS = ", in rows"
 
 
@@ -189,7 +190,7 @@ class Pools:
                 many = int(free[domain]) // size
                 if level:
                     many = min(many, max(wanted - len(found), 0))
-                if level and many:
+                if level and many and way is not Way.IN_ROWS:
                     found += self._completed(level, domain, size, many)
                 else:
                     found += [self._taken(level, domain, size) for _ in range(many)]

@@ -76,12 +76,9 @@ class Params:
     generations: int = 0
     # What a generation must gain for another one to follow, relative to the cost.
     generation_gain: float = 1e-3
-    # The bound on hop cost by parts of rings and cliques in whole numbers: columns of
-    # its program at most, solved at the root of the tree of branches; and columns where
-    # it is solved again after the search, with so many nodes of that tree.
+    # Columns of a program of a bound in whole numbers, at most: of parts of rings and
+    # cliques on the hop cost, of ranks near their partners.
     part_columns: int = 8_000
-    counted_columns: int = 40_000
-    parted_nodes: int = 100
     # Boxes of replicas that the bound with parts of expert groups tells apart, and
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000
@@ -123,5 +120,5 @@ def params_of(effort: Effort, objective: str = "time") -> Mapping[str, Any]:
         is_enough = effort == MEASURABLE and objective == "time"
         ends = {"enough_gap": JITTER} if is_enough else {}
         return {"generations": maxsize, **ends}
-    count = maxsize if effort == FULL else effort
-    return {"generations": count, "generation_gain": 0.0}
+    generations = maxsize if effort == FULL else effort
+    return {"generations": generations, "generation_gain": 0.0}
