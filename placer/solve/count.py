@@ -8,7 +8,7 @@ engine solves it in one thread, within a limit of work.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from math import inf
@@ -89,6 +89,9 @@ class Answer(NamedTuple):
     counts: list[int] | None  # of every column; None without a solution
     bound: float  # no solution costs less
     is_proved: bool  # whether the program was solved to the end
+    # Of a relaxed program: how often each column is taken, and the price of each row.
+    shares: Sequence[float] = ()
+    prices: Sequence[float] = ()
 
 
 def solve(program: Program, limits: EngineLimits) -> Answer:
@@ -172,15 +175,19 @@ def _by_tree(program: Program, limits: EngineLimits) -> Answer:
         parameters.time_limit = timedelta(seconds=max(limits.seconds, 0.0))
     model = mathopt.Model.from_model_proto(_as_proto(program, limits.is_relaxed))
     found = mathopt.solve(model, mathopt.SolverType.HIGHS, params=parameters)
-    counts = None
+    counts, shares, prices = None, list[float](), list[float]()
     if found.has_primal_feasible_solution():
-        values = found.variable_values()
-        counts = [round(values[column]) for column in model.variables()]
+        shares = found.variable_values(model.variables())
+        counts = [round(share) for share in shares]
+    if found.has_dual_feasible_solution():
+        prices = found.dual_values(model.linear_constraints())
     ended, reasons = found.termination, mathopt.TerminationReason
     return Answer(
         counts,
         ended.objective_bounds.dual_bound,
         ended.reason in (reasons.OPTIMAL, reasons.INFEASIBLE),
+        shares,
+        prices,
     )
 
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from placer.placement.hop_bound import TierPrices
-
 
 class Proof(NamedTuple):
     """A lower bound."""
 
     value: float  # no placement that meets the requirements costs less
     argument: str  # what that rests on, in one sentence
-    # What proves it by itself (`priced_hop_cost`); empty where it rests on more.
-    prices: tuple[TierPrices, ...] = ()

@@ -33,7 +33,6 @@ from placer.base.errors import InfeasibleError
 from placer.base.rounding import EXACT
 from placer.job.edges import hop_edges
 from placer.job.model import Job
-from placer.placement.hop_bound import TierPrices
 from placer.solve.bounds import Proof
 from placer.solve.bounds.hop_floors import (
     Graph,
@@ -240,8 +239,7 @@ def least_hop_cost(
     if problem.goal.name == "time":
         return None
     cuts = problem.once(HopCuts.of_problem)
-    value = cuts.together(incumbent)
-    return Proof(value, ARGUMENT, cuts.prices(value))
+    return Proof(cuts.together(incumbent), ARGUMENT)
 
 
 def counted_hop_cost(problem: Problem, incumbent: float, budget: Budget) -> Proof:
@@ -302,20 +300,6 @@ class HopCuts:
         tiers = self.of_tier.keys() - set(without)
         return self.inside + sum(float(self.rises[t]) * self.least(t) for t in tiers)
 
-    def prices(self, value: float) -> tuple[TierPrices, ...]:
-        """Prices that prove a value; none where it rests on more."""
-        best = {
-            tier: max(enumerate(cuts[: 1 + self.of_axes]), key=lambda c: c[1].priced)
-            for tier, cuts in self.of_tier.items()
-        }
-        priced = (self.rises[tier] * cut.priced for tier, (_, cut) in best.items())
-        if self.inside + float(sum(priced)) < value * (1 - EXACT):
-            return ()
-        return tuple(
-            TierPrices(tier, *cut.prices, of_sets=bool(which))
-            for tier, (which, cut) in best.items()
-        )
-
     def raised(self, incumbent: float) -> float:
         """The bound once parts add up on every tier, or the incumbent is reached."""
         for cuts in self.of_tier.values():
@@ -339,7 +323,7 @@ class HopCuts:
         columns = range(few + 1, many + 1) if again else range(few + 1)
         rises = [float(self.rises[tier]) for tier in tiers]
         quantum = cuts[0].quantum * common_divisor(rises)
-        outer, rest = self._outer(*tiers), self.value(without=tiers)
+        outer, rest = self.outer(*tiers), self.value(without=tiers)
         lines = (cut.lines(rise) for cut, rise in zip(cuts, rises, strict=True))
         for both in zip(*lines, strict=True):
             if again and again.is_over():
@@ -354,7 +338,7 @@ class HopCuts:
                 best = max(best, rounded_up(least, quantum) + rest)
         return best
 
-    def _outer(self, tier: int, other: int) -> IntArray:
+    def outer(self, tier: int, other: int) -> IntArray:
         """Domain of an outer tier that holds each of an inner one."""
         domain = self.topology.domain_of_gpu
         outer = np.zeros(int(domain[tier].max()) + 1, dtype=np.int64)
