@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+# Array elements that one table of a bound may touch. What needs more is left out or
+# bounded more simply.
+WORK = 5_000_000
+
 
 class Proof(NamedTuple):
     """A lower bound."""

@@ -66,7 +66,7 @@ def _of_parts(
     lines = (cut.lines(rise) for cut, rise in zip(own, rises, strict=True))
     for both in zip(*lines, strict=True):
         contents, more = contents_of(both, outer)
-        if contents.columns <= cuts.params.counted_columns:
+        if contents.columns <= cuts.params.part_columns:
             cases = contents.cases(least - more, budget.is_over)
             if cases:
                 each = tuple(one.support()[1] for one in both)

@@ -22,8 +22,8 @@ from placer.solve.problem.colocation import Colocation, colocation_of, groups_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
-from placer.solve.tree.domains import whole_sets
-from placer.solve.tree.fill import fill_domains, fill_in_runs, in_tree_order
+from placer.solve.tree.domains import node_capacity, whole_sets
+from placer.solve.tree.fill import fill_domains, in_tree_order
 from placer.topology.machine import Machine
 
 
@@ -36,7 +36,7 @@ def dealt_evenly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> Non
         if tied is None or tied.width < 3 or sizes is None:
             continue
         tier = tied.tier
-        capacity = problem.capacity if problem.choices else machine.gpus_of_node
+        capacity = node_capacity(machine, colocation.block)
         takes = whole_sets(machine, capacity, sizes[: tier + 1])
         along = in_tree_order(machine, tier)
         room = takes[tier][along] // sizes[tier]
@@ -46,16 +46,10 @@ def dealt_evenly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> Non
         domain_of_set = np.empty(tied.sets.size, dtype=np.int64)
         domain_of_set[tied.sets] = along[dealt(shares, tied.width)]
         domain_of_rank = domain_of_set[colocation.label[tier]]
-        if problem.choices:
-            every = np.arange(job.world_size)
-            node_of_rank = fill_domains(machine, takes, domain_of_rank, every)
-        else:
-            row = machine.domain_of_node[tier]
-            found = fill_in_runs(row, machine.gpus_of_node, domain_of_rank)
-            if found is None:
-                continue
-            node_of_rank = found
-        incumbent.offer("equal parts dealt out", machine.gpus_on(node_of_rank))
+        order = np.arange(job.world_size) if problem.choices else None
+        node_of_rank = fill_domains(machine, takes, domain_of_rank, order)
+        if node_of_rank is not None:
+            incumbent.offer("equal parts dealt out", machine.gpus_on(node_of_rank))
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 # Loaded where a graph is halved.
 NETWORKX = "networkx"
 
-PASSES = 10  # of exchanges between two halves, at the most
-
 # Name, domains in turn (D,), and tile of each unit on that tier and those further out.
 _Candidate = tuple[str, IntArray, IntArray]
 _Ends = Callable[[], bool]
@@ -89,9 +87,10 @@ class _Tiling(NamedTuple):
 
     def candidates(self, is_over: _Ends) -> Iterator[_Candidate]:
         """Boxes first, then what is grown."""
-        ample = SWEEPS[: self.problem.params.tiled_vertices // self.units]
+        params = self.problem.params
+        ample = SWEEPS[: params.tiled_vertices // self.units]
         first = (*ample, *QUICK)[0]
-        for rows in boxes(self.flows, self.units, self._tiers()):
+        for rows in boxes(self.flows, self.units, self._tiers(), params):
             # Boxes in boxes may need any, since some of an outer one are left out.
             count = len(self.room) if len(rows) > 1 else int(rows.max()) + 1
             for domains, _ in self._fills(count):
@@ -215,7 +214,7 @@ class _Tiling(NamedTuple):
         label = problem.colocation.label
         along = np.lexsort(label[: self.tier + 1])
         node = fill_domains(problem.machine, self.takes, domain[self.label], along)
-        return problem.machine.gpus_on(node)
+        return None if node is None else problem.machine.gpus_on(node)
 
 
 def _homes(rows: IntArray, domains: IntArray) -> IntArray:
@@ -285,9 +284,7 @@ def _exchanged(
     Pass after pass, since one of a large graph takes seconds.
     """
     halve = load(NETWORKX).community.kernighan_lin_bisection
-    for _ in range(PASSES):
-        if is_over():
-            break
+    while not is_over():
         # The two sides come in any order; of two as large the one most like it counts.
         sides = halve(graph, (part, {*graph} - part), max_iter=1)
         as_large = [side for side in sides if len(side) == len(part)]

@@ -31,10 +31,12 @@ class Params:
     # Boxes of nestings that are kept at each tier, the cheapest there; and pairs of
     # unlike domains that may exchange what they hold for a better rest.
     compared: int = 2_048
-    # Edges of the graph of traffic, at most, for it to be cut into tiles; and vertices
-    # of it in all thorough sweeps together.
+    # Edges of the graph of traffic, at most, for it to be cut into tiles, and pairs of
+    # them at one vertex to be cut into boxes; vertices in all thorough sweeps together;
+    # and ways to cut boxes in two that are looked at.
     tiled_edges: int = 1_000_000
     tiled_vertices: int = 16_000
+    box_cuts: int = 200_000
     # Nestings tried beside an optimal baseline, and for each other launch, in jobs of
     # at most so many ranks.
     tidy_fills: int = 4
@@ -44,6 +46,9 @@ class Params:
     elite: int = 4
     # Moves of a walk that mends what breaks rules, for a unit and in all.
     mending_moves: tuple[int, int] = (100, 25_000)
+    # Least and most time, in s, to find out which rules are to blame and what would
+    # help; between them what the search leaves of its own.
+    diagnosis_s: tuple[float, float] = (0.3, 30.0)
     # Walks of a job that runs already after the first, and moves of one: the least for
     # the units of cells that lost GPUs, and the most.
     homeward_walks: int = 8
@@ -67,12 +72,9 @@ class Params:
     generations: int = 0
     # What a generation must gain for another one to follow, relative to the cost.
     generation_gain: float = 1e-3
-    # The bound on hop cost by parts of rings and cliques in whole numbers: columns of
-    # its program at most, solved at the root of the tree of branches; and columns where
-    # it is solved again after the search, with so many nodes of that tree.
+    # Columns of a program of a bound in whole numbers, at most: of parts of rings and
+    # cliques on the hop cost, of ranks near their partners.
     part_columns: int = 8_000
-    counted_columns: int = 40_000
-    parted_nodes: int = 100
     # Boxes of replicas that the bound with parts of expert groups tells apart, and
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000
@@ -114,5 +116,5 @@ def params_of(effort: Effort, objective: str = "time") -> Mapping[str, Any]:
         is_enough = effort == MEASURABLE and objective == "time"
         ends = {"enough_gap": JITTER} if is_enough else {}
         return {"generations": maxsize, **ends}
-    count = maxsize if effort == FULL else effort
-    return {"generations": count, "generation_gain": 0.0}
+    generations = maxsize if effort == FULL else effort
+    return {"generations": generations, "generation_gain": 0.0}

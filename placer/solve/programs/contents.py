@@ -14,27 +14,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from math import floor, inf
-from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
 
 from placer.placement.hop_parts import Cases, Count, Prices, What
-from placer.solve.count import EngineLimits, Program, Row, Term, solve
+from placer.solve.count import EngineLimits, Program, Row, Term, relaxed, solve
 
 # Terms by size of what they count.
 Sizes = dict[int, list[Term]]
 
-# HiGHS meets rows and bounds to this.
+# HiGHS meets rows and bounds to this. Prices are rounded down to this share of the
+# dearest, so that it is as little of all.
 TOLERANCE = 1e-6
-# Prices are rounded down to this share of the dearest.
-FINE = 1e-7
-# Whole numbers cost so much more than the relaxation, at the most: far more is rare.
-WHOLE = 1.1
-RELAXED = EngineLimits(engine="highs", is_relaxed=True)
 
 
 class Costs(NamedTuple):
@@ -71,16 +66,13 @@ class Contents:
             found += ways if self.share else 0
         return found
 
-    def least(self, limits: EngineLimits, needed: float = -inf) -> float:
-        """What all domains cost at the least, as far as is found within the limits.
+    def least(self) -> float:
+        """What all domains cost at the least, as far as cuts at the root tell.
 
-        Parts of groups are counted in whole numbers where that may come to ``needed``.
+        Parts of groups are counted in whole numbers.
         """
-        (program, _, _, unit), begun = self._stated(), monotonic()
-        bound = solve(program, replace(limits, is_relaxed=True)).bound
-        left = limits.seconds - (monotonic() - begun)
-        if unit * bound * WHOLE >= needed and left > 0:
-            bound = max(bound, solve(program, replace(limits, seconds=left)).bound)
+        program, _, _, unit = self._stated()
+        bound = solve(program, EngineLimits(work=1, engine="highs")).bound
         return unit * (bound - TOLERANCE * abs(bound))
 
     def cases(self, needed: float, stop: Callable[[], bool]) -> Cases | Prices | None:
@@ -110,7 +102,7 @@ class Contents:
                 parts[size] += terms
         used = partitions(program, {self.size: self.number}, self.size)
         linked |= _balance(program, None, parts, used)
-        unit = FINE * max(map(abs, program.price)) or 1.0
+        unit = TOLERANCE * max(map(abs, program.price)) or 1.0
         program.price = [floor(price / unit) for price in program.price]
         return _Stated(program, counts, linked, unit)
 
@@ -164,12 +156,11 @@ def _cases(
         # Broken at a price, so that there always are prices.
         broken = {program.column(price=max(1.0, needed)): 1.0 if least > 0 else -1.0}
         program.rows.append(Row(times | broken, least, most))
-    answer = solve(program, RELAXED)
-    if answer.bound >= needed:
-        return stated.priced(answer.prices)
+    value, shares, prices = relaxed(program)
+    if value >= needed:
+        return stated.priced(prices)
     taken = {
-        one: sum(answer.shares[term.column] for term in terms)
-        for one, terms in counts.items()
+        one: sum(shares[term.column] for term in terms) for one, terms in counts.items()
     }
     far = {one: abs(number - round(number)) for one, number in taken.items()}
     # The largest shares, then parts, of which a tenth or more is too much.
