@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from placer.solve.annealing.runs import Runs
     from placer.solve.annealing.units import Units
 
-PATIENCE = 500  # moves, since one that mended
-
 
 @dataclass(eq=False)
 class MendsInFull:
@@ -44,9 +42,9 @@ class MendsInFull:
         draw, slots = np.random.default_rng(walk.seed), walk.slots
         node = self._nodes(slots)
         self.broken, by = self._count(node)
-        last = 0
+        last, patience = 0, self.units.problem.params.mending_moves[-1]
         for number in range(moves):
-            if not by.any() or number - last > PATIENCE or budget.is_over():
+            if not by.any() or number - last > patience or budget.is_over():
                 break
             unit = int(draw.choice(np.flatnonzero(by)))
             changed = self._changed(slots, unit, self._goal(unit, node, draw), draw)

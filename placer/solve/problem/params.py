@@ -44,8 +44,9 @@ class Params:
     most_ranks: int = 131_072
     # Placements of different values that local search starts from.
     elite: int = 4
-    # Moves of a walk that mends what breaks rules, for a unit and in all.
-    mending_moves: tuple[int, int] = (100, 25_000)
+    # Moves of a walk that mends what breaks rules, for a unit and in all; and of one
+    # that counts in full, since a move that mended.
+    mending_moves: tuple[int, int, int] = (100, 25_000, 500)
     # Least and most time, in s, to find out which rules are to blame and what would
     # help; between them what the search leaves of its own.
     diagnosis_s: tuple[float, float] = (0.3, 30.0)
