@@ -52,10 +52,14 @@ class Params:
     # Least and most time, in s, to find out which rules are to blame and what would
     # help; between them what the search leaves of its own.
     diagnosis_s: tuple[float, float] = (0.3, 30.0)
-    # Walks of a job that runs already after the first, and moves of one: the least for
-    # the units of cells that lost GPUs, and the most.
+    # Walks of a job that runs already after the first, and moves of one.
     homeward_walks: int = 8
-    homeward_moves: tuple[int, int] = (60_000, 600_000)
+    homeward_moves: int = 60_000
+    # How hot walks begin: at most so much of the value, and of the usual change of a
+    # move; how many times cooler they end. Moves tried to know that change, and pieces
+    # of a walk, between which it looks at the time.
+    heat: tuple[float, float, float] = (1e-3, 0.2, 300.0)
+    probes_and_pieces: tuple[int, int] = (1_800, 100)
     # Races of walks of the annealer, each from other starts.
     races: int = 4
     # Whether methods other than constructions run.
