@@ -103,15 +103,11 @@ class InFull:
         return broken, np.asarray(by[self.units.slots.ranks].any(axis=1))
 
     def _goal(self, unit: int, node: IntArray, draw: np.random.Generator) -> int:
-        """A node where a rank of a unit may be, or near its set, else where it is."""
+        """A node where a rank of a unit may be, else where it is."""
         homes, ranks = self.units.problem.limits.nodes_of_rank, self.units.slots.ranks
         goals = np.arange(self.units.problem.machine.num_nodes)
         if own := [sorted(homes[r]) for r in ranks[unit].tolist() if r in homes]:
             goals = np.array(own[draw.integers(len(own))])
-        elif tie := self._ties[draw.integers(len(self._ties) + 1) :]:
-            label, row = tie[0]
-            mate = draw.choice(np.flatnonzero(label == label[ranks[unit, 0]]))
-            goals = np.flatnonzero(row == row[node[mate]])
         return int(draw.choice(goals) if len(goals) else node[ranks[unit, 0]])
 
     def _changed(
