@@ -18,7 +18,7 @@ from placer.base.arrays import BoolArray, IntArray
 from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.solve.annealing.annealed import again, annealed, spaces
-from placer.solve.annealing.mend_in_full import MendsInFull
+from placer.solve.annealing.in_full import InFull
 from placer.solve.annealing.race import seeds
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk, Walks
@@ -37,7 +37,6 @@ from placer.solve.run.solution import Progress, Solution
 from placer.solve.tree.domains import node_capacity
 from placer.topology.submachine import Submachine
 
-HEAT = 0.3  # of these walks
 REPAIRED = "repaired"  # what placements found here are called
 
 # The plain search on one machine under terms; None where nothing fits.
@@ -248,21 +247,21 @@ def repair(
     What a placement breaks is counted: the tiers between each pinned unit and its
     nearest host, sets that are torn, and in each box the replicas, ranks or hosts that
     are too many (`fence.hpp`). A walk makes changes that break no more than was broken,
-    now and then one more, and late on its way any that mends, whatever it costs; its
-    best is what breaks least, and the cheapest of that. Where the annealer was not
-    built, or does not know the job, it is slow.
+    and late on its way any that mends, whatever it costs; its best is what breaks
+    least, and the cheapest of that. Where the annealer was not built, or does not know
+    the job, it is slow.
     """
     for units in spaces(problem, incumbent):
-        walks: Walks | MendsInFull
+        walks: Walks | InFull
         try:
             walks = units.walks()
         except PricedInFull:
-            walks = units.mends()
+            walks = units.in_full()
         of_unit, most = problem.params.mending_moves
         moves = min(most, of_unit * len(walks.units.slots.ranks))
         seed = seeds(problem)
         for slots in best_starts(walks, near, budget, may_break=True):
-            walk, before = Walk(next(seed), HEAT, slots), inf
+            walk, before = Walk(next(seed), 1.0, slots), inf
             while not budget.is_over():
                 walk = walks.walk(walk._replace(seed=next(seed)), moves, budget)
                 if not 0 < walk.broken < before:
