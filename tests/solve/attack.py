@@ -165,10 +165,11 @@ def _bounds_once():
     prove = certificate._proofs
     known = {}
 
-    def proofs(problem, block, *_):
-        key = id(problem.machine), id(problem.job), block
+    def proofs(problem, block, _value, _budget, bounds):
+        of = id(problem.machine), id(problem.job)
+        key = *of, block, problem.params.expert_rounds, len(bounds)
         if key not in known:
-            known[key] = problem, [*prove(problem, block, inf, ENDLESS)]
+            known[key] = problem, [*prove(problem, block, inf, ENDLESS, bounds)]
         return known[key][1]
 
     return proofs
