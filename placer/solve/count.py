@@ -16,6 +16,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from placer.base.loading import load
+from placer.base.threads import LOOK_AFTER_S
 
 if TYPE_CHECKING:
     from ortools.math_opt.model_pb2 import ModelProto
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 # Loaded when a program is solved: it takes longer than placing a small job.
 CP_SAT = "ortools.sat.python.cp_model"
 MATH_OPT = "ortools.math_opt.python.mathopt"
-
-ASK_AFTER = 0.1  # s
 
 
 class Term(NamedTuple):
@@ -78,6 +77,7 @@ class EngineLimits:
     # CP-SAT takes whole numbers only, but for prices, and columns with a limit. It is
     # sooner at a good solution, HiGHS at good ones of programs near their relaxation.
     engine: Literal["cp-sat", "highs"] = "cp-sat"
+    is_relaxed: bool = False  # whether counts need not be whole; with HiGHS, to the end
 
 
 class Answer(NamedTuple):
@@ -115,7 +115,7 @@ def solved(
 
     def watch() -> None:
         # Called again until the solver has stopped.
-        while not ended.wait(ASK_AFTER):
+        while not ended.wait(LOOK_AFTER_S):
             if stop():
                 solver.stop_search()
 
@@ -161,12 +161,13 @@ def _by_cp_sat(program: Program, limits: EngineLimits) -> Answer:
 
 def _by_tree(program: Program, limits: EngineLimits) -> Answer:
     mathopt = load(MATH_OPT)
-    parameters = mathopt.SolveParameters(
-        random_seed=1, node_limit=int(limits.work), relative_gap_tolerance=0.0
-    )
+    parameters = mathopt.SolveParameters(random_seed=1)
+    if not limits.is_relaxed:
+        parameters.node_limit = int(limits.work)
+        parameters.relative_gap_tolerance = 0.0
     if limits.seconds < inf:
         parameters.time_limit = timedelta(seconds=max(limits.seconds, 0.0))
-    model = mathopt.Model.from_model_proto(_as_proto(program))
+    model = mathopt.Model.from_model_proto(_as_proto(program, limits.is_relaxed))
     found = mathopt.solve(model, mathopt.SolverType.HIGHS, params=parameters)
     counts = None
     if found.has_primal_feasible_solution():
@@ -180,7 +181,7 @@ def _by_tree(program: Program, limits: EngineLimits) -> Answer:
     )
 
 
-def _as_proto(program: Program) -> ModelProto:
+def _as_proto(program: Program, is_relaxed: bool) -> ModelProto:
     """The program as one message: call by call it takes eight times as long."""
     from ortools.math_opt.model_pb2 import ModelProto
 
@@ -189,7 +190,7 @@ def _as_proto(program: Program) -> ModelProto:
     columns.ids.extend(range(len(program.most)))
     columns.lower_bounds.extend([0.0] * len(program.most))
     columns.upper_bounds.extend(program.most)
-    columns.integers.extend([True] * len(program.most))
+    columns.integers.extend([not is_relaxed] * len(program.most))
     rows.ids.extend(range(len(program.rows)))
     rows.lower_bounds.extend(least for _, least, _ in program.rows)
     rows.upper_bounds.extend(most for _, _, most in program.rows)

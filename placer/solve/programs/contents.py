@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ Sizes = dict[int, list[Term]]
 # HiGHS meets rows and bounds to this. Prices are rounded down to this share of the
 # dearest, so that it is as little of all.
 TOLERANCE = 1e-6
+# Whole numbers cost so much more than the relaxation, at the most: far more is rare.
+WHOLE = 1.1
 
 
 class Costs(NamedTuple):
@@ -62,10 +64,11 @@ class Contents:
             found += ways if self.share else 0
         return found
 
-    def least(self) -> float:
+    def least(self, known: float) -> float:
         """What all domains cost at the least, as far as cuts at the root tell.
 
-        Parts of groups are counted in whole numbers.
+        Parts of groups are counted in whole numbers where that may come to more than is
+        ``known``.
         """
         program, parts = Program(), defaultdict[int, list[Term]](list)
         for outer, rooms in enumerate(self.rooms):
@@ -78,7 +81,10 @@ class Contents:
         _balance(program, parts, made)
         unit = TOLERANCE * max(map(abs, program.price)) or 1.0
         program.price = [floor(price / unit) for price in program.price]
-        bound = solve(program, EngineLimits(work=1, engine="highs")).bound
+        at_root = EngineLimits(work=1, engine="highs")
+        bound = solve(program, replace(at_root, is_relaxed=True)).bound
+        if unit * bound * WHOLE >= known:
+            bound = max(bound, solve(program, at_root).bound)
         return unit * (bound - TOLERANCE * abs(bound))
 
     def _shares(
