@@ -77,7 +77,6 @@ class EngineLimits:
     # CP-SAT takes whole numbers only, but for prices, and columns with a limit. It is
     # sooner at a good solution, HiGHS at good ones of programs near their relaxation.
     engine: Literal["cp-sat", "highs"] = "cp-sat"
-    is_relaxed: bool = False  # whether counts need not be whole; with HiGHS, to the end
 
 
 class Answer(NamedTuple):
@@ -86,6 +85,14 @@ class Answer(NamedTuple):
     counts: list[int] | None  # of every column; None without a solution
     bound: float  # no solution costs less
     is_proved: bool  # whether the program was solved to the end
+
+
+class Relaxed(NamedTuple):
+    """A program with a solution, in any numbers."""
+
+    value: float  # the least price
+    taken: list[float]  # how often, of every column
+    prices: list[float]  # of every row
 
 
 def solve(program: Program, limits: EngineLimits) -> Answer:
@@ -161,13 +168,12 @@ def _by_cp_sat(program: Program, limits: EngineLimits) -> Answer:
 
 def _by_tree(program: Program, limits: EngineLimits) -> Answer:
     mathopt = load(MATH_OPT)
-    parameters = mathopt.SolveParameters(random_seed=1)
-    if not limits.is_relaxed:
-        parameters.node_limit = int(limits.work)
-        parameters.relative_gap_tolerance = 0.0
+    parameters = mathopt.SolveParameters(
+        random_seed=1, node_limit=int(limits.work), relative_gap_tolerance=0.0
+    )
     if limits.seconds < inf:
         parameters.time_limit = timedelta(seconds=max(limits.seconds, 0.0))
-    model = mathopt.Model.from_model_proto(_as_proto(program, limits.is_relaxed))
+    model = mathopt.Model.from_model_proto(_as_proto(program))
     found = mathopt.solve(model, mathopt.SolverType.HIGHS, params=parameters)
     counts = None
     if found.has_primal_feasible_solution():
@@ -181,7 +187,19 @@ def _by_tree(program: Program, limits: EngineLimits) -> Answer:
     )
 
 
-def _as_proto(program: Program, is_relaxed: bool) -> ModelProto:
+def relaxed(program: Program) -> Relaxed:
+    """The least price where counts need not be whole."""
+    mathopt = load(MATH_OPT)
+    model = mathopt.Model.from_model_proto(_as_proto(program, is_whole=False))
+    found = mathopt.solve(model, mathopt.SolverType.HIGHS)
+    return Relaxed(
+        found.objective_value(),
+        found.variable_values(model.variables()),
+        found.dual_values(model.linear_constraints()),
+    )
+
+
+def _as_proto(program: Program, is_whole: bool = True) -> ModelProto:
     """The program as one message: call by call it takes eight times as long."""
     from ortools.math_opt.model_pb2 import ModelProto
 
@@ -190,7 +208,7 @@ def _as_proto(program: Program, is_relaxed: bool) -> ModelProto:
     columns.ids.extend(range(len(program.most)))
     columns.lower_bounds.extend([0.0] * len(program.most))
     columns.upper_bounds.extend(program.most)
-    columns.integers.extend([not is_relaxed] * len(program.most))
+    columns.integers.extend([is_whole] * len(program.most))
     rows.ids.extend(range(len(program.rows)))
     rows.lower_bounds.extend(least for _, least, _ in program.rows)
     rows.upper_bounds.extend(most for _, _, most in program.rows)

@@ -1,113 +1,88 @@
 """Every placement of a small job, equal machines counted once.
 
 Ranks are put on nodes one after the other; in a node-contiguous launch, runs of
-consecutive ranks of any length.
-Domains that look alike and hold nothing yet are interchangeable, so only the first of
-them is tried: each placement is met once up to a symmetry of the machine.
+consecutive ranks of any length. Domains that look alike and hold nothing yet are
+interchangeable, so only the first of them is tried: each placement is met once up to a
+symmetry of the machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from math import lgamma, log
+from math import inf, lgamma, log
 
 import numpy as np
 
 from placer.base.arrays import IntArray
-from placer.placement.placement import Placement
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.tree.symmetry import Symmetry
-from placer.topology.machine import Machine
-
-# Nodes that a small job fills.
-FEW_NODES = 8
 
 
 def few_enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Offer every placement where there are very few: sooner done than programs."""
     params = problem.params
     most = min(params.listed[problem.goal.name], params.few_listed)
-    _offer(problem, incumbent, every_placement(problem, budget, most=most))
+    _enumerated(problem, incumbent, budget, most)
 
 
 def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Offer every placement of a small job, which is a proof."""
-    _offer(problem, incumbent, every_placement(problem, budget))
+    most = problem.params.listed[problem.goal.name]
+    _enumerated(problem, incumbent, budget, most)
 
 
-def _offer(
-    problem: Problem, incumbent: Incumbent, every: Sequence[IntArray] | None
+def _enumerated(
+    problem: Problem, incumbent: Incumbent, budget: Budget, most: int
 ) -> None:
-    if every is None:
-        return
-    for node_of_rank in every:
+    every = every_placement(problem, budget, most)
+    if every is not None:
+        offered(problem, incumbent, map(problem.machine.gpus_on, every))
+
+
+def offered(problem: Problem, incumbent: Incumbent, every: Iterable[IntArray]) -> bool:
+    """Offer all placements (R,) that may be, which is a proof; whether all were."""
+    count = 0
+    for gpu_of_rank in every:
         if incumbent.ends():
-            return
-        incumbent.offer("enumeration", problem.machine.gpus_on(node_of_rank))
+            return False
+        count += incumbent.offer("enumeration", gpu_of_rank) < inf
     if incumbent.is_whole and problem.nodes_decide:
+        kept = " under the rules" if problem.job.rules else ""
         text = (
-            f"all {len(every):,} ways to place "
-            f"{problem.job.world_size} ranks, equal domains counted once"
+            f"all {count:,} ways to place {problem.job.world_size} ranks{kept}, "
+            "equal domains counted once"
         )
         incumbent.prove(float(incumbent.value), text)
-
-
-def listed_under_rules(
-    problem: Problem, budget: Budget, most: int
-) -> list[IntArray] | None:
-    """GPU of every rank in all placements of a very small job that keep its rules.
-
-    Nodes of which rules say different things are not alike. Only the placements count
-    that use the fewest hosts to avoid. None where these are not all there are.
-    """
-    every = every_placement(problem, budget, problem.limits.marks, most)
-    if every is None or not problem.nodes_decide:
-        return None
-    legal = []
-    for node_of_rank in every:
-        if budget.is_over():
-            return None
-        gpu_of_rank = Placement.on_nodes(problem.machine, node_of_rank).gpu_of_rank
-        if problem.allows(gpu_of_rank):
-            legal.append(gpu_of_rank)
-    avoided = [problem.avoided(gpu_of_rank) for gpu_of_rank in legal]
-    least = min(avoided, default=0)
-    return [g for g, used in zip(legal, avoided, strict=True) if used == least]
+    return True
 
 
 def every_placement(
-    problem: Problem,
-    budget: Budget,
-    marks: IntArray | None = None,
-    most: int | None = None,
+    problem: Problem, budget: Budget, most: int
 ) -> list[IntArray] | None:
     """Node of every rank, (R,), in all placements of a job of few units.
 
-    Domains that look alike are tried once. None where there are too many.
-
-    ``marks`` ((N,)): numbers that also tell nodes apart. ``most``: one more than may be
-    listed; by default as for a job without rules.
+    Domains that look alike, of which rules say the same, are tried once. None where
+    there are too many: ``most`` or more.
     """
     topology, job = problem.machine, problem.job
     is_free, ranks, room = job.launcher == "free", job.world_size, topology.gpus_of_node
-    alike, anyhow = Symmetry(topology, marks), colocation_of(topology, job, 1)
-    most = most or problem.params.listed[problem.goal.name]
+    alike = Symmetry(topology, problem.limits.marks)
+    anyhow, few_nodes = colocation_of(topology, job, 1), problem.params.listed_nodes
     may_be_anywhere = is_free and len(np.unique(anyhow.label[0])) == ranks
-    is_small = ranks <= FEW_NODES * (1 if is_free else int(room.max()))
+    is_small = ranks <= few_nodes * (1 if is_free else int(room.max()))
     if not is_small and not (
         may_be_anywhere
-        and len(room) <= FEW_NODES
+        and len(room) <= few_nodes
         and log_fewest(alike, room, ranks) < log(most)
     ):
         return None
     steps = most * (ranks if may_be_anywhere else 2)
-    walk = Enumeration(topology, anyhow, steps, alike, budget.is_over)
-    ways = walk.extended() if is_free else walk.extended_by_runs()
-    found = list(islice(ways, most))
+    walk = Enumeration(problem, anyhow, steps, alike, budget.is_over)
+    found = list(islice(walk.placements(), most))
     return found if walk.complete and len(found) < most else None
 
 
@@ -134,16 +109,17 @@ class Enumeration:
 
     def __init__(
         self,
-        topology: Machine,
+        problem: Problem,
         colocation: Colocation,
         most_steps: int,
         symmetry: Symmetry,
         stop: Callable[[], bool],
     ) -> None:
-        self.domains = topology.domain_of_node
+        self.in_runs = problem.job.launcher != "free"
+        self.domains = problem.machine.domain_of_node
         self.steps_left = most_steps
         self.stop = stop
-        self.room = topology.gpus_of_node.tolist()
+        self.room = problem.machine.gpus_of_node.tolist()
         self.label = colocation.label
         self.ranks = colocation.label.shape[1]
         self.node_of_rank = np.zeros(self.ranks, dtype=np.int64)
@@ -158,46 +134,41 @@ class Enumeration:
         """Whether the walk, when it has ended, has met every placement."""
         return self.steps_left > 0
 
-    def extended(self, rank: int = 0) -> Iterator[IntArray]:
-        """Node of every rank, (R,), the placement completed from ``rank`` on."""
-        if rank == self.ranks:
-            yield self.node_of_rank.copy()
-            return
-        for node in self._different(self.room):
-            if self._allowed(rank, node):
-                settled = self._put(rank, node)
-                yield from self.extended(rank + 1)
-                self._take_back(rank, node, settled)
+    def placements(self) -> Iterator[IntArray]:
+        """Node of every rank, (R,), in every way."""
+        ways, settled = [self._nodes(0)], list[list[int]]()
+        while ways:
+            rank = len(ways) - 1
+            if len(settled) > rank:
+                self._take_back(rank, settled.pop())
+            node = next(ways[-1], None)
+            if node is None:
+                ways.pop()
+                continue
+            settled.append(self._put(rank, node))
+            if rank + 1 < self.ranks:
+                ways.append(self._nodes(rank + 1))
+            else:
+                yield self.node_of_rank.copy()
 
-    def extended_by_runs(self, first: int = 0) -> Iterator[IntArray]:
-        """Node of every rank, (R,), where an unused node takes a run of ranks."""
-        if first == self.ranks:
-            yield self.node_of_rank.copy()
-            return
-        pairs = zip(self.used[0], self.room, strict=True)
-        unused = [0 if used else room for used, room in pairs]
-        spare = sum(unused) - (self.ranks - first)
-        for node in self._different(unused):
-            # A shorter run would leave too little room for the rest.
-            shortest = self.room[node] - spare
-            run: list[list[int]] = []
-            end = first
-            while end < self.ranks and self.room[node] and self._allowed(end, node):
-                run.append(self._put(end, node))
-                end += 1
-                if len(run) >= shortest or end == self.ranks:
-                    yield from self.extended_by_runs(end)
-            for settled in reversed(run):
-                end -= 1
-                self._take_back(end, node, settled)
+    def _nodes(self, rank: int) -> Iterator[int]:
+        """Nodes that may take a rank; of those that look alike, one.
 
-    def _different(self, room: list[int]) -> Iterator[int]:
-        """Nodes with room; of those that look alike, one."""
+        In a launch by nodes that of the rank before, or one without ranks, where such
+        have room for all that follow.
+        """
+        room = self.room
+        if self.in_runs:
+            last = self.node_of_rank[rank - 1] if rank else -1
+            pairs = enumerate(zip(self.used[0], self.room, strict=True))
+            room = [0 if used and n != last else free for n, (used, free) in pairs]
+            if sum(room) < self.ranks - rank:
+                return
         tried = set()
         for node, free in enumerate(room):
             if free and self.steps_left > 0:
                 looks = self._looks(node)
-                if looks not in tried:
+                if looks not in tried and self._allowed(rank, node):
                     tried.add(looks)
                     yield node
 
@@ -234,7 +205,8 @@ class Enumeration:
                 settled.append(t)
         return settled
 
-    def _take_back(self, rank: int, node: int, settled: list[int]) -> None:
+    def _take_back(self, rank: int, settled: list[int]) -> None:
+        node = self.node_of_rank[rank]
         self.room[node] += 1
         for t in range(len(self.home)):
             self.used[t][self.domains[t, node]] -= 1

@@ -25,7 +25,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
 from placer.solve.rules.counts import broken_counts, is_packed_never, missing_parts
-from placer.solve.rules.search import Tools, fits_under_rules
+from placer.solve.rules.search import PlainSearch, fits_under_rules
 from placer.solve.rules.seats import seat
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.score import is_built
@@ -120,7 +120,9 @@ class Rule(NamedTuple):
         return self._replace(value=self.made(other))
 
 
-def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
+def broken_rules(
+    problem: Problem, plain: PlainSearch, budget: Budget
+) -> InfeasibleError:
     """The error that names the rules in conflict, the counts and what would fit.
 
     Parameters
@@ -129,10 +131,10 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
         With rules under which no placement was found.
     """
     topology, job = problem.machine, problem.job
-    plain = replace(job, rules=Rules())
-    trials = _Trials(problem, tools)
-    if job.world_size > topology.num_gpus or trials.fits(plain) is False:
-        return infeasible(topology, plain)
+    unruled = replace(job, rules=Rules())
+    trials = _Trials(problem, plain, budget)
+    if job.world_size > topology.num_gpus or trials.fits(unruled) is False:
+        return infeasible(topology, unruled)
     lines: list[str] = []
     hints: list[str] = []
     is_proved = any(broken_counts(topology, job))
@@ -150,7 +152,7 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
         # No rule of a conflict helps where those that are left cannot be kept either.
         if fits or not blamed or trials.keep(others) is not False:
             break
-    if not is_proved and tools.budget.is_over():
+    if not is_proved and budget.is_over():
         hints.append("give it more time, such as 5m")
     if not is_proved and not is_built():
         hints.append("install placer where there is a C++ compiler: it then finds more")
@@ -160,12 +162,11 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
 class _Trials:
     """Whether rules can be kept, as far as a search can tell in its time."""
 
-    def __init__(self, problem: Problem, tools: Tools) -> None:
-        self.problem, self.topology = problem, problem.machine
+    def __init__(self, problem: Problem, plain: PlainSearch, budget: Budget) -> None:
+        self.problem, self.topology, self.plain = problem, problem.machine, plain
         shortest, longest = problem.params.diagnosis_s
-        seconds = min(max(tools.budget.seconds_left, shortest), longest)
-        self.budget = tools.budget.anew(seconds, grace_s=0.0)
-        self.tools = replace(tools, progress=None, wants_any=True)
+        seconds = min(max(budget.seconds_left, shortest), longest)
+        self.budget = budget.anew(seconds, grace_s=0.0)
 
     def job(self, kept: list[Rule]) -> Job:
         """The job with only some of its rules."""
@@ -196,7 +197,7 @@ class _Trials:
         if any(broken_counts(self.topology, job)):
             return False
         at_once = self.budget.anew(0.0, grace_s=self.budget.seconds_left)
-        return fits_under_rules(problem, replace(self.tools, budget=at_once))
+        return fits_under_rules(problem, self.plain, at_once)
 
     def keep(self, kept: list[Rule]) -> bool | None:
         """Whether some placement keeps these rules; None when out of time."""
@@ -259,7 +260,7 @@ class _Trials:
 
 def _is_proved(topology: Machine, job: Job, budget: Budget) -> bool:
     """Whether there is no placement, rather than none found."""
-    seating = seat(Limits.of(topology, job), budget=budget)
+    seating = seat(Limits(topology, job), budget=budget)
     return seating.proved and seating.node_of_rank is None
 
 

@@ -353,7 +353,7 @@ class Incumbent:
             self.is_enough
             or self._is_proved()
             or left <= params.enough_gap * self.value
-            or self.value <= params.enough_value * (1 + EXACT)
+            or inf > self.value <= params.enough_value * (1 + EXACT)
         )
 
     def _pool_in(self, value: float, gpu_of_rank: IntArray) -> None:

@@ -23,7 +23,7 @@ def test_the_largest_part_of_each_room_pays_and_each_part_alone(
 ):
     """As much as the largest of each, and 1 for every part."""
     program = Program()
-    found = fillings(program, rooms, costs)
+    found = fillings(program, rooms, costs)["part"]
     for size in found:
         number = parts.get(size, 0)
         program.row(found[size], number, number)
