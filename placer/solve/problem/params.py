@@ -80,8 +80,9 @@ class Params:
     # What a generation must gain for another one to follow, relative to the cost.
     generation_gain: float = 1e-3
     # Columns of a program of a bound in whole numbers, at most: of parts of rings and
-    # cliques on the hop cost, of ranks near their partners.
+    # cliques on the hop cost, and of ranks near their partners.
     part_columns: int = 8_000
+    partner_columns: int = 2_000
     # Boxes of replicas that the bound with parts of expert groups tells apart, and
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000
