@@ -23,7 +23,6 @@ HOT, RANGE = 1e-3, 300.0  # of the value; how many times cooler a walk ends
 USUAL = 0.2  # of the usual change of a move: hot enough
 PROBES = 1800
 PIECES = 100  # of a walk, between looks at the time
-MELTED = 0.05  # above the best: so hot that nothing of it is left
 
 
 class Walk(NamedTuple):
@@ -138,7 +137,7 @@ class Walks:
             hot = min(HOT, hot)
         cold = hot / RANGE
         for piece in range(PIECES):
-            if budget.is_over() or self._is_melted:
+            if budget.is_over():
                 break
             self.annealer.walk(
                 max(moves // PIECES, 1),
@@ -149,12 +148,6 @@ class Walks:
             )
         cost, slots = self.best
         return walk._replace(slots=slots, cost=cost, broken=self.broken)
-
-    @property
-    def _is_melted(self) -> bool:
-        if self.units.partners is not None:  # steps from one time to the next are large
-            return False
-        return self.evaluator.value > self.annealer.best * (1 + MELTED)
 
 
 def walk_in_pool(pool: list[Walks], moves: int, budget: Budget, walk: Walk) -> Walk:

@@ -49,8 +49,10 @@ class Params:
     # the units of cells that lost GPUs, and the most.
     homeward_walks: int = 8
     homeward_moves: tuple[int, int] = (60_000, 600_000)
-    # Races of walks of the annealer, each from other starts.
+    # Races of walks of the annealer, each from other starts; and moves of a walk of the
+    # first round, for a unit and at most.
     races: int = 4
+    walk_moves: tuple[int, int] = (400, 200_000)
     # Whether methods other than constructions run.
     local_search: bool = True
     # They do not where constructions end no more above the bound, relative to the
