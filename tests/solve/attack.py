@@ -27,6 +27,7 @@ from placer.placement.placement import Placement
 from placer.solve import search
 from placer.solve.bounds import certificate
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.hop_prices import hop_prices
 from placer.solve.problem.compiled import Objective, Problem
 from placer.solve.problem.launch import launched
 from placer.solve.problem.rules import Limits
@@ -124,10 +125,10 @@ def false_seats(case, placements):
     """What is wrong about seats of ranks under rules, or that there are none."""
     machine, job = case.topology.by_island, case.job
     if job.rules and job.world_size <= machine.num_gpus:
-        limits = Limits.of(machine, job)
+        limits = Limits(machine, job)
         seating = seat(limits)
-        seats = None if seating is None else seating.node_of_rank
-        if seating is None or not seating.proved:
+        seats = seating.node_of_rank
+        if not seating.proved:
             yield "nothing is proved of seats"
         elif (seats is None) == bool(len(placements)):
             yield f"seats {seats} of {len(placements)} placements"
@@ -136,12 +137,9 @@ def false_seats(case, placements):
             yield from violations(placed, case.topology, job)
             least = limits.avoided_used(machine.node_of_gpu[placements[0]])
             # Of equal parts the search asks for each size on its own.
-            is_least = seating.avoided == least or any(map(is_even, job.require))
-            if (
-                not seating.avoided == limits.avoided_used(seats) <= least
-                or not is_least
-            ):
-                yield f"seats on {seating.avoided} hosts to avoid, {least} would do"
+            used = limits.avoided_used(seats)
+            if used > least or (used < least and not any(map(is_even, job.require))):
+                yield f"seats on {used} hosts to avoid, {least} would do"
 
 
 def _count(case, found, least, counts):
@@ -193,9 +191,11 @@ def _false_bounds(problem, least):
     if problem.goal.name != "time" or not problem.forced_block:
         blocks.add(1)
     for block in blocks:
-        bound, argument, prices = lower_bound(problem, block)
+        bound, argument = lower_bound(problem, block)
         if bound > least * (1 + ROUNDING):
             yield f"bound {bound} for blocks of {block}, there is {least}: {argument}"
+        hop_cost = problem.goal.name == "hop-cost"
+        prices = hop_prices(problem, bound, ENDLESS) if hop_cost else ()
         if prices:
             priced = priced_hop_cost(problem.machine, problem.job, prices)
             if not bound * (1 - ROUNDING) <= priced <= least * (1 + ROUNDING):

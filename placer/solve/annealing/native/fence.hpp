@@ -110,11 +110,9 @@ struct Fence {
     move(taken, left);
     return found;
   }
-  // Whether a change breaks no more than is broken; rarely one more, never once nothing is.
-  bool allows(const Seats& left, const Seats& taken, Random& random) {
-    if (!is_any()) return true;
-    const int most = broken + (broken && !random.below(RARELY));
-    return broken_after(left, taken) <= most;
+  // Whether a change breaks no more than is broken.
+  bool allows(const Seats& left, const Seats& taken) {
+    return !is_any() || broken_after(left, taken) <= broken;
   }
   void move(const Seats& left, const Seats& taken) {
     for (const Seat& seat : taken) place[seat.unit] = seat.place;
@@ -159,8 +157,6 @@ struct Fence {
   }
 
  private:
-  static constexpr int RARELY = 16;  // one change out of so many may break one more
-
   int from_home(const Seat& seat) const {
     const int pin = pin_of_unit.empty() ? -1 : pin_of_unit[seat.unit];
     return pin < 0 ? 0 : away[(size_t)pin * places + seat.place];
