@@ -350,3 +350,24 @@ def test_cases_by_hand(cut):
         assert proved([first._replace(counts=counts), *others]) <= proof.value * (
             1 + 1e-9
         )
+
+
+def test_prices_of_parts_by_hand():
+    """Expert groups of four on nodes of three, three and two: no claim of more holds.
+
+    Without prices, or at others, less is proved.
+    """
+    problem = experts_in_two_stages(4, 50e9)
+    proof = lower_bound(problem, 1)
+    proved = partial(priced_step, problem.machine, problem.job)
+    assert proved(proof.cases) == pytest.approx(proof.value)
+    (case,) = (case for case in proof.cases if case.times)
+    flat = tuple((0.0, *[1.0] * (len(row) - 1)) for row in case.prices)
+    for worse in (
+        case._replace(seconds=case.seconds * 1.01),
+        case._replace(prices=flat),
+        case._replace(times=(), prices=()),
+        case._replace(times=tuple(1.01 * time for time in case.times)),
+    ):
+        cases = [worse if one == case else one for one in proof.cases]
+        assert proved(cases) < proof.value * (1 - 1e-6)
