@@ -30,12 +30,14 @@ import numpy as np
 from placer.base.arrays import IntArray, row_of_number
 from placer.cost.gradients import sync_groups
 from placer.cost.least_links import LeastLinks
+from placer.cost.least_parts import Parts, common, others, shared
 from placer.cost.step import Step, StepModel
 from placer.job.model import Job
 from placer.placement.hop_bound import tied
 from placer.topology.machine import Machine
 
 MOST_SETS = 5_000  # of equally many cuts that are timed
+SLACK = 1e-10  # of seconds that are claimed, for rounding
 
 
 class CaseClaim(NamedTuple):
@@ -44,6 +46,8 @@ class CaseClaim(NamedTuple):
     seconds: float  # of their step at the least
     leaves: str = ""  # axis of which a group leaves its scale-up domain; empty for none
     counts: tuple[tuple[int, ...], ...] = ()  # rows of P members of gradient groups
+    times: tuple[float, ...] = ()  # and prices of parts of experts: see `Parts`
+    prices: tuple[tuple[float, ...], ...] = ()
 
 
 def priced_step(machine: Machine, job: Job, cases: Iterable[CaseClaim]) -> float:
@@ -112,7 +116,20 @@ class _Priced:
             before = [-(-min(row[at], size) // brings) for at in range(axes.pp)]
             cuts = self._cuts([parts * ranks for parts in before])
             least = min(least, exposed_s + max(slow_s, lane_s(cuts)))
-        return rest_s + least
+        return max(rest_s + least, self._proved_by_parts())
+
+    def _proved_by_parts(self) -> float:
+        """What prices of parts prove, if it is what the case claims."""
+        tier, case = self.step.model.fabric.scale_up_tier, self.case
+        claimed, every = case.seconds * (1 - SLACK), np.arange(self._groups.size)
+        if len(case.times) < 2 or len(case.times) != len(case.prices) + 1:
+            return 0.0
+        for label in (self.links.labels[tier], every):
+            parts = Parts.of(self.step, self.links, label)
+            if parts is not None:
+                known = np.array(case.times), np.array(case.prices)
+                return claimed if parts.prove(claimed, *known) else 0.0
+        return 0.0
 
     @cached_property
     def _groups(self) -> IntArray:
@@ -126,13 +143,10 @@ class _Priced:
         tier = self.step.model.fabric.scale_up_tier
         if tier < 0:
             return 1, 1
-        stage = self.step.model.job.parallelism.coordinates["pp"].tolist()
-        label, group = self.links.labels[tier].tolist(), row_of_number(self._groups)
-        ranks = Counter(label).values()
-        members = Counter(zip(label, group.tolist(), strict=True)).values()
-        stages = Counter(one for one, _ in {*zip(label, stage, strict=True)}).values()
-        are_alike = all(max(one) == min(one) for one in (ranks, members))
-        return (max(members), max(ranks)) if are_alike and max(stages) == 1 else (1, 1)
+        stage = self.step.model.job.parallelism.coordinates["pp"]
+        label, group = self.links.labels[tier], row_of_number(self._groups)
+        found = common(shared(label, label), shared(label, group), others(label, stage))
+        return (found[1], found[0]) if found and found[2] == 1 else (1, 1)
 
     def _exposed(self, stage: int, parts: int) -> float:
         """Seconds where a stage has fewer parts of a group in some domain."""

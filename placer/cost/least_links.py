@@ -224,33 +224,44 @@ class LeastLinks(Network):
         if self.fabric.has_network:
             most = min(number // max(2, fewest), int(needs.held[0]))
             found = [
-                self._exchange_s(members, size_bytes, copies, here)
+                sum(self.exchange_s(members, size_bytes, copies, here))
                 for here in range(1, most + 1)
             ]
         if fewest == 1:
-            whole = self._exchange_s(members, size_bytes, copies, number)
+            whole = sum(self.exchange_s(members, size_bytes, copies, number))
             found = [whole] if needs.tied else [*found, whole]
         return _alike(members, min(found, default=inf))
 
-    def _exchange_s(
+    def exchange_s(
         self, members: IntArray, size_bytes: float, copies: int, here: int
-    ) -> float:
-        """Least seconds of an all-to-all of groups with so many members in a domain."""
+    ) -> tuple[float, float]:
+        """Least seconds of an all-to-all, and of its latency.
+
+        Of groups of which some domain holds so many members.
+        """
         number, needs, outer = members.shape[1], self._needs(members), self._outer
         pace, latency = 1 / self.fabric.bandwidth, self.fabric.latency
-        domains, near, far = max(2, needs.fewest[outer]), 1.0, 1.0
+        near, far = size_bytes / number, self.sent_bytes(members, size_bytes, copies)
         if copies:
-            near = float(share_sent(np.array(number), copies)) / KERNEL_SHARE
-            far = float(share_sent(np.array(domains), copies))
-        near_s, near_wait_s = near * size_bytes / number * pace[:outer], latency[:outer]
+            near *= float(share_sent(np.array(number), copies)) / KERNEL_SHARE
         if here == number:
-            return _peers_s(near_s + near_wait_s, needs.most, 1, here)
-        sent_s = far * size_bytes / number * (number - here) * _least(pace[outer:])
-        wait_s = (domains - 1) * _least(latency[outer:])
+            each_s = near * pace[:outer] + latency[:outer]
+            return _peers_s(each_s, needs.most, 1, here), 0.0
+        near_s = _peers_s(near * pace[:outer], needs.most, 1, here)
+        far_s = (number - here) * far * _least(pace[outer:])
+        wait_s = _peers_s(latency[:outer], needs.most, 1, here)
         if not copies:
-            wait_s = _peers_s(latency[outer:], needs.most[outer:], here, number)
-        wait_s += _peers_s(near_wait_s, needs.most, 1, here)
-        return max(_peers_s(near_s, needs.most, 1, here), float(sent_s)) + wait_s
+            wait_s += _peers_s(latency[outer:], needs.most[outer:], here, number)
+        else:
+            messages = max(1, needs.fewest[outer] - 1)
+            wait_s += messages * _least(latency[outer:])
+        return max(near_s, far_s), wait_s
+
+    def sent_bytes(self, members: IntArray, size_bytes: float, copies: int) -> float:
+        """Bytes from a member to each in other domains at the least."""
+        domains = np.array(max(2, self._needs(members).fewest[self._outer]))
+        share = float(share_sent(domains, copies)) if copies else 1.0
+        return size_bytes / int(members.shape[1]) * share
 
     def flows(self, *ends: Any, **_: Any) -> Cost:
         """Of messages to several ranks nothing is known."""

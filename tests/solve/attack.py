@@ -205,8 +205,9 @@ def _false_bounds(problem, least):
                 yield f"{given} prove {priced} of {bound}, there is {least}"
     if problem.goal.name == "time":
         rng = Random(str(least))
-        for _ in range(3):
-            cases = [*any_cases(rng, problem.job)]
+        made_up = [[*any_cases(rng, problem.job)] for _ in range(3)]
+        of_more = [one._replace(seconds=1.1 * one.seconds) for one in cases]
+        for cases in (*made_up, of_more):
             priced = priced_step(problem.machine, problem.job, cases)
             if priced > least * (1 + ROUNDING):
                 yield f"{cases} prove {priced}, there is {least}"

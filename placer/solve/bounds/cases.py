@@ -164,7 +164,9 @@ def _bounds(case: Case, axis: str = "") -> Iterator[Proof]:
             "expert groups in parts that fit the scale-up domains, "
             f"the smallest of a group setting its pace, {BEST}"
         )
-        yield Proof(parts.least(case.params), argument)
+        value, times, prices = parts.least(case.params)
+        claim = CaseClaim(value, axis, times=times, prices=prices)
+        yield Proof(value, argument, cases=(claim,))
 
 
 def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:

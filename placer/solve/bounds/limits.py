@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.cost.gradients import SyncTime
 from placer.cost.schedule import WALKED
 from placer.cost.stage_times import StageTime
-from placer.cost.step import Step, distinct_rows
+from placer.cost.step import Step, StepModel, distinct_rows
 from placer.job.model import Job
 from placer.solve.bounds import WORK
 
@@ -73,9 +74,14 @@ def gradient_groups(job: Job) -> IntArray:
     return members.reshape(-1, job.data_parallel.shard_members(size, size))
 
 
-def exposed_by_stage(step: Step, network: IdealNetwork, limit: Limit) -> list[float]:
+def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTime:
+    """Data-parallel times of all stages with some groups limited."""
+    return model.sync(network.with_limits(*limits))
+
+
+def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[float]:
     """Data-parallel time exposed if one stage alone is limited, each in turn, s."""
-    slow = replace(step, sync=step.model.sync(network.with_limit(limit)))
+    slow = replace(step, sync=slow_sync(step.model, network, *limits))
     slowed = map(
         partial(step.with_stage_of, slow), range(step.model.job.parallelism.pp)
     )
