@@ -39,9 +39,13 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
     if proved >= enough > counted:
         what = "prices" if objective == "hop-cost" else "cases"
         return [f"bound.lower_bound: {stated!r}: its {what} prove only {counted!r}"]
-    if proved >= enough:
-        return _other_argument(told, argument, proved, stated)
+    if proved >= enough and (told == argument or abs(proved - stated) > EXACT * proved):
+        return []
     found = _search(problem, budget)
+    if proved >= enough:
+        if told == found.argument:
+            return []
+        return [f"bound.argument: the proof found again is {argument!r}, not {told!r}"]
     if found.value < enough:
         return [
             f"bound.lower_bound: {stated!r} is false: "
@@ -54,15 +58,6 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
     if found.is_cut_short:
         why = f"not verified: the search did not finish ({found.stop_reason})"
     return [f"bound.lower_bound: {stated!r} is unproved, {proved!r} is proved: {why}"]
-
-
-def _other_argument(
-    told: object, argument: str, proved: float, stated: float
-) -> list[str]:
-    """A sentence when the proof is told otherwise than it was found."""
-    if told == argument or abs(proved - stated) > EXACT * proved:
-        return []
-    return [f"bound.argument: the proof found again is {argument!r}, not {told!r}"]
 
 
 def _certificate(
