@@ -60,8 +60,10 @@ class Params:
     # of a walk, between which it looks at the time.
     heat: tuple[float, float, float] = (1e-3, 0.2, 300.0)
     probes_and_pieces: tuple[int, int] = (1_800, 100)
-    # Races of walks of the annealer, each from other starts.
+    # Races of walks of the annealer, each from other starts; and moves of a walk of the
+    # first round, for a unit and at most.
     races: int = 4
+    walk_moves: tuple[int, int] = (400, 200_000)
     # Whether methods other than constructions run.
     local_search: bool = True
     # They do not where constructions end no more above the bound, relative to the
