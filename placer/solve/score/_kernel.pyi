@@ -9,6 +9,8 @@ from typing import Any
 from placer.base.arrays import IntArray
 from placer.solve.score.groups import Rows
 
+sources: str  # a digest of what it was made of
+
 class Cost:
     def set_machine(self, **given: Any) -> None: ...
     def load(self, slots: IntArray) -> None: ...

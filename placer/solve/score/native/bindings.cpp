@@ -32,6 +32,7 @@ std::vector<Family> families(const nb::list& given) {
 }  // namespace
 
 NB_MODULE(_kernel, module) {
+  module.attr("sources") = SOURCES;
   nb::class_<Cost>(module, "Cost")
       .def("set_machine", [](Cost& self, nb::kwargs of) { self.set_machine({of}); })
       .def("load", [](Cost& self, IntArray slots) { self.load(numbers(slots)); })
