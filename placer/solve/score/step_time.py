@@ -188,19 +188,21 @@ def set_machine(
 ) -> None:
     """Give a kernel the machine, and the site of each slot."""
     tiers = sites.tiers.tolist()
-    capacity = [np.asarray(fabric.uplink_capacity[t], float) for t in tiers]
+    capacity = [fabric.uplink_capacity[t] for t in tiers]
+    children = [len(own) for own in capacity]
     shared = [
-        fabric.shared_uplinks.get(t, np.full(len(own), np.inf))
-        for t, own in zip(tiers, capacity, strict=True)
+        fabric.shared_uplinks.get(t, np.full(count, np.inf))
+        for t, count in zip(tiers, children, strict=True)
     ]
     kernel.set_machine(
         scale_up=sites.scale_up,
-        child=sites.child,
+        child=np.stack(sites.child, axis=1).ravel(),
+        children=np.array(children),
         bandwidth=fabric.bandwidth[tiers],
         latency=fabric.latency[tiers],
         detour=fabric.detour[tiers],
-        capacity=capacity,
-        shared=np.concatenate(shared),
+        capacity=np.tile(np.concatenate(capacity, dtype=float), 2),  # up and down
+        shared=np.tile(np.concatenate(shared), 2),
         rail=sites.rail,
         factor=sites.factor,
         speed=sites.speed,

@@ -169,9 +169,9 @@ struct StepEnergy : Energy {
       const int other = random.below(of_block.count());
       if (step.block_s[other] > step.block_s[block]) block = other;
     }
-    const int unit = of_block.begin(block)[random.below(of_block.size(block))];
+    const int unit = of_block[block].any(random);
     if (!tokens || tries <= 3) return unit;
-    const int other = of_block.begin(block)[random.below(of_block.size(block))];
+    const int other = of_block[block].any(random);
     return exchange_s(other) > exchange_s(unit) ? other : unit;
   }
 
@@ -211,7 +211,7 @@ struct StepEnergy : Energy {
   }
   double exchange_s(int unit) const {
     const int atom = unit * width;
-    return tokens->of_atom.size(atom) ? tokens->of(0, *tokens->of_atom.begin(atom)) : 0.0;
+    return tokens->of_atom[atom].size() ? tokens->of(0, tokens->of_atom[atom][0]) : 0.0;
   }
   double soft(double of_sum, double of_times) const {
     return target + breadth * std::log(std::max(of_sum, 1e-300)) + mean_part * of_times +

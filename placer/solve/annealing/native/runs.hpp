@@ -78,7 +78,7 @@ struct Runs {
     for (int at = 0; at < places(); ++at)
       for (int i = 0; i < order[at].length; ++i) {
         const int sort = kind[first[order[at].node] + i];
-        found[begin[at] + i] = slots_of_kind.begin(sort)[used[sort]++];
+        found[begin[at] + i] = slots_of_kind[sort][used[sort]++];
       }
     return found;
   }
@@ -231,7 +231,7 @@ struct Runs {
         freed[sort].pop_back();
         return slot;
       }
-      const int* slots = slots_of_kind.begin(sort);
+      const Rows::Row slots = slots_of_kind[sort];
       while (unit_at(slots[next[sort]]) >= 0) ++next[sort];
       return slots[next[sort]++];
     };

@@ -57,13 +57,13 @@ struct Search {
   int cell(int slot) const { return domain(0, slot); }
   int cell_of(int unit) const { return cell(slot_of(unit)); }
   Range range(int level, int domain) const {
-    const int t = machine.first_outer() + level;
-    return {(layout.first[t][domain] + width - 1) / width, layout.end[t][domain] / width};
+    const int u = machine.first_uplink[machine.first_outer() + level] + domain;
+    return {(layout.first[u] + width - 1) / width, layout.end[u] / width};
   }
   int any_in(Range r) { return r.first + random.below(r.end - r.first); }
 
   void count_room() {
-    room.assign(machine.capacity[machine.first_outer()].size(), 0);
+    room.assign(machine.children(machine.first_outer()), 0);
     for (int slot = 0; slot < slots; ++slot)
       if (unit_at(slot) < 0) ++room[cell(slot)];
   }
@@ -96,14 +96,13 @@ struct Search {
   }
   // Somebody whom a unit sends to, or receives from; -1 if nobody.
   int partner_of(int unit) {
-    const int size = partners.size(unit);
-    return size ? partners.begin(unit)[random.below(size)] : -1;
+    return partners[unit].size() ? partners[unit].any(random) : -1;
   }
   // How many of its partners are in a unit's own cell.
   int ties(int unit) const {
     int count = 0;
     const int at = cell_of(unit);
-    for (const int* u = partners.begin(unit); u != partners.end(unit); ++u) count += cell_of(*u) == at;
+    for (int u : partners[unit]) count += cell_of(u) == at;
     return count;
   }
   const Family& any_family() { return families[random.below((int)families.size())]; }
@@ -112,20 +111,17 @@ struct Search {
     if (partners.count() && random.below(2))
       if (const int partner = partner_of(unit); partner >= 0) return partner;
     const Family& family = any_family();
-    const int set = family.of_unit[unit];
-    return family.units.begin(set)[random.below(family.units.size(set))];
+    return family.units[family.of_unit[unit]].any(random);
   }
   // Whether a set has a unit in a cell; of a large one a few are looked at.
   bool seems_at(const Family& family, int set, int at) {
-    const int size = family.units.size(set), *units = family.units.begin(set);
-    if (size > 64) {
+    const Rows::Row units = family.units[set];
+    if (units.size() > 64) {
       for (int i = 0; i < 3; ++i)
-        if (cell_of(units[random.below(size)]) == at) return true;
+        if (cell_of(units.any(random)) == at) return true;
       return false;
     }
-    for (int i = 0; i < size; ++i)
-      if (cell_of(units[i]) == at) return true;
-    return false;
+    return std::any_of(units.begin(), units.end(), [&](int unit) { return cell_of(unit) == at; });
   }
   static bool has(const Pairs& pairs, int slot) {
     for (const auto& pair : pairs) if (pair.second == slot || pair.first == slot) return true;

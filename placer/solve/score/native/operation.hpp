@@ -36,8 +36,8 @@ struct Drawn {
 };
 
 // What every operation of a step has in common. A change of the layout is four calls:
-// `touch` and `moved` tell of the groups that move, `settle` prices what changed, and `undo`
-// takes all of it back.
+// `touch` before it and `moved` after it tell of the groups that move, `settle` prices what
+// changed, and `undo` takes all of it back.
 struct Operation {
   const Machine& machine;
   const Layout& layout;
@@ -65,8 +65,7 @@ struct Operation {
   virtual ~Operation() = default;
   virtual void rebuild() = 0;
   virtual void settle() = 0;
-  virtual void before_move(const Ints&) {}
-  virtual void after_move(const Ints&) {}
+  virtual void moved() {}
   virtual bool is_slow() const { return false; }   // priced last, where still of use
   virtual bool is_rough() const { return false; }  // seconds are at least so many
   virtual void refine() {}                         // make them exact
@@ -80,11 +79,9 @@ struct Operation {
     touched.clear();
     marks.wipe();
     for (int atom : atoms)
-      for (const int* g = of_atom.begin(atom); g != of_atom.end(atom); ++g)
-        if (marks.mark(*g)) touched.push_back(*g);
-    before_move(touched);
+      for (int g : of_atom[atom])
+        if (marks.mark(g)) touched.push_back(g);
   }
-  void moved() { after_move(touched); }
   virtual void undo() {
     kept.undo();
     changed.clear();
@@ -116,8 +113,7 @@ struct Operation {
   // An atom that has a part in an entry, as drawn; -1: none is known, as of what the scorer
   // prices.
   virtual int part_of(int entry, Random& random) {
-    if (entry >= member.count() || !member.size(entry)) return -1;
-    return member.begin(entry)[random.below(member.size(entry))];
+    return entry >= member.count() || !member[entry].size() ? -1 : member[entry].any(random);
   }
 
  protected:
@@ -191,7 +187,7 @@ struct Inside : Operation {
 
  private:
   void price(int g) {
-    const double seconds = on_site[layout.site_of(*member.begin(g))];
+    const double seconds = on_site[layout.site_of(member[g][0])];
     set(g, 0, seconds, seconds);
   }
 };
@@ -201,8 +197,8 @@ struct OnUplinks : Operation {
   Ints lanes;                 // groups alike that are kept once
   bool adds_up = true;        // uplinks make somebody wait
 
-  OnUplinks(const Cost& cost, const Given& of, int sizes, int ways)
-      : Operation(cost, of.rows("member"), sizes), lanes(of.ints("lanes")), load(ways * machine.uplinks(), 0.0) {
+  OnUplinks(const Cost& cost, const Given& of, int sizes)
+      : Operation(cost, of.rows("member"), sizes), lanes(of.ints("lanes")), load(2 * machine.uplinks(), 0.0), harmless(load) {
     loads_seen.resize(load.size());
   }
   void rebuild() override {
@@ -212,53 +208,51 @@ struct OnUplinks : Operation {
     kept.kept.clear();
     changed.clear();
   }
-  void before_move(const Ints& moved) override {
+  void touch(const Ints& atoms) override {
+    Operation::touch(atoms);
     if (!adds_up) return;
     loads_seen.wipe();
     loads.clear();
-    for (int g : moved) add_load(g, -1.0);
+    for (int g : touched) add_load(g, -1.0);
   }
-  void after_move(const Ints& moved) override {
-    for (int g : moved)
+  void moved() override {
+    for (int g : touched)
       if (adds_up) add_load(g, 1.0);
   }
   void settle() override {
     changed.clear();
     for (int g : touched) price(g);
-    for (const Load& was : loads) {
-      const double now = load[was.place];
-      if (now == was.value || std::max(now, was.value) <= harmless(was.tier, was.child)) continue;
-      const int last = layout.end[was.tier][was.child];
-      for (int slot = layout.first[was.tier][was.child]; slot < last; ++slot) {
+    for (const auto& [uplink, was] : loads) {
+      const double now = load[uplink];
+      if (now == was || std::max(now, was) <= harmless[uplink]) continue;
+      const int below = uplink % machine.uplinks(), end = layout.end[below];
+      for (int slot = layout.first[below]; slot < end; ++slot) {
         const int atom = layout.atom_at[slot];
         if (atom < 0) continue;
-        for (const int* g = of_atom.begin(atom); g != of_atom.end(atom); ++g)
-          if (marks.mark(*g)) price(*g);
+        for (int g : of_atom[atom])
+          if (marks.mark(g)) price(g);
       }
     }
   }
 
  protected:
-  Reals load;                 // [way][uplink]
+  Reals load;                 // of each uplink
+  Reals harmless;             // those that make nobody slower
 
-  void add(int way, int tier, int child, double by) {
-    const int place = way * machine.uplinks() + machine.uplink(tier, child);
-    if (loads_seen.mark(place)) {
-      loads.push_back({tier, child, place, load[place]});
-      kept.keep(load[place]);
+  void add(int uplink, double by) {
+    if (loads_seen.mark(uplink)) {
+      loads.push_back({uplink, load[uplink]});
+      kept.keep(load[uplink]);
     }
-    load[place] += by;
+    load[uplink] += by;
   }
 
  private:
-  struct Load { int tier, child, place; double value; };
-  std::vector<Load> loads;
+  std::vector<std::pair<int, double>> loads;  // before the change
   Marks loads_seen;
 
   virtual void add_load(int group, double sign) = 0;
   virtual void price(int group) = 0;
-  // A load of an uplink that makes nobody slower.
-  virtual double harmless(int tier, int child) const = 0;
 };
 
 }  // namespace placer

@@ -21,7 +21,7 @@ struct Parts {
       : machine(machine), layout(layout), member(member), of_atom(of_atom), members(members),
         tier(machine.first_outer()), of_entry(of_atom.entry.size()) {
     groups_seen.resize(member.count());
-    seen.resize(tier < machine.tiers ? layout.first[tier].size() : 1);
+    seen.resize(tier < machine.tiers ? machine.children(tier) : 1);
     Ints next = of_atom.start, last(of_atom.count(), -1);
     for (int g = 0; g < member.count(); ++g)
       for (int entry = member.start[g]; entry < member.start[g + 1]; ++entry) {
@@ -95,10 +95,11 @@ struct Parts {
     firsts.clear();
     for (int g : moved) latest[g] = -1;
     const bool is_all = tier == machine.tiers;
+    const int first_uplink = is_all ? 0 : machine.first_uplink[tier];
     const int *atom_at = layout.atom_at.data(), *site_of_slot = layout.site.data(), *start = of_atom.start.data();
     for (int d : changed) {
-      const int end = is_all ? (int)layout.site.size() : layout.end[tier][d], before = (int)found.size();
-      for (int slot = is_all ? 0 : layout.first[tier][d]; slot < end; ++slot) {
+      const int end = is_all ? (int)layout.site.size() : layout.end[first_uplink + d], before = (int)found.size();
+      for (int slot = is_all ? 0 : layout.first[first_uplink + d]; slot < end; ++slot) {
         const int atom = atom_at[slot], site = site_of_slot[slot];
         if (atom < 0) continue;
         for (int i = start[atom]; i < start[atom + 1]; ++i) {

@@ -168,8 +168,8 @@ struct StepTime : Cost {
     double most = 0.0;
     const auto look_at = [&](int b) {
       if (block_s[b] <= most) return;
-      for (const int* d = replicas_of_block.begin(b); d != replicas_of_block.end(b); ++d)
-        most = std::max(most, replica_s(*d));
+      for (int d : replicas_of_block[b])
+        most = std::max(most, replica_s(d));
     };
     look_at((int)(std::max_element(block_s.begin(), block_s.end()) - block_s.begin()));
     for (size_t b = 0; b < block_s.size(); ++b) look_at((int)b);
@@ -210,8 +210,8 @@ struct StepTime : Cost {
       Rows found;
       for (int row = 0; row < of.count(); ++row) {
         cells_seen.wipe();
-        for (const int* c = of.begin(row); c != of.end(row); ++c) {
-          const int cell = block_of_replica[*c / stages] * stages + *c % stages;
+        for (int c : of[row]) {
+          const int cell = block_of_replica[c / stages] * stages + c % stages;
           if (cells_seen.mark(cell)) found.entry.push_back(cell);
         }
         found.start.push_back((int)found.entry.size());
@@ -379,9 +379,9 @@ struct StepTime : Cost {
   double largest(const Axis& axis, const Rows& groups, int cell) const {
     const Operation& op = *operations[axis.operation];
     double most = 0.0;
-    for (const int* g = groups.begin(cell); g != groups.end(cell); ++g) {
-      double sum = op.of(0, *g);
-      for (int s = 1; s < op.sizes; ++s) sum += op.of(s, *g);
+    for (int g : groups[cell]) {
+      double sum = op.of(0, g);
+      for (int s = 1; s < op.sizes; ++s) sum += op.of(s, g);
       most = std::max(most, sum);
     }
     return most;
@@ -389,8 +389,8 @@ struct StepTime : Cost {
   double slowness(int cell, const Rows& of_cell) const {
     if (!has_speeds) return 1.0;
     double least = 1e300;
-    for (const int* a = of_cell.begin(cell); a != of_cell.end(cell); ++a)
-      least = std::min(least, machine.speed[layout.site_of(*a)]);
+    for (int a : of_cell[cell])
+      least = std::min(least, machine.speed[layout.site_of(a)]);
     return 1.0 / least;
   }
   void dirty(int cell) {
@@ -412,21 +412,21 @@ struct StepTime : Cost {
       Axis& axis = axes[a];
       cells_seen.wipe();
       for (int g : op.changed)
-        for (const int* c = axis.of_block.begin(g); c != axis.of_block.end(g); ++c) {
-          if (!cells_seen.mark(*c)) continue;
-          const double slowest = largest(axis, axis.groups_of_block, *c);
-          if (slowest == axis.slowest[*c]) continue;
-          values.set(axis.slowest[*c], slowest);
-          dirty(*c);
+        for (int c : axis.of_block[g]) {
+          if (!cells_seen.mark(c)) continue;
+          const double slowest = largest(axis, axis.groups_of_block, c);
+          if (slowest == axis.slowest[c]) continue;
+          values.set(axis.slowest[c], slowest);
+          dirty(c);
         }
     }
     bool differs = false;
     for (int part : parts_of[o]) {
       stages_seen.wipe();
       for (int g : op.changed)
-        for (const int* p = stages_of[part].begin(g); p != stages_of[part].end(g); ++p) {
-          if (!stages_seen.mark(*p)) continue;
-          const int k = part * stages + *p;
+        for (int p : stages_of[part][g]) {
+          if (!stages_seen.mark(p)) continue;
+          const int k = part * stages + p;
           if (const double most = peak(k); most != peak_s[k]) values.set(peak_s[k], most), differs = true;
         }
     }
@@ -435,12 +435,12 @@ struct StepTime : Cost {
   void price_speeds() {
     cells_seen.wipe();
     for (int atom : atoms)
-      for (const int* c = of_atom_in_blocks.begin(atom); c != of_atom_in_blocks.end(atom); ++c) {
-        if (!cells_seen.mark(*c)) continue;
-        const double slowest = slowness(*c, atoms_of_block);
-        if (slowest == slow[*c]) continue;
-        values.set(slow[*c], slowest);
-        dirty(*c);
+      for (int c : of_atom_in_blocks[atom]) {
+        if (!cells_seen.mark(c)) continue;
+        const double slowest = slowness(c, atoms_of_block);
+        if (slowest == slow[c]) continue;
+        values.set(slow[c], slowest);
+        dirty(c);
       }
   }
   void walk_dirty() {
@@ -464,8 +464,8 @@ struct StepTime : Cost {
     const Sync::Part& part = sync.parts[k / stages];
     const Operation& op = *operations[part.operation];
     double most = 0.0;
-    for (const int* g = part.groups.begin(k % stages); g != part.groups.end(k % stages); ++g)
-      most = std::max(most, op.of(part.size, *g));
+    for (int g : part.groups[k % stages])
+      most = std::max(most, op.of(part.size, g));
     return most;
   }
   Stage stage_of_block(int cell) const {

@@ -10,17 +10,16 @@ inline void dissolve(Search& s, Pairs& pairs) {
   const Family& family = s.any_family();
   const int first_set = family.of_unit[unit];
   Ints leaving;
-  for (const int* u = family.units.begin(first_set); u != family.units.end(first_set); ++u)
-    if (s.cell_of(*u) == home) leaving.push_back(s.slot_of(*u));
-  if ((int)leaving.size() == family.units.size(first_set) || leaving.size() > MOST) return;
+  for (int u : family.units[first_set])
+    if (s.cell_of(u) == home) leaving.push_back(s.slot_of(u));
+  if ((int)leaving.size() == family.units[first_set].size() || leaving.size() > MOST) return;
   const int count = s.random.below(3) ? (int)leaving.size() : 1 + s.random.below((int)leaving.size());
   for (int i = 0; i < count; ++i) {
     int set = first_set;
     for (int link = 0; link < LONGEST; ++link) {
       int to = -1;
       for (int k = 0; k < 8; ++k) {
-        const int size = family.units.size(set);
-        const int cell = s.cell_of(family.units.begin(set)[s.random.below(size)]);
+        const int cell = s.cell_of(family.units[set].any(s.random));
         if (cell == home) continue;
         if (to < 0 || s.room[cell] > 0) to = cell;
         if (s.room[cell] > 0) break;

@@ -11,14 +11,14 @@ inline void eject(Search& s, Pairs& pairs) {
   const Family& family = s.any_family();
   const int first_set = family.of_unit[unit], whole = s.random.below(3);
   Ints leaving;
-  for (const int* u = family.units.begin(first_set); u != family.units.end(first_set); ++u)
-    if (s.cell_of(*u) == home && (int)leaving.size() < (whole ? MOST : 1)) leaving.push_back(s.slot_of(*u));
+  for (int u : family.units[first_set])
+    if (s.cell_of(u) == home && (int)leaving.size() < (whole ? MOST : 1)) leaving.push_back(s.slot_of(u));
   if (whole == 2 && leaving.size() > 1) leaving.resize(1 + s.random.below((int)leaving.size()));
   int set = first_set;
   for (int link = 0; link < LONGEST; ++link) {
     int to = -1;
     for (int i = 0; i < 6; ++i) {
-      const int cell = s.cell_of(family.units.begin(set)[s.random.below(family.units.size(set))]);
+      const int cell = s.cell_of(family.units[set].any(s.random));
       if (cell == home) continue;
       if (to < 0 || (s.random.below(2) && s.room[cell] >= (int)leaving.size())) to = cell;
     }
@@ -43,8 +43,8 @@ inline void eject(Search& s, Pairs& pairs) {
         if (s.unit_at(slot) < 0 && !Search::has(pairs, slot)) out.push_back(slot);
     } else {
       const int its = family.of_unit[other];
-      for (const int* u = family.units.begin(its); u != family.units.end(its); ++u) {
-        const int slot = s.slot_of(*u);
+      for (int u : family.units[its]) {
+        const int slot = s.slot_of(u);
         if (out.size() == leaving.size()) break;
         if (slot >= range.first && slot < range.end && !Search::has(pairs, slot)) out.push_back(slot);
       }

@@ -10,16 +10,16 @@ namespace placer {
 inline void gather(Search& s, Pairs& pairs, bool joins) {
   const int unit = s.waited_for(1 + s.random.below(6));
   const Family& family = s.any_family();
-  const int set = family.of_unit[unit], size = family.units.size(set);
-  const int* members = family.units.begin(set);
+  const int set = family.of_unit[unit];
+  const Rows::Row members = family.units[set];
   const int level = s.random.below(4) ? 0 : s.random.below(s.levels);
-  const int target = joins ? s.slot_of(members[s.random.below(size)]) : s.random.below(s.slots);
+  const int target = joins ? s.slot_of(members.any(s.random)) : s.random.below(s.slots);
   const int from = s.domain(level, s.slot_of(unit)), to = s.domain(level, target);
   const Range range = s.range(level, to);
   if (from == to) return;
   Ints leaving;
-  for (int i = 0; i < size; ++i)
-    if (s.domain(level, s.slot_of(members[i])) == from) leaving.push_back(s.slot_of(members[i]));
+  for (int member : members)
+    if (s.domain(level, s.slot_of(member)) == from) leaving.push_back(s.slot_of(member));
   int count = (int)leaving.size(), some = s.random.below(6), rule = s.random.below(4);
   if (some == 0) count = 1 + s.random.below(count);
   else if (some == 1) count = std::min(count, 1 + s.random.below(4));
@@ -32,8 +32,7 @@ inline void gather(Search& s, Pairs& pairs, bool joins) {
       if (other >= 0 && rule < 3) {
         const int its = family.of_unit[other];
         for (int k = 0; k < 3 && !found; ++k) {
-          const int mate = family.units.begin(its)[s.random.below(family.units.size(its))];
-          if (s.domain(level, s.slot_of(mate)) == from) found = 2;
+          if (s.domain(level, s.slot_of(family.units[its].any(s.random))) == from) found = 2;
         }
       }
       if (found > rank) rank = found, best = slot;
@@ -45,8 +44,8 @@ inline void gather(Search& s, Pairs& pairs, bool joins) {
       continue;
     }
     const int its = family.of_unit[other];
-    for (const int* u = family.units.begin(its); u != family.units.end(its); ++u) {
-      const int slot = s.slot_of(*u);
+    for (int u : family.units[its]) {
+      const int slot = s.slot_of(u);
       if ((int)pairs.size() == count) break;
       if (slot >= range.first && slot < range.end && !Search::has(pairs, slot))
         pairs.push_back({leaving[pairs.size()], slot});
