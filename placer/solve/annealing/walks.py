@@ -143,7 +143,6 @@ class Walks:
             self.annealer.walk(
                 max(moves // PIECES, 1),
                 piece / PIECES,
-                (piece + 1) / PIECES,
                 hot * walk.scale,
                 cold,
             )

@@ -7,7 +7,7 @@ the scorer says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -113,7 +113,7 @@ def _add_exposed(model: StepModel, operations: Operations) -> None:
         groups = Rows.pairs(stage, added.of_row, axes.pp)
         for size, number in enumerate(numbers):
             # What comes of a second of this call alone.
-            one = model.sync(CallNetwork(_only(number)))
+            one = model.sync(CallNetwork({number: 1.0}))
             operations.step.add_sync(
                 added.number,
                 size,
@@ -124,11 +124,6 @@ def _add_exposed(model: StepModel, operations: Operations) -> None:
                 first_bucket=one.first_bucket,
                 embedding=one.embedding,
             )
-
-
-def _only(number: int) -> Callable[[int], float]:
-    """A second for one call, none for others."""
-    return lambda call: float(call == number)
 
 
 def _alike(calls: list[Call]) -> Iterator[list[int]]:

@@ -66,6 +66,8 @@ struct Limit {
 };
 
 struct Fence {
+  static constexpr int RARELY = 16;  // one change out of so many
+
   std::vector<Tie> ties;
   std::vector<Limit> limits;
   Ints pin_of_unit;             // -1: it may be anywhere
@@ -159,8 +161,6 @@ struct Fence {
   }
 
  private:
-  static constexpr int RARELY = 16;  // one change out of so many may break one more
-
   int from_home(const Seat& seat) const {
     const int pin = pin_of_unit.empty() ? -1 : pin_of_unit[seat.unit];
     return pin < 0 ? 0 : away[(size_t)pin * places + seat.place];

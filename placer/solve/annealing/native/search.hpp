@@ -24,6 +24,10 @@ struct Home {
 };
 
 struct Search {
+  // What one move exchanges at most: units, or places of nodes in their order; and how many
+  // parts it puts out, one for the other.
+  static constexpr int MOST = 600, FAR = 200, LONGEST = 4;
+
   Energy& energy;
   const Machine& machine;
   const Layout& layout;
@@ -113,19 +117,21 @@ struct Search {
     const Family& family = any_family();
     return family.units[family.of_unit[unit]].any(random);
   }
-  // Whether a set has a unit in a cell; of a large one a few are looked at.
-  bool seems_at(const Family& family, int set, int at) {
-    const Rows::Row units = family.units[set];
-    if (units.size() > 64) {
-      for (int i = 0; i < 3; ++i)
-        if (cell_of(units.any(random)) == at) return true;
-      return false;
-    }
-    return std::any_of(units.begin(), units.end(), [&](int unit) { return cell_of(unit) == at; });
+  // Whether one of a few units of a set, as drawn, is in a domain.
+  bool seems_in(const Family& family, int set, int level, int domain) {
+    for (int i = 0; i < 3; ++i)
+      if (this->domain(level, slot_of(family.units[set].any(random))) == domain) return true;
+    return false;
+  }
+  // Slots of a set's units in a domain, as far as no pair has them.
+  Ints held(const Family& family, int set, int level, int domain, const Pairs& pairs) const {
+    Ints found;
+    for (int unit : family.units[set])
+      if (const int slot = slot_of(unit); this->domain(level, slot) == domain && !has(pairs, slot)) found.push_back(slot);
+    return found;
   }
   static bool has(const Pairs& pairs, int slot) {
-    for (const auto& pair : pairs) if (pair.second == slot || pair.first == slot) return true;
-    return false;
+    return std::any_of(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.second == slot || pair.first == slot; });
   }
 };
 

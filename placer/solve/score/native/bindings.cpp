@@ -114,10 +114,10 @@ NB_MODULE(_kernel, module) {
              return self.usual_change(tries, {hot, hot});
            })
       .def("walk",
-           [](Annealer& self, int64_t moves, double begin, double end, double hot, double cold) {
+           [](Annealer& self, int64_t moves, double share, double hot, double cold) {
              const Schedule schedule{hot, cold};
              nb::gil_scoped_release free;
-             self.walk(moves, begin, end, schedule);
+             self.walk(moves, share, schedule);
            })
       .def_prop_ro("best", [](const Annealer& self) { return self.best; })
       .def_prop_ro("best_slots", [](const Annealer& self) { return array(self.best_slots); })

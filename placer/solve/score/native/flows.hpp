@@ -42,17 +42,6 @@ struct Flows : Operation {
   bool is_rough() const override { return !is_exact; }
   const Reals& entries() const override { return busy; }
 
-  void rebuild() override {
-    std::fill(busy.begin(), busy.end(), 0.0);
-    for (Reals* some : {&outside, &inside, &waits}) std::fill(some->begin(), some->end(), 0.0);
-    touched_entries.clear();
-    entries_seen.wipe();
-    for (size_t i = 0; i < flows.size(); ++i) add((int)i, 1.0);
-    for (int entry : touched_entries) settle_entry(entry);
-    refine();
-    keep();
-    changed.clear();
-  }
   void touch(const Ints& atoms) override {
     if (is_of_kind) kept.keep(excess.sum);
     moved_flows.clear();
@@ -95,9 +84,9 @@ struct Flows : Operation {
       flow = entry - first_alone;
     } else {
       const int below = (entry - first_uplink) % machine.uplinks();
-      const int begin = layout.first[below], end = layout.end[below];
-      for (int tries = 0; tries < TRIES && flow < 0 && end > begin; ++tries) {
-        const int atom = layout.atom_at[begin + random.below(end - begin)];
+      const int begin = layout.first[below], count = layout.end[below] - begin, shift = random.below(count);
+      for (int i = 0; i < count && flow < 0; ++i) {
+        const int atom = layout.atom_at[begin + (i + shift) % count];
         if (atom < 0 || !of_flow[atom].size()) continue;
         const int f = of_flow[atom].any(random);
         on_way(flows[f], [&](int other) { if (other == entry) flow = f; });
@@ -108,7 +97,6 @@ struct Flows : Operation {
   }
 
  private:
-  static constexpr int TRIES = 12;
   int ranks = 0, first_uplink = 0, first_alone = 0, slowest = 0;
   bool is_exact = false;
   // Ports ([sends, receives][rank]), uplinks, and flows by themselves where a pair cannot
@@ -119,6 +107,14 @@ struct Flows : Operation {
   Rows of_flow, by_port;         // flows of each atom, of each port
   Marks flows_seen, entries_seen;
 
+  void price_all() override {
+    for (Reals* some : {&busy, &outside, &inside, &waits}) std::fill(some->begin(), some->end(), 0.0);
+    touched_entries.clear();
+    entries_seen.wipe();
+    for (size_t i = 0; i < flows.size(); ++i) add((int)i, 1.0);
+    for (int entry : touched_entries) settle_entry(entry);
+    refine();
+  }
   void touch_entry(int entry) {
     if (entries_seen.mark(entry)) touched_entries.push_back(entry);
   }
@@ -127,9 +123,7 @@ struct Flows : Operation {
     const int a = layout.site_of(f.from), b = layout.site_of(f.to);
     machine.on_way(machine.outer, a, b, machine.tier(a, b), [&](int u) { use(first_uplink + u); });
   }
-  void raise(double& place, double by) {
-    kept.set(place, place + by);
-  }
+  void raise(double& place, double by) { kept.set(place, place + by); }
   // A flow as it lies now, with a sign.
   void add(int number, double sign) {
     const Machine& m = machine;
@@ -193,7 +187,7 @@ struct Relay : PricedAnew {
   Reals sums, bytes;              // bytes on each uplink
 
   // Rows of one length run side by side.
-  void price() override {
+  void price_all() override {
     const Machine& m = machine;
     sums.assign(groups, 0.0);
     int longest = 0;

@@ -63,8 +63,15 @@ struct Operation {
   Operation(const Cost& cost, Rows members, int sizes = 1)
       : Operation(cost, members, members.count(), sizes) {}
   virtual ~Operation() = default;
-  virtual void rebuild() = 0;
-  virtual void settle() = 0;
+  virtual void rebuild() {
+    price_all();
+    keep();
+    changed.clear();
+  }
+  virtual void settle() {
+    changed.clear();
+    price_all();
+  }
   virtual void moved() {}
   virtual bool is_slow() const { return false; }   // priced last, where still of use
   virtual bool is_rough() const { return false; }  // seconds are at least so many
@@ -118,6 +125,7 @@ struct Operation {
 
  protected:
   Marks marks;
+  virtual void price_all() = 0;
   // One size each where entries are groups.
   size_t number() const { return &entries() == &seconds ? (size_t)groups : entries().size(); }
   void set(int group, int size, double value, double average) {
@@ -140,18 +148,6 @@ struct PricedAnew : Operation {
   void touch(const Ints&) override {
     if (is_of_kind) kept.keep(excess.sum);
   }
-  void rebuild() override {
-    price();
-    keep();
-    changed.clear();
-  }
-  void settle() override {
-    changed.clear();
-    price();
-  }
-
- private:
-  virtual void price() = 0;
 };
 
 // What the scorer says of all groups, each time.
@@ -162,7 +158,7 @@ struct ByScorer : PricedAnew {
       : PricedAnew(cost, Rows{}, of.number("groups"), of.number("sizes")), scorer(of.of("scorer")) {}
 
  private:
-  void price() override {
+  void price_all() override {
     nb::gil_scoped_acquire gil;
     const Reals found = numbers<double>(scorer(array(layout.slot_of)));
     for (int g = 0; g < groups; ++g)
@@ -175,17 +171,15 @@ struct Inside : Operation {
   Reals on_site;
 
   Inside(const Cost& cost, const Given& of) : Operation(cost, of.rows("member")), on_site(of.reals("on_site")) {}
-  void rebuild() override {
-    for (int g = 0; g < groups; ++g) price(g);
-    keep();
-    changed.clear();
-  }
   void settle() override {
     changed.clear();
     for (int g : touched) price(g);
   }
 
  private:
+  void price_all() override {
+    for (int g = 0; g < groups; ++g) price(g);
+  }
   void price(int g) {
     const double seconds = on_site[layout.site_of(member[g][0])];
     set(g, 0, seconds, seconds);
@@ -200,13 +194,6 @@ struct OnUplinks : Operation {
   OnUplinks(const Cost& cost, const Given& of, int sizes)
       : Operation(cost, of.rows("member"), sizes), lanes(of.ints("lanes")), load(2 * machine.uplinks(), 0.0), harmless(load) {
     loads_seen.resize(load.size());
-  }
-  void rebuild() override {
-    std::fill(load.begin(), load.end(), 0.0);
-    for (int g = 0; adds_up && g < groups; ++g) add_load(g, 1.0);
-    for (int g = 0; g < groups; ++g) price(g);
-    kept.kept.clear();
-    changed.clear();
   }
   void touch(const Ints& atoms) override {
     Operation::touch(atoms);
@@ -251,6 +238,11 @@ struct OnUplinks : Operation {
   std::vector<std::pair<int, double>> loads;  // before the change
   Marks loads_seen;
 
+  void price_all() override {
+    std::fill(load.begin(), load.end(), 0.0);
+    for (int g = 0; adds_up && g < groups; ++g) add_load(g, 1.0);
+    for (int g = 0; g < groups; ++g) price(g);
+  }
   virtual void add_load(int group, double sign) = 0;
   virtual void price(int group) = 0;
 };

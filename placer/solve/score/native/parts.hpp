@@ -48,7 +48,7 @@ struct Parts {
     domains.assign(groups, 0);
     hops.assign(groups * machine.tiers * 2, 0);
     sizes.assign(groups * (members + 1), 0);
-    latest.assign(groups, UNTOUCHED);
+    latest.assign(groups, -1);
     changed.resize(count());
     std::iota(changed.begin(), changed.end(), 0);
     Ints every(groups);
@@ -76,7 +76,6 @@ struct Parts {
  private:
   struct Entry { int group, entry, weight; };  // the first of an atom in a group, and its members
   struct First { int group, entry, found; };
-  static constexpr int UNTOUCHED = -2;
   const Machine& machine;
   const Layout& layout;
   const Rows &member, &of_atom;         // of the operation
@@ -87,13 +86,13 @@ struct Parts {
   std::vector<First> firsts;
   std::vector<Placed> before;           // parts that the change replaced
   Marks seen, groups_seen;
-  Ints latest;                          // of each group that moves, in `found`
+  Ints latest;                          // how many were found with the last of each group that moves, -1: it does not
   Ints changed;                         // domains
 
   void find(const Ints& moved) {
     found.clear();
     firsts.clear();
-    for (int g : moved) latest[g] = -1;
+    for (int g : moved) latest[g] = 0;
     const bool is_all = tier == machine.tiers;
     const int first_uplink = is_all ? 0 : machine.first_uplink[tier];
     const int *atom_at = layout.atom_at.data(), *site_of_slot = layout.site.data(), *start = of_atom.start.data();
@@ -105,17 +104,17 @@ struct Parts {
         for (int i = start[atom]; i < start[atom + 1]; ++i) {
           const auto [g, entry, weight] = of_entry[i];
           int& last = latest[g];
-          if (last == UNTOUCHED) continue;
-          if (last < before) last = (int)found.size(), found.push_back({g, entry, {}});
-          if (at[entry].size) firsts.push_back({g, entry, last});
-          Placed& here = found[last];
+          if (last < 0) continue;
+          if (last <= before) found.push_back({g, entry, {}}), last = (int)found.size();
+          if (at[entry].size) firsts.push_back({g, entry, last - 1});
+          Placed& here = found[last - 1];
           if (entry <= here.entry) here.entry = entry, here.part.site = site;
           here.part.size += weight;
           here.part.rails |= 1 << machine.rail[site];
         }
       }
     }
-    for (int g : moved) latest[g] = UNTOUCHED;
+    for (int g : moved) latest[g] = -1;
     for (const First& first : firsts)
       if (found[first.found].entry != first.entry) replace({first.group, first.entry, {}});
     for (const Placed& one : found) replace(one);

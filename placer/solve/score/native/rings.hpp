@@ -33,10 +33,7 @@ struct Rings : Operation {
   void rebuild() override {
     parts.rebuild();
     for (int g = 0; g < groups; ++g) route(g, rings[g]);
-    changed_rings.clear();
-    price_all();
-    keep();
-    changed.clear();
+    Operation::rebuild();
   }
 
   void settle() override {
@@ -175,7 +172,7 @@ struct Rings : Operation {
     const double average = std::max(r.inner_pace, r.outer_pace * r.spread) * moved * buffer[0] + latency;
     for (int s = 0; s < sizes; ++s) set(g, s, moved * buffer[s] * of_pace + latency, average);
   }
-  virtual void price_all() {
+  void price_all() override {
     if (machine.thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);
     else share(&Thin::hops, [](const Ring& r) { return r.outer_pace; }, pace);
     for (int g = 0; g < groups; ++g) price(g, std::max(rings[g].inner_pace, pace[g]));

@@ -16,7 +16,7 @@ inline void go_home(Search& s, Pairs& pairs) {
   Ints leaving{s.slot_of(unit)};
   if (s.random.below(2))
     for (int u : family.units[set])
-      if (u != unit && s.home.cell[u] == to && s.cell_of(u) == from && leaving.size() < 64) leaving.push_back(s.slot_of(u));
+      if (u != unit && s.home.cell[u] == to && s.cell_of(u) == from) leaving.push_back(s.slot_of(u));
   const Range range = s.range(0, to);
   const int length = range.end - range.first, shift = s.random.below(length);
   for (int k = 0; k < length && pairs.size() < leaving.size(); ++k) {

@@ -4,11 +4,9 @@
 
 namespace placer {
 
-constexpr int MOST_UNITS = 600;
-
 inline void exchange_sets(Search& s, const Family& family, int one, int other, Pairs& pairs) {
   const Rows::Row here = family.units[one], there = family.units[other];
-  if (one == other || there.size() != here.size() || here.size() > MOST_UNITS) return;
+  if (one == other || there.size() != here.size() || here.size() > Search::MOST) return;
   for (int i = 0; i < here.size(); ++i) pairs.push_back({s.slot_of(here[i]), s.slot_of(there[i])});
 }
 
