@@ -18,8 +18,8 @@ from placer.allocate.kinds import Counts, Kinds
 from placer.allocate.offers import Asked, Offer, Offers
 from placer.allocate.question import Question
 from placer.allocate.together import Together, together
+from placer.base.rounding import EXACT
 from placer.solve.problem.params import QUICK, Effort
-from placer.solve.run.solution import EXACT
 
 # Ways that are looked at, and parts that are listed for that, at the most.
 WAYS = 20_000

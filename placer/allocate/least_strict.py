@@ -18,11 +18,11 @@ import numpy as np
 from placer.allocate.offers import Offer, solved_in_time
 from placer.allocate.question import Question
 from placer.base.errors import InfeasibleError
+from placer.base.rounding import EXACT
 from placer.job.rules import Rules
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import QUICK, params_of
 from placer.solve.run.budget import Budget
-from placer.solve.run.solution import EXACT
 from placer.topology.model import Topology
 
 

@@ -28,10 +28,11 @@ from placer.allocate.together import (
 from placer.allocate.useful_rest import with_useful_rest
 from placer.base.arrays import BoolArray
 from placer.base.errors import InfeasibleError
+from placer.base.rounding import EXACT
 from placer.base.units import counted
 from placer.cost import DIFFERENCE
-from placer.solve.problem.params import NORMAL, QUICK, WORTHWHILE, Effort
-from placer.solve.run.solution import EXACT, is_reached
+from placer.solve.problem.params import NORMAL, QUICK, Effort, Params
+from placer.solve.run.solution import is_reached
 
 # Orders in which jobs take their nodes in turn, and rounds of placing each again.
 ORDERS = 24
@@ -220,7 +221,7 @@ def _is_enough(question: Question, enough: float, found: Together | None) -> boo
     On huge machines, where that is what constructions find, not worth telling more.
     """
     is_huge = int(question.free.sum()) > SEARCHED_NODES
-    more = WORTHWHILE if is_huge else EXACT
+    more = Params.generation_gain if is_huge else EXACT
     return found is not None and found.cost <= enough * (1 + more)
 
 

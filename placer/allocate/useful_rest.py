@@ -26,7 +26,7 @@ from placer.allocate.offers import Offers
 from placer.allocate.question import Question
 from placer.allocate.together import Together, left_beside, moved_to
 from placer.base.arrays import BoolArray, IntArray
-from placer.solve.run.solution import EXACT
+from placer.base.rounding import EXACT
 from placer.solve.tree.domains import Rest
 
 # Sets of nodes that are placed for a job, kept for each number of nodes, and the work

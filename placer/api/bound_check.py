@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from placer.base.rounding import EXACT
 from placer.cost.least_links import least_step
 from placer.job.orders import closed
 from placer.placement.hop_bound import priced_hop_cost
@@ -13,7 +14,7 @@ from placer.solve.bounds.certificate import lower_bound
 from placer.solve.orders import open_orders, solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget, InTime, LeftBehind
-from placer.solve.run.solution import EXACT, Progress, Solution
+from placer.solve.run.solution import Progress, Solution
 
 
 def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from placer.api.score import plain, scored
 from placer.assumed import OVERSUBSCRIPTION, RATE, Assumption
+from placer.base.rounding import EXACT
 from placer.cost import JITTER
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving, links_are_assumed, saving
@@ -33,7 +34,7 @@ from placer.report.verdict import (
     why_broken,
     why_kept,
 )
-from placer.solve.run.solution import EXACT, Solution, checked_bound
+from placer.solve.run.solution import Solution, checked_bound
 from placer.topology.build import oversubscribed
 from placer.topology.model import Topology
 from placer.version import __version__

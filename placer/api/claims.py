@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from placer.api.checked_plan import baseline_costs, judged
 from placer.api.score import scored
+from placer.base.rounding import EXACT
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving
 from placer.placement.build import job_section, placement_of_plan, topology_section
@@ -17,7 +18,6 @@ from placer.placement.placement import Placement
 from placer.placement.plan import OBJECTIVES, Plan
 from placer.placement.plan_rules import rules_section
 from placer.report.verdict import is_kept
-from placer.solve.run.solution import EXACT
 from placer.version import __version__
 
 STATUSES = ("optimal", "feasible")

@@ -21,6 +21,7 @@ from placer.api.options import (
 from placer.api.result import Result
 from placer.base.arguments import INTEGER, NOTHING, TEXT, instance, takes
 from placer.base.errors import InputError, refuse
+from placer.base.rounding import EXACT
 from placer.base.threads import awaited, granted_cores
 from placer.cost.step import StepModel
 from placer.explain.difference import Saving, links_are_assumed, saving
@@ -37,7 +38,7 @@ from placer.placement.previous import Previous, PreviousPlan
 from placer.solve.problem.compiled import Problem as PlacementProblem
 from placer.solve.problem.params import MEASURABLE, Effort, params_of
 from placer.solve.run.budget import Budget, InTime, LeftBehind
-from placer.solve.run.solution import EXACT, Progress, Solution, improvement_of
+from placer.solve.run.solution import Progress, Solution, improvement_of
 from placer.topology.model import Topology
 
 

@@ -37,6 +37,13 @@ class HostBudget:
         )
         return min((n for n in (self.gpus, drawn) if n is not None), default=None)
 
+    def most_ranks(self, replica_size: int) -> int | None:
+        """Ranks that may be there, in replicas of so many; None for any number."""
+        replicas = self.replicas and self.replicas * replica_size
+        return min(
+            (n for n in (self.most_gpus, replicas) if n is not None), default=None
+        )
+
     def __str__(self) -> str:
         limits = []
         if self.gpus is not None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.base.rounding import EXACT
 from placer.base.units import counted
 from placer.cost.fabric import Fabric
 from placer.job.edges import AxisEdges, hop_edges
@@ -26,7 +27,6 @@ from placer.placement.robust import crowded_domains, exceeded_budgets, misplaced
 from placer.placement.rules import seats_of_placement
 from placer.solve.problem.compiled import Objective
 from placer.solve.problem.rules import violated
-from placer.solve.run.solution import EXACT
 from placer.topology.model import Topology
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 CP_SAT = "ortools.sat.python.cp_model"
 MATH_OPT = "ortools.math_opt.python.mathopt"
 
-# No count is larger: machines have at most so many GPUs.
-MOST = 2**24
 ASK_AFTER = 0.1  # s
 
 
@@ -77,10 +75,9 @@ class EngineLimits:
     # machine.
     work: float = 30.0
     seconds: float = inf  # s: by the clock
-    # CP-SAT takes whole numbers only, but for prices. It is sooner at a good solution,
-    # HiGHS at good ones of programs near their relaxation.
+    # CP-SAT takes whole numbers only, but for prices, and columns with a limit. It is
+    # sooner at a good solution, HiGHS at good ones of programs near their relaxation.
     engine: Literal["cp-sat", "highs"] = "cp-sat"
-    is_relaxed: bool = False  # whether counts need not be whole; with HiGHS, to the end
 
 
 class Answer(NamedTuple):
@@ -134,7 +131,7 @@ def solved(
 def _by_cp_sat(program: Program, limits: EngineLimits) -> Answer:
     cp_model = load(CP_SAT)
     model = cp_model.CpModel()
-    columns = [model.new_int_var(0, int(min(most, MOST)), "") for most in program.most]
+    columns = [model.new_int_var(0, int(most), "") for most in program.most]
     for times, least, most in program.rows:
         total = cp_model.LinearExpr.weighted_sum(
             [columns[column] for column in times], [int(n) for n in times.values()]
@@ -154,7 +151,7 @@ def _by_cp_sat(program: Program, limits: EngineLimits) -> Answer:
     bound = solver.best_objective_bound
     if status == cp_model.UNKNOWN and not bound:  # it may know none, and tells 0
         pairs = zip(program.price, program.most, strict=True)
-        bound = sum(min(price, 0) * min(most, MOST) for price, most in pairs)
+        bound = sum(min(price, 0) * most for price, most in pairs)
     return Answer(
         [solver.value(column) for column in columns] if found else None,
         bound,
@@ -164,13 +161,12 @@ def _by_cp_sat(program: Program, limits: EngineLimits) -> Answer:
 
 def _by_tree(program: Program, limits: EngineLimits) -> Answer:
     mathopt = load(MATH_OPT)
-    parameters = mathopt.SolveParameters(random_seed=1)
-    if not limits.is_relaxed:
-        parameters.node_limit = int(limits.work)
-        parameters.relative_gap_tolerance = 0.0
+    parameters = mathopt.SolveParameters(
+        random_seed=1, node_limit=int(limits.work), relative_gap_tolerance=0.0
+    )
     if limits.seconds < inf:
         parameters.time_limit = timedelta(seconds=max(limits.seconds, 0.0))
-    model = mathopt.Model.from_model_proto(_as_proto(program, limits.is_relaxed))
+    model = mathopt.Model.from_model_proto(_as_proto(program))
     found = mathopt.solve(model, mathopt.SolverType.HIGHS, params=parameters)
     counts = None
     if found.has_primal_feasible_solution():
@@ -184,7 +180,7 @@ def _by_tree(program: Program, limits: EngineLimits) -> Answer:
     )
 
 
-def _as_proto(program: Program, is_relaxed: bool) -> ModelProto:
+def _as_proto(program: Program) -> ModelProto:
     """The program as one message: call by call it takes eight times as long."""
     from ortools.math_opt.model_pb2 import ModelProto
 
@@ -193,7 +189,7 @@ def _as_proto(program: Program, is_relaxed: bool) -> ModelProto:
     columns.ids.extend(range(len(program.most)))
     columns.lower_bounds.extend([0.0] * len(program.most))
     columns.upper_bounds.extend(program.most)
-    columns.integers.extend([not is_relaxed] * len(program.most))
+    columns.integers.extend([True] * len(program.most))
     rows.ids.extend(range(len(program.rows)))
     rows.lower_bounds.extend(least for _, least, _ in program.rows)
     rows.upper_bounds.extend(most for _, _, most in program.rows)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError
+from placer.base.rounding import EXACT
 from placer.base.threads import in_order as side_by_side
 from placer.job.even import axis_of, is_even, part_key
 from placer.job.model import Job
@@ -23,7 +24,6 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.settle import settled
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import (
-    EXACT,
     Improvement,
     Progress,
     Solution,

@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from placer.base.arrays import IntArray
 from placer.base.errors import InfeasibleError, StoppedError
+from placer.base.rounding import EXACT
 from placer.job.even import is_even
 from placer.placement.previous import PreviousPlan
 from placer.solve.bounds import Proof
@@ -33,7 +34,7 @@ from placer.solve.rearrange.homeward import Homeward
 from placer.solve.rules.even import in_parts, no_equal_parts
 from placer.solve.run.budget import Budget, InTime, LeftBehind, Patience
 from placer.solve.run.incumbent import Incumbent
-from placer.solve.run.solution import EXACT, Progress, Solution
+from placer.solve.run.solution import Progress, Solution
 
 FEW = 4  # units that pay at the first price, and how many times more each time
 BOTH_ENDS = 2  # walks that find nothing between two points, from either

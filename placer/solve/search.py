@@ -11,11 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-from placer.solve.bounds.certificate import (
-    counted_parts,
-    prove,
-    prove_closer,
-)
+from placer.solve.bounds.certificate import prove, prove_closer
 from placer.solve.construct.enumeration import enumerated, few_enumerated
 from placer.solve.construct.fills import (
     fastest_first,
@@ -56,7 +52,6 @@ METHODS: tuple[Method, ...] = (
     prove_closer,
     end_if_enough,
     enumerated,
-    counted_parts,
     again,
 )
 # For machines on which no one number of ranks a node fits.
@@ -110,9 +105,8 @@ def _solved(problem: Problem, budget: Budget, progress: Progress | None) -> Solu
     if found := _tried(problem, budget, progress):
         return found
     from placer.solve.rules.conflict import broken_rules
-    from placer.solve.rules.search import Tools
 
-    raise broken_rules(problem, Tools(_within_terms, budget, progress))
+    raise broken_rules(problem, _within_terms, budget)
 
 
 def _tried(
@@ -122,12 +116,12 @@ def _tried(
     if not problem.job.rules:
         return _within_terms(problem, budget, progress, None)
     from placer.solve.rules.counts import broken_counts
-    from placer.solve.rules.search import Tools, search_under_rules
+    from placer.solve.rules.search import search_under_rules
 
     # Counts that nothing can meet need no search, which may seat ranks for seconds.
     if any(broken_counts(problem.machine, problem.job)):
         return None
-    return search_under_rules(problem, Tools(_within_terms, budget, progress))
+    return search_under_rules(problem, _within_terms, budget, progress)
 
 
 def plain_search(

@@ -37,7 +37,7 @@ from placer.solve.bounds.certificate import lower_bound
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import ranks_within
 from placer.solve.problem.params import QUICK, Effort, params_of
-from placer.solve.problem.rules import Cap
+from placer.solve.problem.rules import box_of
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import Solution, is_reached
 from placer.solve.search import solve
@@ -61,7 +61,6 @@ def params_for(effort: Effort) -> dict[str, Any]:
         **params_of(effort),
         "enough_gap": _ENOUGH_GAP if effort == QUICK else 0.0,
         "listed": {"time": _LISTED},
-        "listed_sample": 0,
     }
 
 
@@ -204,10 +203,11 @@ def gpus_left(machine: Topology) -> Callable[[int], int] | None:
     """GPUs that the machine's budgets leave, by the ranks of a replica; None: all."""
     if not machine.budgets:
         return None
-    caps = [Cap.of(budget, machine) for budget in machine.budgets]
+    boxes = [box_of(machine, budget.names) for budget in machine.budgets]
 
     def left(replica: int) -> int:
-        rooms = [cap.room(replica) for cap in caps]
+        most = [np.array([budget.most_ranks(replica)]) for budget in machine.budgets]
+        rooms = [*zip(boxes, most, strict=True)]
         return ranks_within(rooms, machine.gpus_of_node)[0]
 
     return cache(left)

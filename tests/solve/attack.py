@@ -124,10 +124,10 @@ def false_seats(case, placements):
     """What is wrong about seats of ranks under rules, or that there are none."""
     machine, job = case.topology.by_island, case.job
     if job.rules and job.world_size <= machine.num_gpus:
-        limits = Limits.of(machine, job)
+        limits = Limits(machine, job)
         seating = seat(limits)
-        seats = None if seating is None else seating.node_of_rank
-        if seating is None or not seating.proved:
+        seats = seating.node_of_rank
+        if not seating.proved:
             yield "nothing is proved of seats"
         elif (seats is None) == bool(len(placements)):
             yield f"seats {seats} of {len(placements)} placements"
@@ -136,12 +136,9 @@ def false_seats(case, placements):
             yield from violations(placed, case.topology, job)
             least = limits.avoided_used(machine.node_of_gpu[placements[0]])
             # Of equal parts the search asks for each size on its own.
-            is_least = seating.avoided == least or any(map(is_even, job.require))
-            if (
-                not seating.avoided == limits.avoided_used(seats) <= least
-                or not is_least
-            ):
-                yield f"seats on {seating.avoided} hosts to avoid, {least} would do"
+            used = limits.avoided_used(seats)
+            if used > least or (used < least and not any(map(is_even, job.require))):
+                yield f"seats on {used} hosts to avoid, {least} would do"
 
 
 def _count(case, found, least, counts):

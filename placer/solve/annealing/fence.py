@@ -34,12 +34,12 @@ def fence_in(
     """
     nodes = np.broadcast_to(nodes, (len(nodes), ranks.shape[1]))
     if limits.nodes_of_rank:
-        pin, away = pins(limits, ranks, nodes)
-        row, place = np.nonzero(away == 0)
+        pin, far = _pins(limits, ranks, nodes)
+        row, place = np.nonzero(far == 0)
         annealer.set_pins(
             pin_of_unit=pin,
-            away=away.ravel(),
-            homes=Rows.pairs(row, place, len(away)),
+            away=far.ravel(),
+            homes=Rows.pairs(row, place, len(far)),
             places=len(nodes),
         )
     for count in limits.counts:
@@ -63,13 +63,15 @@ def fence_in(
         )
 
 
-def pins(limits: Limits, ranks: IntArray, nodes: IntArray) -> tuple[IntArray, IntArray]:
+def _pins(
+    limits: Limits, ranks: IntArray, nodes: IntArray
+) -> tuple[IntArray, IntArray]:
     """Pin of each unit, -1 for none; tiers from each place to the homes of each pin.
 
     Units whose ranks have the same homes share a pin.
     """
     homes, domains = limits.nodes_of_rank, limits.topology.domain_of_node
-    away = {own: _away(domains, own) for own in {*homes.values()}}
+    far = {own: away(domains, own) for own in {*homes.values()}}
     pin, rows = np.full(len(ranks), -1), list[IntArray]()
     number: dict[tuple[frozenset[int] | None, ...], int] = {}
     has_pins = np.isin(ranks, [*homes])
@@ -78,12 +80,12 @@ def pins(limits: Limits, ranks: IntArray, nodes: IntArray) -> tuple[IntArray, In
         if wanted not in number:
             number[wanted] = len(rows)
             pinned = [(k, own) for k, own in enumerate(wanted) if own is not None]
-            rows.append(np.sum([away[own][nodes[:, k]] for k, own in pinned], axis=0))
+            rows.append(np.sum([far[own][nodes[:, k]] for k, own in pinned], axis=0))
         pin[unit] = number[wanted]
     return pin, np.array(rows)
 
 
-def _away(domains: IntArray, homes: frozenset[int]) -> IntArray:
+def away(domains: IntArray, homes: frozenset[int]) -> IntArray:
     """Tiers on which each node (N,) is in no domain of one of some nodes."""
     own = [*homes]
     return np.asarray(np.sum([~np.isin(row, row[own]) for row in domains], axis=0))

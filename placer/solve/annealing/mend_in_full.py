@@ -1,8 +1,8 @@
 """Walks that mend what rules forbid, where the annealer was not built.
 
 What is broken is counted in full after every change, and the cost is not looked at. Of
-sets that are torn all members count that are not where most of them are.
-Shapes: U units of s ranks, P places (slots, or nodes of runs).
+sets that are torn all ranks count that are not where most of them are.
+Shapes: R ranks, U units of s of them, N nodes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray, by_appearance
-from placer.solve.annealing.fence import pins
+from placer.solve.annealing.fence import away
 from placer.solve.annealing.walks import Walk
 from placer.solve.run.budget import Budget
 from placer.solve.score.slots import exchanged
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from placer.solve.annealing.runs import Runs
     from placer.solve.annealing.units import Units
 
-NEAR = 0.5  # of goals of units that have no pin: near who must be in one domain
 PATIENCE = 500  # moves, since one that mended
 
 
@@ -36,61 +35,73 @@ class MendsInFull:
 
     def load(self, slot_of_unit: IntArray) -> float:
         """Begin with units on slots; the cost."""
-        self.broken, _ = self._count(slot_of_unit)
         gpu_of_rank = self.units.gpu_of_rank(slot_of_unit)
+        self.broken, _ = self._count(self._nodes(slot_of_unit))
         return float(self.units.problem.goal.value(gpu_of_rank))
 
     def walk(self, walk: Walk, moves: int, budget: Budget) -> Walk:
         """Send units by which rules are broken elsewhere, in so many moves or fewer."""
         draw, slots = np.random.default_rng(walk.seed), walk.slots
-        self.broken, by = self._count(slots)
+        node = self._nodes(slots)
+        self.broken, by = self._count(node)
         last = 0
         for number in range(moves):
             if not by.any() or number - last > PATIENCE or budget.is_over():
                 break
-            changed = self._changed(slots, int(draw.choice(np.flatnonzero(by))), draw)
-            broken, then = self._count(changed)
+            unit = int(draw.choice(np.flatnonzero(by)))
+            changed = self._changed(slots, unit, self._goal(unit, node, draw), draw)
+            then = self._nodes(changed)
+            broken, by_then = self._count(then)
             if broken <= self.broken:
                 last = number if broken < self.broken else last
-                slots, self.broken, by = changed, broken, then
+                slots, node, self.broken, by = changed, then, broken, by_then
         return walk._replace(slots=slots, broken=self.broken)
 
-    def _places(self, slots: IntArray) -> IntArray:
-        """Place of each unit; shape (U,)."""
-        return slots
+    def _nodes(self, slots: IntArray) -> IntArray:
+        """Node of each rank; shape (R,)."""
+        return self.units.problem.machine.node_of_gpu[self.units.gpu_of_rank(slots)]
 
-    def _count(self, slots: IntArray) -> tuple[int, BoolArray]:
+    def _count(self, node: IntArray) -> tuple[int, BoolArray]:
         """How much is broken, and whether by each unit; shape (U,)."""
-        limits, ranks = self.units.problem.limits, self.units.slots.ranks
-        (pin, away), place = self._pins, self._places(slots)
-        pinned = np.flatnonzero(pin >= 0)
-        far = away[pin[pinned], place[pinned]] if len(pinned) else pinned
-        broken, by = int(far.sum()), np.isin(np.arange(len(pin)), pinned[far > 0])
+        broken, by = 0, np.zeros(len(node), dtype=bool)
+        for rank, far in self._far.items():
+            broken += int(far[node[rank]])
+            by[rank] = far[node[rank]] > 0
         for own, row in self._ties:
-            both = own * (int(row.max()) + 1) + row[place]
+            both = own * (int(row.max()) + 1) + row[node]
             pairs, pair, many = np.unique(both, return_inverse=True, return_counts=True)
             most = np.zeros(int(own.max()) + 1, dtype=np.int64)
             np.maximum.at(most, pairs // (int(row.max()) + 1), many)
             broken += len(own) - int(most.sum())
             by |= many[pair] < most[own]
-        node_of_rank = np.empty(ranks.size, dtype=np.int64)
-        node_of_rank[ranks] = self._nodes[place]
-        for count in limits.counts:
-            excess = count.excess(node_of_rank)
-            box = count.box[node_of_rank]
+        for count in self.units.problem.limits.counts:
+            excess, box = count.excess(node), count.box[node]
             broken += int(excess.sum())
-            by |= ((box >= 0) & (excess[box] > 0))[ranks].any(axis=1)
-        return broken, by
+            by[(box >= 0) & (excess[box] > 0)] = True
+        return broken, np.asarray(by[self.units.slots.ranks].any(axis=1))
+
+    def _goal(self, unit: int, node: IntArray, draw: np.random.Generator) -> int:
+        """A node where a rank of a unit may be, or near its set, else where it is."""
+        homes, ranks = self.units.problem.limits.nodes_of_rank, self.units.slots.ranks
+        goals = np.arange(self.units.problem.machine.num_nodes)
+        if own := [sorted(homes[r]) for r in ranks[unit].tolist() if r in homes]:
+            goals = np.array(own[draw.integers(len(own))])
+        return int(draw.choice(goals) if len(goals) else node[ranks[unit, 0]])
 
     def _changed(
-        self, slots: IntArray, unit: int, draw: np.random.Generator
+        self, slots: IntArray, unit: int, goal: int, draw: np.random.Generator
     ) -> IntArray:
-        """Slots once a unit goes where it may be, alone, with its set or its domain.
+        """Slots once a unit goes to a node, alone, with its set or its domain.
 
         Who is there takes its place.
         """
-        to = self._goal(unit, slots, draw)
-        apart = [row for row in self._rows if row[to] != row[slots[unit]]]
+        at = self.units.problem.machine.node_of_gpu[self.units.slots.gpus]
+        open_to = np.flatnonzero((at == goal).any(axis=1))
+        if not len(open_to):
+            return slots
+        to = int(draw.choice(open_to))
+        rows = self.units.problem.machine.domain_of_node[:-1, at[:, 0]]
+        apart = [row for row in rows if row[to] != row[slots[unit]]]
         if not apart:
             return exchanged(slots, slots[[unit]], np.array([to]))
         row, label = (some[draw.integers(len(some))] for some in (apart, self._labels))
@@ -104,44 +115,30 @@ class MendsInFull:
         there = there[np.lexsort((set_at[there] != set_at[to], there != to))]
         return exchanged(slots, here[: len(there)], there[: len(here)])
 
-    def _goal(self, unit: int, slots: IntArray, draw: np.random.Generator) -> int:
-        """A place that is open to a unit, perhaps near its set; else where it is."""
-        (pin, away), place = self._pins, self._places(slots)
-        goals = np.arange(len(self._nodes))
-        if pin[unit] >= 0:
-            goals = np.flatnonzero(away[pin[unit]] == 0)
-        elif self._ties and draw.random() < NEAR:
-            own, row = self._ties[draw.integers(len(self._ties))]
-            mate = draw.choice(np.flatnonzero(own == own[unit]))
-            goals = np.flatnonzero(row == row[place[mate]])
-        return int(draw.choice(goals) if len(goals) else place[unit])
-
     @cached_property
-    def _nodes(self) -> IntArray:
-        """Node of each rank of a unit at each place; shape (P, s)."""
-        return self.units.problem.machine.node_of_gpu[self.units.slots.gpus]
-
-    @cached_property
-    def _pins(self) -> tuple[IntArray, IntArray]:
-        return pins(self.units.problem.limits, self.units.slots.ranks, self._nodes)
-
-    @cached_property
-    def _rows(self) -> list[IntArray]:
-        """Domain of each place at every tier but the last; each shape (P,)."""
-        rows = self.units.problem.machine.domain_of_node[:-1]
-        return [row[self._nodes[:, 0]] for row in rows]
+    def _far(self) -> dict[int, IntArray]:
+        """Tiers from each node (N,) to the homes of each pinned rank."""
+        homes = self.units.problem.limits.nodes_of_rank
+        domains = self.units.problem.machine.domain_of_node
+        of_home = {own: away(domains, own) for own in {*homes.values()}}
+        return {rank: of_home[own] for rank, own in homes.items()}
 
     @cached_property
     def _ties(self) -> list[tuple[IntArray, IntArray]]:
-        """Set of each unit that must lie in one domain, and domain of each place."""
-        found = [(own, self._rows[tier]) for tier, own in self.units.tied]
-        return [(np.unique(own, return_inverse=True)[1], row) for own, row in found]
+        """Set of each rank that must lie in one domain, and domain of each node."""
+        rows, slots = self.units.problem.machine.domain_of_node, self.units.slots
+        found = list[tuple[IntArray, IntArray]]()
+        for tier, own in self.units.tied:
+            label = np.empty(slots.ranks.size, dtype=np.int64)
+            label[slots.ranks] = own[:, None]
+            found.append((label, rows[tier]))
+        return found
 
     @cached_property
     def _labels(self) -> list[IntArray]:
         """Sets that move together: of one unit, of families, of all; each (U,)."""
         single = np.arange(len(self.units.slots.ranks))
-        tied = [own for own, _ in self._ties]
+        tied = [own for _, own in self.units.tied]
         return [single, np.zeros_like(single), *tied, *self.units.labels()]
 
 
@@ -151,18 +148,13 @@ class RunMendsInFull(MendsInFull):
 
     units: Runs
 
-    def _places(self, slots: IntArray) -> IntArray:
-        return np.repeat(*slots.T)
-
     def _changed(
-        self, slots: IntArray, unit: int, draw: np.random.Generator
+        self, slots: IntArray, unit: int, goal: int, draw: np.random.Generator
     ) -> IntArray:
         """Runs once another host takes the turn of a unit's, or that comes last."""
-        machine = self.units.problem.machine
-        host = machine.host_of_node
+        host = self.units.problem.machine.host_of_node
         order, _ = by_appearance(np.concatenate((host[slots[:, 0]], host)))
-        here = host[self._places(slots)[unit]]
-        there = host[self._goal(unit, slots, draw)]
+        here, there = host[np.repeat(*slots.T)[unit]], host[goal]
         i, j = (int(np.flatnonzero(order == one)[0]) for one in (here, there))
         way = draw.integers(3)
         if way == 0:
@@ -173,9 +165,3 @@ class RunMendsInFull(MendsInFull):
             order = np.append(np.delete(order, i), here)
         turn = np.argsort(order)
         return self.units.filled(np.argsort(turn[host], kind="stable"))
-
-    @cached_property
-    def _nodes(self) -> IntArray:
-        ranks, machine = self.units.slots.ranks, self.units.problem.machine
-        nodes = np.arange(machine.num_nodes)[:, None]
-        return np.broadcast_to(nodes, (machine.num_nodes, ranks.shape[1]))

@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 from placer.placement.hop_bound import TierPrices
 
+# Array elements that one table of a bound may touch. What needs more is left out or
+# bounded more simply.
+WORK = 5_000_000
+
 
 class Proof(NamedTuple):
     """A lower bound."""

@@ -14,21 +14,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
-from math import comb
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
+from placer.base.rounding import EXACT
+from placer.cost.schedule import pipeline_times
 from placer.cost.step import Step, StepModel
 from placer.solve.bounds import Proof
 from placer.solve.bounds.ideal import IdealNetwork, fastest_stages
-from placer.solve.bounds.limits import Limit, slow_pipelines_s
+from placer.solve.bounds.limits import (
+    Limit,
+    added_by_stage,
+    sets_of,
+    slow_pipelines_s,
+)
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.run.solution import EXACT
 from placer.solve.tree.domains import node_capacity
 
 
@@ -131,10 +135,6 @@ def rests_on_links(problem: Problem, value: float) -> bool:
     )
 
 
-# Ways to place slow stages in a pipeline that are tried; fewer slow stages otherwise.
-MOST_PLACES = 256
-
-
 def slowest_stages(
     problem: Problem, block: int, _incumbent: float, _budget: Budget = ENDLESS
 ) -> Proof | None:
@@ -156,23 +156,15 @@ def slowest_stages(
 
 def _least(step: Step, speed: FloatArray) -> Iterator[tuple[float, float]]:
     """(least seconds of the slowest pipeline, speed) for each speed."""
-    axes = step.model.job.parallelism
+    job = step.model.job
+    axes, added = job.parallelism, added_by_stage(step)
     for slow in np.unique(speed[speed < speed[0]]).tolist():
         number = -(-int((speed <= slow).sum()) // axes.dp)
-        while comb(axes.pp, number) > MOST_PLACES:
+        while (places := sets_of(step, axes.pp, number)) is None:
             number -= 1
-        yield (
-            min(
-                _pipeline_s(step, list(places), slow)
-                for places in combinations(range(axes.pp), number)
-            ),
-            slow,
-        )
-
-
-def _pipeline_s(step: Step, places: list[int], slow: float) -> float:
-    """Seconds of a pipeline of which some stages work at a speed of ``slow``."""
-    slowness = step.slowness.copy()
-    slowness[0, places] = 1 / slow
-    slowed = replace(step, slowness=slowness)
-    return slowed.pipeline_s(step.axes)
+        slowness = np.tile(step.slowness[:1], (len(places), 1))
+        slowness[np.arange(len(places))[:, None], places] = 1 / slow
+        forward, backward, hop = (np.tile(one, (len(places), 1)) for one in added)
+        rows = step.model.patterns(forward, backward, hop, slowness)
+        seconds = pipeline_times(rows, job.micro_batches, axes.vp, job.overlap.pp)
+        yield float(seconds.min()), slow

@@ -10,10 +10,10 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from placer.base.rounding import EXACT
 from placer.solve.bounds import Proof
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.run.incumbent import later
-from placer.solve.run.solution import EXACT
 
 if TYPE_CHECKING:
     from placer.solve.problem.compiled import Problem
@@ -71,7 +71,6 @@ BOUNDS: tuple[Bound, ...] = (
     ),
 )
 NONE = Proof(0.0, "none")
-COUNTED_GAP = 0.01  # in which programs that count parts are not worth their time
 
 
 def prove(problem: Problem, incumbent: Incumbent) -> None:
@@ -105,17 +104,6 @@ def _prove(problem: Problem, incumbent: Incumbent) -> None:
         if of_every_launch:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
         incumbent.prove(proof.value, proof.argument)
-
-
-def counted_parts(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Work more on whole numbers of parts, in wide gaps."""
-    is_close = incumbent.is_within(COUNTED_GAP)
-    if incumbent.terms is not None or is_close or of_step(problem):
-        return
-    from placer.solve.bounds.hop_cuts import counted_hop_cost
-
-    proof = counted_hop_cost(problem, incumbent.value, budget)
-    incumbent.prove(proof.value, proof.argument)
 
 
 def lower_bound(

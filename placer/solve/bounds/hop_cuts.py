@@ -21,7 +21,7 @@ one, after allowing for rounding errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -30,10 +30,11 @@ import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.base.errors import InfeasibleError
+from placer.base.rounding import EXACT
 from placer.job.edges import hop_edges
 from placer.job.model import Job
 from placer.placement.hop_bound import TierPrices
-from placer.solve.bounds import Proof
+from placer.solve.bounds import WORK, Proof
 from placer.solve.bounds.hop_floors import (
     Graph,
     Product,
@@ -46,21 +47,14 @@ from placer.solve.bounds.hop_floors import (
     replica_floor,
 )
 from placer.solve.bounds.hop_lines import Lines, contents_of
-from placer.solve.count import EngineLimits
 from placer.solve.problem.axes import Axis
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.run.solution import EXACT
 from placer.topology.machine import Machine
 
 # Prices on either end of a pipeline, as shares of the weight of its edges.
 END_CHARGES = (0.0, 0.25, 0.5, 0.75, 1.0, -0.25, -0.5, -0.75, -1.0)
-# Array elements that their evaluation may touch; larger jobs go without.
-CHARGE_WORK = 1_000_000_000
-ROUNDING = 1e-9
-# Whole numbers of parts are left to cuts at the root of the tree.
-AT_ROOT = EngineLimits(1, engine="highs")
 
 
 class TierCut:
@@ -70,13 +64,7 @@ class TierCut:
     every domain of the tier has room for.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        room_of_domain: IntArray,
-        params: Params,
-    ) -> None:
-        self.params = params
+    def __init__(self, graph: Graph, room_of_domain: IntArray) -> None:
         self.world = graph.vertices
         self.stages = graph.stages
         self.rooms = room_of_domain
@@ -90,7 +78,7 @@ class TierCut:
 
     def _charged(self) -> tuple[float, tuple[float, float]]:
         """The best bound with a price on the ends of the chain, and its prices."""
-        priced = self.has_chain and self._work(len(END_CHARGES)) <= CHARGE_WORK
+        priced = self.has_chain and self._work() <= WORK
         charges = np.array(END_CHARGES if priced else END_CHARGES[:1])
         prices = np.zeros((len(charges), self.stages))
         prices[:, 0] = prices[:, -1] = charges * self.chain_weight
@@ -103,14 +91,6 @@ class TierCut:
         best = int(values.argmax())
         cut = rounded_up(float(values[best]) / 2, self.quantum)
         return cut, (least[best][1], float(prices[best, 0]))
-
-    def add_up(self) -> None:
-        """Raise ``value`` by making the parts of rings and cliques add up."""
-        for lines in self.lines():
-            contents, more = contents_of([lines])
-            if contents.columns <= self.params.part_columns:
-                least = contents.least(AT_ROOT, self.value - more) + more
-                self.value = max(self.value, rounded_up(least, self.quantum))
 
     def lines(self, rise: float = 1.0) -> Iterator[Lines]:
         """Rings and cliques, with the least cost of sets across them and besides.
@@ -166,14 +146,14 @@ class TierCut:
         replica = replica_floor(product, prices, self.size)
         return copies_floor(replica, product.copies, self.size)
 
-    def _work(self, batch: int) -> int:
-        """Array elements one evaluation of ``batch`` price vectors touches, about."""
+    def _work(self) -> int:
+        """Array elements that the floors at one price of the ends touch."""
         work = 0
         for product in self.products:
             stage = min(self.size, product.stage[0].size * product.stage[1].size)
             replica = min(self.size, stage * self.stages)
-            work += 8 * stage * replica * self.stages + 6 * replica * self.size
-        return batch * work
+            work += stage * replica * self.stages + replica * self.size
+        return work
 
 
 def cheapest_sizes(
@@ -208,7 +188,7 @@ def cheapest_sizes(
 
 def rounded_up(value: float, quantum: Fraction) -> float:
     """The least multiple of the quantum not below ``value``, errors allowed for."""
-    quanta = Fraction(value * (1.0 - ROUNDING)) / quantum
+    quanta = Fraction(value * (1.0 - EXACT)) / quantum
     return float(max(0, ceil(quanta - Fraction(1, 10**6))) * quantum)
 
 
@@ -243,12 +223,6 @@ def least_hop_cost(
     cuts = problem.once(HopCuts.of_problem)
     value = cuts.together(incumbent)
     return Proof(value, ARGUMENT, cuts.prices(value))
-
-
-def counted_hop_cost(problem: Problem, incumbent: float, budget: Budget) -> Proof:
-    """The bound with programs on parts that were too large for `least_hop_cost`."""
-    cuts = problem.once(HopCuts.of_problem)
-    return Proof(cuts.together(incumbent, budget), ARGUMENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,11 +260,11 @@ class HopCuts:
             gpus = np.bincount(topology.domain_of_gpu[tier])
             if gpus.max() >= job.world_size:
                 continue  # no edge need cross where one domain holds all ranks
-            cuts[tier] = [TierCut(whole, gpus, params)]
+            cuts[tier] = [TierCut(whole, gpus)]
             for label, sets in kept_whole(topology, job, tier):
                 graph = contracted(job, label)
                 if graph and sets.sum() >= graph.vertices:
-                    cuts[tier].append(TierCut(graph, sets, params))
+                    cuts[tier].append(TierCut(graph, sets))
         of_axes = job.require.keys() <= job.parallelism.ranks_of_group.keys()
         return cls(topology, params, float(inside), rises, cuts, of_axes)
 
@@ -317,43 +291,36 @@ class HopCuts:
             for tier, (which, cut) in best.items()
         )
 
-    def raised(self, incumbent: float) -> float:
-        """The bound once parts add up on every tier, or the incumbent is reached."""
-        for cuts in self.of_tier.values():
-            if self.value() < incumbent:
-                cuts[-1].add_up()  # sets that are kept whole say more than ranks
-        return self.value()
+    def together(self, incumbent: float) -> float:
+        """The bound once parts of lines add up, or the incumbent is reached.
 
-    def together(self, incumbent: float, again: Budget | None = None) -> float:
-        """The sum with parts of lines on two tiers.
-
-        With a budget it is a second try, of programs that were too large for the first.
+        On every tier, and on the two innermost at once.
         """
-        best = self.value() if again else self.raised(incumbent)
-        tiers = sorted(self.of_tier)[:2]
-        if best >= incumbent or len(tiers) < 2:
+        # Sets that are kept whole say more than ranks.
+        last = {tier: cuts[-1] for tier, cuts in self.of_tier.items()}
+        for cut in last.values():
+            for one in cut.lines() if self.value() < incumbent else ():
+                cut.value = max(cut.value, self._added_up([one], cut.quantum))
+        best, tiers = self.value(), sorted(last)[:2]
+        worlds = [last[tier].world for tier in tiers]
+        if best >= incumbent or len(tiers) < 2 or worlds[0] != worlds[1]:
             return best
-        cuts = [self.of_tier[tier][-1] for tier in tiers]
-        if cuts[0].world != cuts[1].world:
-            return best
-        few, many = self.params.part_columns, self.params.counted_columns
-        columns = range(few + 1, many + 1) if again else range(few + 1)
         rises = [float(self.rises[tier]) for tier in tiers]
-        quantum = cuts[0].quantum * common_divisor(rises)
+        quantum = last[tiers[0]].quantum * common_divisor(rises)
         outer, rest = self._outer(*tiers), self.value(without=tiers)
-        lines = (cut.lines(rise) for cut, rise in zip(cuts, rises, strict=True))
+        lines = (last[t].lines(rise) for t, rise in zip(tiers, rises, strict=True))
         for both in zip(*lines, strict=True):
-            if again and again.is_over():
-                break
-            contents, more = contents_of(both, outer)
-            if contents.columns in columns:
-                limits, needed = AT_ROOT, best - rest - more
-                if again:
-                    nodes = self.params.parted_nodes
-                    limits = EngineLimits(nodes, again.seconds_left, engine="highs")
-                least = contents.least(limits, needed) + more
-                best = max(best, rounded_up(least, quantum) + rest)
+            best = max(best, self._added_up(both, quantum, outer) + rest)
         return best
+
+    def _added_up(
+        self, lines: Sequence[Lines], quantum: Fraction, outer: IntArray | None = None
+    ) -> float:
+        """What parts of lines cost at the least; 0 where the program is too large."""
+        contents, more = contents_of(lines, outer)
+        if contents.columns > self.params.part_columns:
+            return 0.0
+        return rounded_up(contents.least() + more, quantum)
 
     def _outer(self, tier: int, other: int) -> IntArray:
         """Domain of an outer tier that holds each of an inner one."""

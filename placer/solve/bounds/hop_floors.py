@@ -46,14 +46,11 @@ import numpy as np
 from placer.base.arrays import FloatArray, IntArray
 from placer.job.axes import pipeline_groups_agree
 from placer.job.model import Job
+from placer.solve.bounds import WORK
 from placer.solve.problem.axes import Axis, axis_of, box_of
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.tree.domains import whole_sets
 from placer.topology.machine import Machine
-
-# Array elements that the floor of a ring may touch, slice after slice; slices of larger
-# ones are packed in any order.
-RING_WORK = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -123,8 +120,9 @@ def _line_floor(floor: FloatArray, length: int, spread: float, size: int) -> Flo
     size = min(size, largest * length)
     if length == 1:
         return floor[:, : size + 1]
+    # Slices of larger rings are packed in any order.
     work = len(floor) * length * largest * size
-    if length <= size and work <= RING_WORK:
+    if length <= size and work <= WORK:
         return _path_floor(floor, np.zeros((1, length)), size, spread)
     return _ring_floor(floor, length, spread, size)
 

@@ -11,15 +11,19 @@ to its GPUs ``g``, and a run shorter than ``g`` lies in one of ``g`` ranks. So,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.cost.gradients import SyncTime
+from placer.cost.schedule import WALKED
 from placer.cost.stage_times import StageTime
 from placer.cost.step import Step, StepModel, distinct_rows
 from placer.job.model import Job
+from placer.solve.bounds import WORK
 
 if TYPE_CHECKING:
     from placer.solve.bounds.ideal import IdealNetwork
@@ -152,6 +156,32 @@ def with_slow_axis(step: Step, axis: str, slow: StageTime, stage: int) -> Step:
         axis: replace(time, forward=forward, backward=backward),
     }
     return replace(step, stage_times=times)
+
+
+def sets_of(step: Step, positions: int, chosen: int) -> IntArray | None:
+    """All ways to choose positions along a pipeline, a row each.
+
+    None where to walk a pipeline for each would take too long.
+    """
+    axes = step.model.job.parallelism
+    walk = 2 * WALKED * axes.pp**2 * axes.vp
+    if comb(positions, chosen) * walk > WORK:
+        return None
+    return np.array([*combinations(range(positions), chosen)], dtype=np.int64)
+
+
+def added_by_stage(
+    step: Step, left_out: str = ""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Forward, backward and hop times that axes add to a replica; shape (1, P), s."""
+    forward, backward, hop = np.zeros((3, 1, step.model.job.parallelism.pp))
+    for axis, time in step.stage_times.items():
+        if axis == "pp":
+            hop = time.forward[:1]
+        elif axis != left_out:
+            forward = forward + time.forward[:1]
+            backward = backward + time.backward[:1]
+    return forward, backward, hop
 
 
 Counts = tuple[IntArray, IntArray, list[IntArray]]

@@ -29,9 +29,10 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray
+from placer.base.rounding import EXACT
 from placer.cost.links import weighted_counts
 from placer.job.traffic import RankTraffic
-from placer.solve.bounds import Proof
+from placer.solve.bounds import WORK, Proof
 from placer.solve.bounds.case import best_of_problem
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.bounds.partners import Pairs
@@ -42,16 +43,8 @@ ARGUMENT = (
     "of the ranks of a scale-up domain one keeps its NIC busy so long, with those "
     "outside"
 )
-ROUNDING = 1e-12
-# Ranks, the busiest first, for which trees are grown; neighbours looked at in all
-# trees, and trees, at the least, that share this work.
+# Ranks, the busiest first, around which sets are grown. They share the work.
 RANKS = 32
-WORK = 500_000
-TREES = 32
-# Times differ by so much at the least, relative to them.
-FINEST = 1e-6
-# How much nearer the next time is after one that may do.
-NEARER = 8
 
 
 class _Port(NamedTuple):
@@ -77,7 +70,7 @@ def least_with_neighbours(
     least = 0.0
     for rank in np.argsort(-neighbours.alone, kind="stable")[:RANKS].tolist():
         least = neighbours.least_around(rank, least, budget)
-    network = replace(network, transfers_s=least * (1 - ROUNDING))
+    network = replace(network, transfers_s=least)
     return Proof(model.step_on(network).step_time_s, ARGUMENT)
 
 
@@ -88,7 +81,7 @@ class _Neighbours:
     room: int  # ranks of the largest scale-up domain
     ways: list[Pairs]  # what is sent, and what is received
     alone: FloatArray  # (R,), s: of each rank with all others outside its domain
-    work_left: int = WORK  # neighbours that all trees may still look at
+    work_left: int = WORK  # what all trees may still look at
     _ports: dict[int, tuple[_Port, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -104,17 +97,18 @@ class _Neighbours:
     def least_around(self, rank: int, seconds: float, budget: Budget) -> float:
         """The least time in which a rank may be in a fast set, or what is known.
 
-        Times ever further on are tried, and nearer ones after one that may do.
+        No less than ``seconds``, where it is looked for first.
         """
-        growth = FINEST
-        while True:
-            tree = _Tree(self, seconds * (1 + growth))
-            if not (budget.is_over() or tree.finds_set(rank) or tree.is_cut):
-                seconds, growth = tree.next_s, 2 * growth
-            elif growth > FINEST:
-                growth = max(FINEST, growth / NEARER)
+        least, most, tried = seconds, float(self.alone[rank]), seconds
+        while least < most * (1 - EXACT):
+            tree = _Tree(self, tried)
+            takes_s = 0.0 if budget.is_over() else tree.seconds_of_set(rank)
+            if takes_s < inf or tree.is_cut:
+                most = min(tried, takes_s)
             else:
-                return seconds
+                least = tree.next_s
+            tried = (least + most) / 2
+        return least
 
     def ports_of(self, rank: int) -> tuple[_Port, ...]:
         """What a rank sends and receives, once where it is the same."""
@@ -141,38 +135,39 @@ class _Tree:
 
     def __init__(self, neighbours: _Neighbours, seconds: float) -> None:
         self._neighbours = neighbours
-        self._work = min(neighbours.work_left, WORK // TREES)
+        self._work = min(neighbours.work_left, WORK // RANKS)
         most = float(neighbours.alone.max(initial=0.0))
-        self._limit = seconds + ROUNDING * (seconds + most)
+        self._limit = seconds + EXACT * (seconds + most)
         self.next_s, self.is_cut = inf, self._work <= 0
 
-    def finds_set(self, rank: int) -> bool:
-        """Whether a rank is in any; where the tree is cut there may be more."""
+    def seconds_of_set(self, rank: int) -> float:
+        """Time of some fast set with a rank, s; infinite where none is found."""
         open_: list[tuple[tuple[int, ...], frozenset[int]]] = [((rank,), frozenset())]
         while open_ and not self.is_cut:
             inside, outside = open_.pop()
-            other, is_fast = self._joins_next(inside, outside)
-            if is_fast:
-                return True
+            other, seconds = self._joins_next(inside, outside)
+            if seconds < inf:
+                return seconds
             if other is not None:
                 open_.append((inside, outside | {other}))
                 open_.append(((*inside, other), outside))
-        return False
+        return inf
 
     def _joins_next(
         self, inside: tuple[int, ...], outside: frozenset[int]
-    ) -> tuple[int | None, bool]:
-        """Whom to decide on next, if anybody may join; whether all are fast.
+    ) -> tuple[int | None, float]:
+        """Whom to decide on next, if anybody may join; time of all if that is fast.
 
         A heavy neighbour of one who has the least choice.
         """
         limit, slots = self._limit, self._neighbours.room - len(inside)
         wanted, newcomers, least, next_ = 0, Counter[int](), inf, (inf, 0, 0)
-        looked = 0
+        looked, busiest = 0, 0.0
         for member in inside:
             for alone, gains in self._neighbours.ports_of(member):
-                looked += len(gains)
+                looked += len(gains) * len(inside)
                 busy = alone - sum(gains.get(one, 0.0) for one in inside)
+                busiest = max(busiest, busy)
                 if busy <= limit:
                     continue
                 open_ = [
@@ -186,18 +181,18 @@ class _Tree:
                 if busy > limit:
                     self.next_s = min(self.next_s, busy)
                     self._spend(looked)
-                    return None, False
+                    return None, inf
                 least = min(least, before)
                 wanted += needed
                 newcomers.update(open_)
                 next_ = min(next_, (len(open_) - needed, -needed, open_[0]))
         self._spend(looked)
         if not wanted:
-            return None, True
+            return None, busiest
         if sum(times for _, times in newcomers.most_common(slots)) < wanted:
             self.next_s = min(self.next_s, least)
-            return None, False
-        return next_[2], False
+            return None, inf
+        return next_[2], inf
 
     def _spend(self, looked: int) -> None:
         self._neighbours.work_left -= looked

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
-from math import comb, inf
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -36,9 +35,8 @@ from placer.solve.bounds.limits import (
     Floor,
     exposed_by_members,
     gradient_groups,
+    sets_of,
 )
-
-MOST_SETS = 1000  # of equally many cuts that are timed
 
 
 class Level(NamedTuple):
@@ -91,7 +89,7 @@ def lane_seconds(step: Step, message_s: float) -> FloatArray:
 
     A run ends at a hop that takes ``message_s`` or longer. A pipeline of one chunk ends
     one at its last stage at no cost, a closed ring has no single run, and no lane has
-    more runs than stages. Numbers that have more than `MOST_SETS` sets of cuts are not
+    more runs than stages. Numbers of cuts that have too many sets (`sets_of`) are not
     timed: the bound on fewer stands in.
     """
     job = step.model.job
@@ -102,8 +100,8 @@ def lane_seconds(step: Step, message_s: float) -> FloatArray:
     found = np.full(stages + 2, -inf)
     found[-1] = inf
     for count in range(hops + 1):
-        if comb(hops, count) <= MOST_SETS and not (closed and count == 1):
-            sets = np.array([*combinations(range(hops), count)], dtype=np.int64)
+        sets = sets_of(step, hops, count)
+        if sets is not None and not (closed and count == 1):
             patterns = np.tile(plain, (len(sets), 1))
             hop = patterns[:, 2 * stages : 3 * stages]
             at = np.arange(len(sets))[:, None], sets

@@ -17,11 +17,10 @@ from functools import cached_property
 import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
+from placer.base.rounding import EXACT
 from placer.cost.links import weighted_counts
 from placer.solve.bounds.ideal import IdealNetwork
 from placer.solve.problem.colocation import join
-
-ROUNDING = 1e-9  # of a sum of seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +150,7 @@ class Partners:
 
     def needs(self, seconds: float) -> IntArray:
         """Ranks of partners that each set needs near, to take no longer; shape (S,)."""
-        allowed = seconds + ROUNDING * self._alone_s
+        allowed = seconds + EXACT * self._alone_s
         late = self._rest_s > allowed[self.rank]
         near = weighted_counts(self.rank, late, len(self.label))
         near += self._alone_s > allowed

@@ -26,17 +26,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
+from placer.base.rounding import EXACT
 from placer.job.traffic import RankTraffic
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import best_of_problem
 from placer.solve.bounds.ideal import IdealNetwork
-from placer.solve.bounds.partners import ROUNDING, Partners, most_together
+from placer.solve.bounds.partners import Partners, most_together
 from placer.solve.count import EngineLimits, Program, Term, solve
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import ENDLESS, Budget
@@ -45,9 +45,6 @@ ARGUMENT = (
     "ranks that their NIC would keep too long have partners near, which take room in "
     "scale-up domains"
 )
-# Columns of one program, at most, and its work.
-MOST_COLUMNS = 2_000
-WORK = 0.5
 SPANS = 8  # of time, each priced with the partners that it needs
 
 
@@ -66,7 +63,8 @@ def least_near_partners(
     if transfers is None:
         return None
     found = [incumbent]
-    for start, end in transfers.spans(incumbent, budget.share(4)):
+    columns, share = problem.params.part_columns, budget.share(4)
+    for start, end in transfers.spans(columns, incumbent, share):
         limited = replace(network, transfers_s=start, crowd=transfers.crowd(end))
         found.append(problem.model.step_on(limited).step_time_s)
     return Proof(min(found), ARGUMENT)
@@ -117,24 +115,25 @@ class Transfers:
         return partial(most_together, crowds)
 
     def spans(
-        self, placed_s: float = inf, budget: Budget = ENDLESS
+        self, columns: int, placed_s: float, budget: Budget
     ) -> list[tuple[float, float]]:
         """Spans of time, s, one of which the transfers of a placement take.
 
+        ``columns``: of a program, at most.
         A placement that takes ``placed_s`` keeps to the last of the times before, so
         later ones play no part. Needs are those of the end of a span.
         """
         levels = np.unique([0.0, *chain(*(one.levels for one in self.directions))])
         # Times that differ less are one, from the first of them to the end of all.
-        grain = ROUNDING * float(levels.max()) or 1.0
+        grain = EXACT * float(levels.max()) or 1.0
         times, first = np.unique(grain * np.ceil(levels / grain), return_index=True)
-        before = int(np.searchsorted(times, placed_s * (1 + ROUNDING) + grain, "right"))
+        before = int(np.searchsorted(times, placed_s * (1 + EXACT) + grain, "right"))
 
         def may_be(index: int) -> bool:
             """Whether placements may keep to a time; False is certain."""
             needs = None if budget.is_over() else self.needs(float(times[index]))
             return budget.is_over() or (
-                needs is not None and may_hold(needs, self.room, budget)
+                needs is not None and may_hold(needs, self.room, columns, budget)
             )
 
         least = bisect_left(range(before - 1), True, key=may_be)
@@ -165,7 +164,7 @@ class Transfers:
                 )
                 both = needy | partners
                 longest = together_s[both[one.label]].max()
-                is_late = longest > seconds * (1 + ROUNDING)
+                is_late = longest > seconds * (1 + EXACT)
                 if need.back and is_late and not need.can_be_parted:
                     return None
                 found[needy.tobytes(), partners.tobytes()] = need, both
@@ -179,21 +178,21 @@ class Transfers:
 
 
 def may_hold(
-    needs: Sequence[Need], room: Sequence[int], budget: Budget = ENDLESS
+    needs: Sequence[Need], room: Sequence[int], columns: int, budget: Budget
 ) -> bool:
     """Whether domains of such room may hold all ranks; False is certain.
 
-    They may when the program is too large, or its work or the budget ends first.
+    They may when the program has more columns, or the engine or the budget ends first.
     """
     alike = Counter(needs)
-    if not alike or 4 * len(alike) * len(room) > MOST_COLUMNS:
+    if not alike or 4 * len(alike) * len(room) > columns:
         return True
     program, sides = Program(), list[list[int]]()
     for need, number in alike.items():
         sides += _sides(program, need, number, room)
     for domain, most in enumerate(room):
         program.row([Term(side[domain]) for side in sides], most=most)
-    answer = solve(program, EngineLimits(WORK, budget.seconds_left))
+    answer = solve(program, EngineLimits(1, budget.seconds_left))
     return answer.counts is not None or not answer.is_proved
 
 

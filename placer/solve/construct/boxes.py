@@ -24,21 +24,15 @@ import numpy as np
 
 from placer.base.arrays import IntArray
 from placer.base.loading import load
+from placer.cost import JITTER
 from placer.solve.problem.flows import Flows
+from placer.solve.problem.params import Params
 
 if TYPE_CHECKING:
     import networkx as nx
 
-# Times between none and the longest that are tried: to a part in a thousand.
-HALVINGS = 10
-WORK = 400_000  # ways to cut boxes in two that are looked at
-PAIRS = 2_000_000  # of edges at one vertex that are looked at
-# Places of a grid for each vertex, at most: some are missing.
-SPARSE = 2
 # Loaded where a graph is looked at: it takes a seventh of what all modules take.
 NETWORKX = "networkx"
-# Cuts inside each other that are looked at; a call each, and Python has few of them.
-DEEPEST = 200
 
 # Length along each axis, and whether it has neighbours beyond its two ends.
 Box = tuple[tuple[int, bool, bool], ...]
@@ -68,21 +62,26 @@ class BoxTier(NamedTuple):
         return size / self.rate + messages * self.latency
 
 
-def boxes(flows: Flows, units: int, tiers: Sequence[BoxTier]) -> Iterator[IntArray]:
+def boxes(
+    flows: Flows, units: int, tiers: Sequence[BoxTier], params: Params
+) -> Iterator[IntArray]:
     """Box of each unit on each tier from the innermost out, for the least time.
 
     Shape (tiers, U); then without the outermost tier, and so on.
     """
-    axes = axes_of(flows, units)
+    degree = np.bincount(flows.edges.ravel(), minlength=units)
+    if int((degree**2).sum()) > params.tiled_edges:
+        return
+    axes = axes_of(flows, units, tiers[0].room * tiers[0].number)
     if not axes:
         return
     grid = np.full([axis.length for axis in axes], -1)
     grid[tuple(axis.place for axis in axes)] = np.arange(units)
-    work = WORK
+    work = params.box_cuts
     for kept in range(len(tiers), 0, -1):
         best, low = None, 0.0
         high = tiers[0].seconds(tuple((1, True, True) for _ in axes), axes)
-        for _ in range(HALVINGS):
+        while high - low > JITTER * high:
             cuts = _Cuts(axes, tiers[:kept], (low + high) / 2, work)
             is_enough, work = cuts.are_enough(), cuts.work_left
             if work <= 0:
@@ -117,7 +116,6 @@ class _Cuts:
         self.seconds, self.work_left = seconds, work
         self._axes, self._tiers = axes, tiers
         self._known: list[dict[Box, _Cut]] = [{} for _ in tiers]
-        self._depth = 0
         self._whole: Box = tuple((axis.length, False, False) for axis in axes)
 
     def are_enough(self) -> bool:
@@ -167,9 +165,6 @@ class _Cuts:
         best: _Cut = inf, 0, 0
         room = self._tiers[tier].room
         least = -(-_units(box) // room)
-        if self._depth == DEEPEST:
-            self.work_left = 0
-        self._depth += 1
         for axis, (whole, low, high) in enumerate(box):
             # From the middle outwards, so that smaller boxes are known before larger.
             # Where both ends are alike, the other half of all cuts says no more.
@@ -186,7 +181,6 @@ class _Cuts:
                 if count + fewest < best[0]:
                     count += self._fewest(tier, far)[0]
                     best = min(best, (count, axis, length))
-        self._depth -= 1
         return best
 
     def _halves(self, box: Box, axis: int, length: int) -> tuple[Box, Box]:
@@ -208,14 +202,11 @@ class GridAxis(NamedTuple):
     place: IntArray  # (V,): of each vertex along it
 
 
-def axes_of(flows: Flows, vertices: int) -> list[GridAxis]:
+def axes_of(flows: Flows, vertices: int, room: int) -> list[GridAxis]:
     """The axes of a graph, on which no two vertices share all places.
 
-    None where it is no grid of two axes or more.
+    None where it is no grid of two axes or more, or has more places than there is room.
     """
-    degree = np.bincount(flows.edges.ravel(), minlength=vertices)
-    if int((degree**2).sum()) > PAIRS:
-        return []
     direction = _directions(flows.edges, vertices)
     found: list[GridAxis] = []
     for way in range(int(direction.max()) + 1):
@@ -223,7 +214,7 @@ def axes_of(flows: Flows, vertices: int) -> list[GridAxis]:
         if axis is None:
             return []
         found.append(axis)
-        if prod(axis.length for axis in found) > SPARSE * vertices:
+        if prod(axis.length for axis in found) > room:
             return []
     places = np.unique([axis.place for axis in found], axis=1)
     return found if len(found) > 1 and places.shape[1] == vertices else []

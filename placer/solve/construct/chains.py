@@ -12,7 +12,8 @@ By hand: chains of 4 in domains of 3, 2 and 3. The first has 3 stages and 1, the
 1 beside that, and 3. Both go on once, and have one stage alike.
 
 Room that is not filled has a price, the least at which all chains fit: where domains
-hold more, the chains that are cut the least are laid.
+hold more, the chains that are cut the least are laid. A set without a place costs as
+much as a share of a stage, or up to as many cuts as there are stages.
 
 Shapes: L stages of a chain.
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from math import inf, prod, sqrt
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -32,12 +33,9 @@ from placer.solve.tree.domains import ancestor_of_domain
 from placer.solve.tree.fill import in_tree_order
 from placer.topology.machine import Machine
 
-CHAIN = 1e6  # what a chain is worth that ends
-APART = 0.25  # what it costs to go on in another stretch, against another domain
-WASTE = (1 / 32, 8.0)  # and room for a set that is not filled: the least, and the most
-PRICES = 8  # of those between that are tried
-MOST_ORDERED = 1_000  # sets of rooms of which every order is looked at, times stages
-MOST = 32  # stages of a chain, and stretches whose order is looked for
+# Stages of a chain, and stretches whose order is looked for. So many times as many sets
+# of rooms, each once a stage, are there at most where every order is looked at.
+MOST = 32
 
 Rooms = tuple[int, ...]  # the largest first
 
@@ -75,7 +73,8 @@ def chained(
     none = np.empty((0, size), dtype=np.int64)
     if size > MOST:
         return none
-    rows = ChainRows(np.bincount(home, minlength=len(machine.domain_names[tier])), size)
+    room = np.bincount(home, minlength=len(machine.domain_names[tier]))
+    rows = ChainRows(room, size, _apart(machine, tier))
     steps = rows.laid([*_groups(machine, tier, rows)], wanted)
     if not steps:
         return none
@@ -85,6 +84,18 @@ def chained(
     found = np.concatenate(taken)[: size * wanted].reshape(wanted, size)
     found[1::2] = found[1::2, ::-1]
     return found
+
+
+def _apart(machine: Machine, tier: int) -> float:
+    """What it costs to go on in another stretch, against another domain.
+
+    The share of the tier after next in the distance between domains of a tier.
+    """
+    last = len(machine.tiers) - 1
+    inside, near, far = (
+        machine.tiers[min(tier + more, last)].distance for more in range(3)
+    )
+    return (far - near) / (far - inside) if far > inside else 0.0
 
 
 def _groups(machine: Machine, tier: int, rows: ChainRows) -> Iterator[list[IntArray]]:
@@ -105,7 +116,7 @@ def _groups(machine: Machine, tier: int, rows: ChainRows) -> Iterator[list[IntAr
             first, known = 0, Counter[int]()
             for place, room in enumerate(rows.room[own].tolist()):
                 known[room] += 1
-                if rows.size * prod(n + 1 for n in known.values()) > MOST_ORDERED:
+                if rows.size * prod(n + 1 for n in known.values()) > MOST**2:
                     found.append(own[first:place])
                     first, known = place, Counter([room])
             found.append(own[first:])
@@ -114,10 +125,15 @@ def _groups(machine: Machine, tier: int, rows: ChainRows) -> Iterator[list[IntAr
 
 
 class ChainRows:
-    """Rows of chains of one size in domains with so much room; shape (D,)."""
+    """Rows of chains of one size in domains with so much room; shape (D,).
 
-    def __init__(self, room: IntArray, size: int) -> None:
-        self.room, self.size = room, size
+    ``apart``: what it costs to go on in another stretch, against another domain.
+    """
+
+    def __init__(self, room: IntArray, size: int, apart: float) -> None:
+        self.room, self.size, self.apart = room, size, apart
+        # A chain that ends is worth more than all else.
+        self._end = float(size * (room.sum() + 1))
         # Of no domain: the rest is what it was.
         self._unused = np.where(np.eye(size) > 0, 0.0, -inf)
         self._of_room: dict[int, tuple[FloatArray, IntArray]] = {}
@@ -132,23 +148,25 @@ class ChainRows:
         None where that is not found. ``groups``: stretches, those of a group side by
         side.
         """
-        low, high = WASTE
-        best, ends = self._in_turn(groups, high)
+        low, high = 0, self.size**3
+        best, ends = self._in_turn(groups, high / self.size)
         if ends < wanted:
             return []
-        for _ in range(PRICES):
-            price = sqrt(low * high)
-            turns, ends = self._in_turn(groups, price)
-            low, high = (price, high) if ends < wanted else (low, price)
-            best = best if ends < wanted else turns
+        while high - low > 1:
+            middle = (low + high) // 2
+            turns, ends = self._in_turn(groups, middle / self.size)
+            if ends < wanted:
+                low = middle
+            else:
+                high, best = middle, turns
         return [step for turn in best for step in self._steps(*turn[1:])]
 
     def _in_turn(
-        self, groups: Sequence[Sequence[IntArray]], waste: float
+        self, groups: Sequence[Sequence[IntArray]], price: float
     ) -> tuple[list[Turn], int]:
         """Stretches in an order that loses little, group after group; chains that end.
 
-        For every rest the best order so far is kept.
+        For every rest the best order so far is kept. ``price``: of room for a set.
         """
         size = self.size
         losses = self._unused[0]
@@ -158,7 +176,7 @@ class ChainRows:
             for domains in group:
                 own.setdefault(self._rooms(domains), []).append(domains)
             kinds = [*own]
-            more = np.array([self._stretch(k).losses(size * waste) for k in kinds])
+            more = np.array([self._stretch(k).losses(price) for k in kinds])
             left = np.tile([len(own[rooms]) for rooms in kinds], (size, 1))
             for _ in group:
                 sums = losses[:, None, None] + more.transpose(1, 0, 2)
@@ -192,8 +210,8 @@ class ChainRows:
         if rooms in self._known:
             return self._known[rooms]
         table, begun = self._table(rooms), -np.arange(self.size) % self.size
-        ends = np.rint(np.maximum(table, 0.0) / CHAIN).astype(np.int64)
-        worth = table - CHAIN * ends - APART * self.size * (begun > 0)
+        ends = np.rint(np.maximum(table, 0.0) / self._end).astype(np.int64)
+        worth = table - self._end * ends - self.apart * self.size * (begun > 0)
         wasted = sum(rooms) - self.size * ends - begun + begun[:, None]
         self._known[rooms] = found = Stretch(ends, worth, wasted)
         return found
@@ -242,7 +260,7 @@ class ChainRows:
                     parts = [part for part in (before, *[size] * whole, begun) if part]
                     alike, goes_on = sum(map(min, pairwise(parts))), begun > 0
                     ends, after = whole + (before > 0), -begun % size
-                    value = CHAIN * ends + alike - size * goes_on
+                    value = self._end * ends + alike - size * goes_on
                     if value > worth[before, after]:
                         worth[before, after], taken[before, after] = value, sum(parts)
         self._of_room[room] = worth, taken

@@ -11,7 +11,7 @@ are alike. Shapes: R ranks, D domains.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise, product
+from itertools import pairwise
 from math import ceil
 from typing import NamedTuple
 
@@ -47,13 +47,13 @@ def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
             continue
         packed.append(run)
         sets = ClosedSets(run, role, flows.edges)
-        for least, whole in product(LEAST, (True, False)):
+        for least in LEAST:
             if budget.is_over():
                 return
             free = grouped(nodes, domain)
             node = np.empty(len(run), dtype=np.int64)
             rooms = np.array([len(places) for places in free])
-            for ranks, home in sets.packed(rooms, least, whole=whole):
+            for ranks, home in sets.packed(rooms, least):
                 for own in grouped(ranks, run[ranks]):
                     node[own], free[home] = free[home][0], free[home][1:]
             incumbent.offer("roles apart, packed", machine.gpus_on(node))
@@ -83,11 +83,10 @@ def _runs(ends: list[int], full: int) -> IntArray:
 
 
 class _Wanted(NamedTuple):
-    """Nodes of other sets, the least share of a part, and whether nodes are cut."""
+    """Nodes of other sets, and the least share of a part."""
 
     others: int
     least: float
-    whole: bool
 
 
 class _Fit(NamedTuple):
@@ -121,9 +120,7 @@ class ClosedSets:
         self._sets = grouped(np.arange(len(node)), closed)
         self._sets.sort(key=lambda ranks: -len(self._nodes(ranks)))
 
-    def packed(
-        self, room: IntArray, least: float, *, whole: bool
-    ) -> Iterator[tuple[IntArray, int]]:
+    def packed(self, room: IntArray, least: float) -> Iterator[tuple[IntArray, int]]:
         """Ranks and domain of each part, the largest sets first.
 
         Sets that no cut fits are wherever nodes are left.
@@ -133,15 +130,14 @@ class ClosedSets:
         room : ndarray, shape (D,), nodes
             Of each domain.
         least : float
-            Share of what is cut that a part of nodes has.
-        whole : bool
-            Whether parts of whole components are tried before those.
+            Share of what is cut that a part of nodes has. Parts of whole components
+            are tried before those.
         """
         loose, misfit = [], 0
         others = int(self._node[-1]) + 1
         for ranks in self._sets:
             size = len(self._nodes(ranks))
-            wanted = _Wanted(others - size, least, whole)
+            wanted = _Wanted(others - size, least)
             tries = range(3) if size != misfit else ()
             fits = (self._fit(ranks, room, wanted, cuts) for cuts in tries)
             found = next(filter(None, fits), None)
@@ -178,7 +174,7 @@ class ClosedSets:
             return _Fit([(ranks, home)], after, int(lost[home]))
         if not cuts:
             return None
-        for ways in (self._parted(ranks, wanted), self._dealt(ranks, wanted)):
+        for ways in (self._parted(ranks), self._dealt(ranks, wanted)):
             fits = (self._parts(way, room, wanted, cuts - 1) for way in ways)
             found = min(filter(None, fits), key=lambda fit: fit.lost, default=None)
             if found is not None:
@@ -198,11 +194,11 @@ class ClosedSets:
             found = _Fit(placed, own.room, found.lost + own.lost)
         return found
 
-    def _parted(self, ranks: IntArray, wanted: _Wanted) -> Iterator[list[IntArray]]:
+    def _parted(self, ranks: IntArray) -> Iterator[list[IntArray]]:
         """Two parts of whole components, where halves of nodes have some."""
         component = self._component[ranks]
         own = np.unique(component)
-        if wanted.whole and len(own) > 1:
+        if len(own) > 1:
             is_first = component < own[len(own) // 2]
             yield [ranks[is_first], ranks[~is_first]]
 

@@ -25,7 +25,7 @@ import numpy as np
 from placer.base.arrays import IntArray, by_appearance, equal_runs, grouped
 from placer.base.loading import load
 from placer.solve.construct.boxes import BoxTier, boxes
-from placer.solve.construct.tiles import QUICK, SWEEPS, Sweep, tiles
+from placer.solve.construct.tiles import Sweep, tiles
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import Flows, flows_of, merged
 from placer.solve.run.budget import Budget
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 # Loaded where a graph is halved.
 NETWORKX = "networkx"
-
-PASSES = 10  # of exchanges between two halves, at the most
 
 # Name, domains in turn (D,), and tile of each unit on that tier and those further out.
 _Candidate = tuple[str, IntArray, IntArray]
@@ -89,14 +87,19 @@ class _Tiling(NamedTuple):
 
     def candidates(self, is_over: _Ends) -> Iterator[_Candidate]:
         """Boxes first, then what is grown."""
-        ample = SWEEPS[: self.problem.params.tiled_vertices // self.units]
-        first = (*ample, *QUICK)[0]
-        for rows in boxes(self.flows, self.units, self._tiers()):
+        params = self.problem.params
+        quick, ample = (
+            [Sweep(busiest, beam) for busiest in (False, True)]
+            for beam in (1, params.tiled_beam)
+        )
+        ample = ample[: params.tiled_vertices // self.units]
+        first = (*ample, *quick)[0]
+        for rows in boxes(self.flows, self.units, self._tiers(), params):
             # Boxes in boxes may need any, since some of an outer one are left out.
             count = len(self.room) if len(rows) > 1 else int(rows.max()) + 1
             for domains, _ in self._fills(count):
                 yield from self._further("boxes", domains, rows, first, is_over)
-        for sweep, (domains, sizes) in product((*QUICK, *ample), self._fills()):
+        for sweep, (domains, sizes) in product((*quick, *ample), self._fills()):
             outside = self._outside(self.tier, domains)
             tile = tiles(self.flows, sizes.tolist(), outside, sweep, is_over)
             if tile is None:
@@ -157,7 +160,7 @@ class _Tiling(NamedTuple):
         last = len(self.problem.machine.tiers) - 1
         if self.tier + 1 == last:  # no outer domains
             return
-        if sweep not in QUICK and len(rows) == 1:
+        if sweep.beam > 1 and len(rows) == 1:
             yield f"{name}, halved", domains, self.halved(domains, rows[0], is_over)
         homes = np.array([domains, *self._outside(self.tier, domains)])[len(rows) - 1]
         outer = by_appearance(homes)[0][: int(rows[-1].max()) + 1]
@@ -215,7 +218,7 @@ class _Tiling(NamedTuple):
         label = problem.colocation.label
         along = np.lexsort(label[: self.tier + 1])
         node = fill_domains(problem.machine, self.takes, domain[self.label], along)
-        return problem.machine.gpus_on(node)
+        return None if node is None else problem.machine.gpus_on(node)
 
 
 def _homes(rows: IntArray, domains: IntArray) -> IntArray:
@@ -285,9 +288,7 @@ def _exchanged(
     Pass after pass, since one of a large graph takes seconds.
     """
     halve = load(NETWORKX).community.kernighan_lin_bisection
-    for _ in range(PASSES):
-        if is_over():
-            break
+    while not is_over():
         # The two sides come in any order; of two as large the one most like it counts.
         sides = halve(graph, (part, {*graph} - part), max_iter=1)
         as_large = [side for side in sides if len(side) == len(part)]

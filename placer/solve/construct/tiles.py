@@ -19,7 +19,6 @@ import numpy as np
 from placer.base.arrays import BoolArray, IntArray
 from placer.solve.problem.flows import Flows
 
-DIGITS = 9
 # Of what leaves: 1 asks for little in sum, a large one for little at any vertex.
 POWER = 4
 
@@ -33,34 +32,29 @@ class Sweep(NamedTuple):
 
     # Next to the latest tile, and with the vertices that have the most weight; a tile
     # leaves none of its own much that it sends outside, rather than little in sum.
-    busiest: bool = False
+    busiest: bool
     # Tiles in the making that are kept, and neighbours that each grows by.
-    beam: int = 12
-
-
-# Of one tile in the making, which are soon done.
-QUICK = Sweep(beam=1), Sweep(busiest=True, beam=1)
-SWEEPS = Sweep(), Sweep(busiest=True)
+    beam: int
 
 
 class _Tile(NamedTuple):
     """Some vertices that may become a tile."""
 
     members: frozenset[int]
-    inside: float  # weight between them
-    rest: float  # weight from them to vertices of no tile, themselves included
-    neighbours: dict[int, float]  # weight to every neighbour
-    unevenness: float  # sum of the `POWER` of what leaves the tile, vertex by vertex
+    inside: int  # weight between them
+    rest: int  # weight from them to vertices of no tile, themselves included
+    neighbours: dict[int, int]  # weight to every neighbour
+    unevenness: int  # sum of the `POWER` of what leaves the tile, vertex by vertex
 
     @property
-    def rank(self) -> tuple[float, float]:
+    def rank(self) -> tuple[int, int]:
         """Most inside first, then least towards what is left."""
-        return -round(self.inside, DIGITS), round(self.rest - 2 * self.inside, DIGITS)
+        return -self.inside, self.rest - 2 * self.inside
 
     @property
-    def busy_rank(self) -> tuple[float, ...]:
+    def busy_rank(self) -> tuple[int, ...]:
         """Least outside of those with most of it first, then as in `rank`."""
-        return round(self.unevenness, DIGITS), *self.rank
+        return self.unevenness, *self.rank
 
 
 def tiles(
@@ -100,22 +94,21 @@ class _Grower:
     def __init__(self, flows: Flows, count: int, tiers: int, sweep: Sweep) -> None:
         self.tile = np.full(count, -1)
         self._sweep = sweep
-        self._neighbours: list[dict[int, float]] = [{} for _ in range(count)]
-        weights = flows.weight / flows.weight.max(initial=1e-300)
-        for (one, other), weight in zip(
-            flows.edges.tolist(), weights.tolist(), strict=True
-        ):
+        self._neighbours: list[dict[int, int]] = [{} for _ in range(count)]
+        # Sums of whole bytes are the same in any order.
+        weights = np.rint(flows.weight).astype(np.int64).tolist()
+        for (one, other), weight in zip(flows.edges.tolist(), weights, strict=True):
             self._neighbours[one][other] = self._neighbours[other][one] = weight
         self._total = np.array([sum(row.values()) for row in self._neighbours])
         # Weight to vertices that are left, and to the outer domains in the making.
         self._left = self._total.copy()
-        self._near = np.zeros((tiers, count))
+        self._near = np.zeros((tiers, count), dtype=np.int64)
         # When a tile came next to each vertex: at first, and last.
         self._first, self._latest = np.full(count, np.inf), np.full(count, -1.0)
 
     def enter(self, others: BoolArray) -> None:
         """Begin other outer domains, on some tiers."""
-        self._near[others] = 0.0
+        self._near[others] = 0
 
     def grow(self, number: int, size: int) -> None:
         """Cut the next tile out of what is left."""
@@ -130,12 +123,12 @@ class _Grower:
         least = self._left
         if not self._sweep.busiest:
             least = least - self._near.sum(axis=0)
-        least = np.where(self.tile < 0, np.round(least, DIGITS), np.inf)
-        least[list(taken)] = np.inf
+        is_free = self.tile < 0
+        is_free[list(taken)] = False
+        free = np.flatnonzero(is_free)
         if self._sweep.busiest:
-            total = np.where(np.isfinite(least), self._total, -np.inf)
-            least[total < total.max() - 10.0**-DIGITS] = np.inf
-        among = np.flatnonzero(least == least.min())
+            free = free[self._total[free] == self._total[free].max()]
+        among = free[least[free] == least[free].min()]
         if self._sweep.busiest:
             return int(among[self._latest[among].argmax()])
         return int(among[self._first[among].argmin()])
@@ -145,10 +138,10 @@ class _Grower:
         beam = [
             _Tile(
                 frozenset((seed,)),
-                0.0,
-                float(self._left[seed]),
+                0,
+                int(self._left[seed]),
                 self._neighbours[seed],
-                float(self._total[seed]) ** POWER,
+                int(self._total[seed]) ** POWER,
             )
         ]
         rank = attrgetter("busy_rank" if self._sweep.busiest else "rank")
@@ -182,16 +175,16 @@ class _Grower:
         """The tile with a vertex more."""
         neighbours = dict(tile.neighbours)
         near = tile.neighbours[vertex]
-        unevenness = tile.unevenness + (float(self._total[vertex]) - near) ** POWER
+        unevenness = tile.unevenness + (int(self._total[vertex]) - near) ** POWER
         for other, weight in self._neighbours[vertex].items():
             if other in tile.members:
-                leaves = float(self._total[other]) - tile.neighbours.get(other, 0.0)
+                leaves = int(self._total[other]) - tile.neighbours.get(other, 0)
                 unevenness += (leaves - weight) ** POWER - leaves**POWER
-            neighbours[other] = neighbours.get(other, 0.0) + weight
+            neighbours[other] = neighbours.get(other, 0) + weight
         return _Tile(
             members,
             tile.inside + near,
-            tile.rest + float(self._left[vertex]),
+            tile.rest + int(self._left[vertex]),
             neighbours,
             unevenness,
         )

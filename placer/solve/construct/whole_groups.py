@@ -30,7 +30,7 @@ from placer.solve.tree.domains import (
     node_capacity,
     whole_sets,
 )
-from placer.solve.tree.fill import fill_domains, fill_in_runs
+from placer.solve.tree.fill import fill_domains
 from placer.topology.machine import Machine
 
 
@@ -71,15 +71,10 @@ def whole_group_fills(problem: Problem) -> Iterator[Candidate]:
                 continue
             domain_of_rank = np.empty(job.world_size, dtype=np.int64)
             domain_of_rank[sequence] = np.repeat(domains, grain)
-            if in_runs:
-                row = machine.domain_of_node[tier]
-                found = fill_in_runs(row, takes[0], domain_of_rank)
-                if found is None:
-                    continue
-                node_of_rank = found
-            else:
-                node_of_rank = fill_domains(machine, takes, domain_of_rank, sequence)
-            yield f"whole {name}{way.value}", machine.gpus_on(node_of_rank)
+            order = None if in_runs else sequence
+            node_of_rank = fill_domains(machine, takes, domain_of_rank, order)
+            if node_of_rank is not None:
+                yield f"whole {name}{way.value}", machine.gpus_on(node_of_rank)
 
 
 def _sequences(
@@ -149,13 +144,12 @@ def _domains(
 class Way(Enum):
     """How sets are gathered that no domain holds whole; and what it is called."""
 
-    # One by one, each in the rooms that fit best.
-    FITTING = ""
     # The largest rooms hold the main parts of all, what is left their rests.
     AT_ONCE = ", at once"
     # So, but over the whole machine: a rest lies far away rather than in two parts.
     ANYWHERE = ", rests anywhere"
-    # Chains go through domains in turn, in the order in which fewest are cut.
+    # One by one, each in the rooms that fit best; chains then go through domains in
+    # turn, in the order in which fewest are cut.
     IN_ROWS = ", in rows"
 
 
@@ -196,7 +190,7 @@ class Pools:
                 many = int(free[domain]) // size
                 if level:
                     many = min(many, max(wanted - len(found), 0))
-                if level and many and way in (Way.AT_ONCE, Way.ANYWHERE):
+                if level and many and way is not Way.IN_ROWS:
                     found += self._completed(level, domain, size, many)
                 else:
                     found += [self._taken(level, domain, size) for _ in range(many)]

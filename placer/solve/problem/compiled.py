@@ -132,7 +132,7 @@ class Problem:
         seen = machine.by_island
         check_requirements(seen, job)
         goal = objective_of(seen, job, objective)
-        return cls(seen, job, goal, Limits.of(seen, job), seed)
+        return cls(seen, job, goal, Limits(seen, job), seed)
 
     def on(self, machine: Domains, job: Job) -> Problem:
         """The problem of another machine or job."""
@@ -140,7 +140,7 @@ class Problem:
         if seen is self.machine and job is self.job:
             return self
         goal = objective_of(seen, job, self.goal.name)
-        limits = Limits.of(seen, job)
+        limits = Limits(seen, job)
         return replace(self, machine=seen, job=job, goal=goal, limits=limits)
 
     def with_params(self, **changes: Any) -> Problem:

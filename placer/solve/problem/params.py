@@ -1,13 +1,14 @@
 """Every knob of the search, given to it with the problem, and those of each effort.
 
 Tests and experiments pass other values: ``Problem.of(machine, job).with_params(...)``.
-Tolerances of rounding stay with the code that they belong to: they are no choices.
+What is rounding is no choice (`placer.base.rounding`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from sys import maxsize
 from typing import Any, Final, Literal, TypeGuard
 
 from placer.cost import JITTER
@@ -17,14 +18,14 @@ from placer.cost import JITTER
 class Params:
     """How hard the search tries. Work is in CP-SAT's deterministic seconds."""
 
-    # Placements that are tried one by one, by objective: all of a small job's.
+    # Placements that are tried one by one, by objective: all of a small job's, and how
+    # many nodes it fills at the most.
     listed: Mapping[str, int] = field(
         default_factory=lambda: {"time": 20_000, "hop-cost": 100_000}
     )
+    listed_nodes: int = 8
     # Of a job of very few, before any other method.
     few_listed: int = 2_000
-    # Placements tried where more than are listed could be.
-    listed_sample: int = 2_000
     # Placements of one construction that are priced, and ranks of all of them together:
     # pricing takes time in proportion to the ranks.
     fills: int = 64
@@ -32,10 +33,13 @@ class Params:
     # Boxes of nestings that are kept at each tier, the cheapest there; and pairs of
     # unlike domains that may exchange what they hold for a better rest.
     compared: int = 2_048
-    # Edges of the graph of traffic, at most, for it to be cut into tiles; and vertices
-    # of it in all thorough sweeps together.
+    # Edges of the graph of traffic, at most, for it to be cut into tiles, and pairs of
+    # them at one vertex to be cut into boxes; vertices in all thorough sweeps together,
+    # and tiles in the making that these keep; ways to cut boxes that are looked at.
     tiled_edges: int = 1_000_000
     tiled_vertices: int = 16_000
+    tiled_beam: int = 12
+    box_cuts: int = 200_000
     # Nestings tried beside an optimal baseline, and for each other launch, in jobs of
     # at most so many ranks.
     tidy_fills: int = 4
@@ -45,6 +49,9 @@ class Params:
     elite: int = 4
     # Moves of a walk that mends what breaks rules, for a unit and in all.
     mending_moves: tuple[int, int] = (100, 25_000)
+    # Least and most time, in s, to find out which rules are to blame and what would
+    # help; between them what the search leaves of its own.
+    diagnosis_s: tuple[float, float] = (0.3, 30.0)
     # Walks of a job that runs already after the first, and moves of one: the least for
     # the units of cells that lost GPUs, and the most.
     homeward_walks: int = 8
@@ -67,13 +74,10 @@ class Params:
     # Generations of local search after all methods.
     generations: int = 0
     # What a generation must gain for another one to follow, relative to the cost.
-    generation_gain: float = 0.0
-    # The bound on hop cost by parts of rings and cliques in whole numbers: columns of
-    # its program at most, solved at the root of the tree of branches; and columns where
-    # it is solved again after the search, with so many nodes of that tree.
+    generation_gain: float = 1e-3
+    # Columns of a program of a bound in whole numbers, at most: of parts of rings and
+    # cliques on the hop cost, of ranks near their partners.
     part_columns: int = 8_000
-    counted_columns: int = 40_000
-    parted_nodes: int = 100
     # Boxes of replicas that the bound with parts of expert groups tells apart, and
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000
@@ -89,10 +93,6 @@ MEASURABLE: Final = "measurable"
 NORMAL: Final = "normal"
 FULL: Final = "full"
 EFFORTS = (QUICK, MEASURABLE, NORMAL, FULL)
-# More generations than any time limit has room for.
-ENDLESS = 1_000_000
-# What a generation must gain, relative to the cost, for another one.
-WORTHWHILE = 1e-3
 
 EffortName = Literal["quick", "measurable", "normal", "full"]
 Effort = EffortName | int
@@ -102,7 +102,7 @@ def is_effort(effort: str | int) -> TypeGuard[Effort]:
     """Whether there is such an effort: a name, or a number of generations."""
     if isinstance(effort, str):
         return effort in EFFORTS
-    return 0 <= effort <= ENDLESS
+    return effort >= 0
 
 
 def params_of(effort: Effort, objective: str = "time") -> Mapping[str, Any]:
@@ -118,5 +118,6 @@ def params_of(effort: Effort, objective: str = "time") -> Mapping[str, Any]:
     if effort in (NORMAL, MEASURABLE):
         is_enough = effort == MEASURABLE and objective == "time"
         ends = {"enough_gap": JITTER} if is_enough else {}
-        return {"generations": ENDLESS, "generation_gain": WORTHWHILE, **ends}
-    return {"generations": ENDLESS if effort == FULL else effort}
+        return {"generations": maxsize, **ends}
+    generations = maxsize if effort == FULL else effort
+    return {"generations": generations, "generation_gain": 0.0}

@@ -13,7 +13,6 @@ from functools import cached_property
 import numpy as np
 
 from placer.base.arrays import BoolArray, IntArray
-from placer.base.budget import HostBudget
 from placer.base.hostlist import compress
 from placer.job.even import axis_of, is_even, part_size
 from placer.job.model import Job
@@ -82,27 +81,13 @@ def _node_contiguous(topology: Machine, gpu_of_rank: IntArray) -> bool:
     return not np.intersect1d(host[1:][descends], host[1:][other]).size
 
 
-@dataclass(frozen=True, eq=False)
-class Cap:
-    """What the nodes of a budget may hold."""
+def box_of(topology: Domains, hosts: Container[str]) -> IntArray:
+    """0 for the nodes of some hosts, -1 for others; shape (N,).
 
-    inside: BoolArray  # (N,): whether a node counts
-    # ranks and replicas: the most of them; None for any number.
-    ranks: int | None
-    replicas: int | None
-
-    @classmethod
-    def of(cls, budget: HostBudget, topology: Domains) -> Cap:
-        """A budget in the machine's indices."""
-        named = [name in budget.names for name in topology.host_names]
-        inside = np.array(named, dtype=bool)[topology.host_of_node]
-        return cls(inside, budget.most_gpus, budget.replicas)
-
-    def room(self, replica_size: int) -> tuple[IntArray, IntArray]:
-        """Box of each node, -1 for none, and the most ranks in it; (N,) and (1,)."""
-        replicas = self.replicas and self.replicas * replica_size
-        most = min(most for most in (self.ranks, replicas) if most is not None)
-        return np.where(self.inside, 0, -1), np.array([most])
+    Hosts that the machine lacks are left out, since a part of a machine may lack them.
+    """
+    is_named = np.array([name in hosts for name in topology.host_names], dtype=bool)
+    return np.where(is_named[topology.host_of_node], 0, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,65 +117,75 @@ class Count:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """The rules in the machine's indices."""
+    """The rules of a job in the indices of a machine."""
 
     topology: Machine
     job: Job
-    nodes_of_rank: dict[int, frozenset[int]]  # nodes that each pinned rank may be on
-    avoided: BoolArray  # (N,): whether a node is to be avoided
-    # at_most and spares: tier index and number, innermost tier first.
-    at_most: tuple[tuple[int, int], ...]
-    spares: tuple[tuple[int, int], ...]
-    budgets: tuple[Cap, ...] = ()
     # Hosts to avoid that may be used; None for any number.
     most_avoided: int | None = None
 
-    @classmethod
-    def of(cls, topology: Machine, job: Job) -> Limits:
-        """The rules of ``job`` on ``topology``, which has every host they name.
+    @cached_property
+    def nodes_of_rank(self) -> dict[int, frozenset[int]]:
+        """Nodes that each pinned rank may be on."""
+        found = dict[int, frozenset[int]]()
+        for pin in self.job.rules.pin:
+            nodes = np.flatnonzero(box_of(self.topology, {*pin.hosts}) == 0)
+            found |= dict.fromkeys(pin.ranks, frozenset(nodes.tolist()))
+        return found
 
-        Hosts to pin to that the machine lacks are left out, since a part of a machine
-        may lack them.
-        """
-        rules = job.rules
-        names = topology.host_names
-        host_of_node = topology.host_of_node
+    @cached_property
+    def avoided(self) -> BoolArray:
+        """Whether a node is to be avoided; shape (N,)."""
+        return np.asarray(box_of(self.topology, {*self.job.rules.avoid}) == 0)
 
-        def nodes_of(hosts: Container[str]) -> frozenset[int]:
-            wanted = [names[host] in hosts for host in host_of_node.tolist()]
-            return frozenset(np.flatnonzero(wanted).tolist())
+    @cached_property
+    def counts(self) -> list[Count]:
+        """What every rule but pins says, in one form."""
+        machine, axes, rules = self.topology, self.job.parallelism, self.job.rules
+        rank, replica = np.arange(self.job.world_size), axes.coordinates["dp"]
+        host, found = machine.host_of_node, []
+        for tier, most in sorted(rules.at_most.items()):
+            row = machine.domain_of_node[machine.tier_index(tier)]
+            found.append(Count(True, replica, row, np.full(row.max() + 1, most)))
+        for budget in rules.budgets:
+            box = box_of(machine, budget.names)
+            for tokens, number in (
+                (rank, budget.most_gpus),
+                (replica, budget.replicas),
+            ):
+                if number is not None:
+                    found.append(Count(True, tokens, box, np.array([number])))
+        for tier, number in sorted(rules.spares.items()):
+            row = machine.domain_of_host(machine.tier_index(tier))
+            most_used = np.maximum(np.bincount(row) - number, 0)
+            found.append(Count(False, host, row[host], most_used))
+        if self.most_avoided is not None:
+            found.append(self.avoided_count)
+        return found
 
-        avoided = np.zeros(topology.num_nodes, dtype=bool)
-        avoided[[*nodes_of({*rules.avoid})]] = True
-        hosts = {
-            rank: nodes
-            for pin in rules.pin
-            for nodes in [nodes_of({*pin.hosts})]
-            for rank in pin.ranks
-        }
-
-        def by_tier(numbers: dict[str, int]) -> tuple[tuple[int, int], ...]:
-            return tuple(
-                sorted((topology.tier_index(t), n) for t, n in numbers.items())
-            )
-
-        at_most, spares = by_tier(dict(rules.at_most)), by_tier(dict(rules.spares))
-        budgets = tuple(Cap.of(budget, topology) for budget in rules.budgets)
-        return cls(topology, job, hosts, avoided, at_most, spares, budgets)
+    @property
+    def avoided_count(self) -> Count:
+        """Hosts to avoid that have ranks."""
+        most = self.job.world_size if self.most_avoided is None else self.most_avoided
+        box = np.where(self.avoided, 0, -1)
+        return Count(False, self.topology.host_of_node, box, np.array([most]))
 
     @property
     def marks(self) -> IntArray:
         """A number for each node; equal ones where rules say the same; shape (N,)."""
         nodes = np.arange(self.topology.num_nodes)
-        pins = [np.isin(nodes, [*own]) for own in set(self.nodes_of_rank.values())]
-        says = [self.avoided, *(cap.inside for cap in self.budgets), *pins]
-        _, found = np.unique(np.array(says), axis=1, return_inverse=True)
+        pins = [np.isin(nodes, [*own]) for own in {*self.nodes_of_rank.values()}]
+        says = [count.box < 0 for count in (*self.counts, self.avoided_count)]
+        _, found = np.unique(np.array([*says, *pins]), axis=1, return_inverse=True)
         return np.asarray(found, dtype=np.int64).ravel()
 
-    @property
-    def replica_size(self) -> int:
-        """Ranks of a data-parallel replica."""
-        return self.job.world_size // self.job.parallelism.dp
+    @cached_property
+    def closed(self) -> BoolArray:
+        """Whether a node may hold no rank at all; shape (N,)."""
+        found = np.zeros(self.topology.num_nodes, dtype=bool)
+        for count in self.counts:
+            found |= (count.box >= 0) & (count.most[count.box] == 0)
+        return found
 
     def host_names(self, nodes: Iterable[int]) -> str:
         """The hosts of some nodes as a host list."""
@@ -204,44 +199,6 @@ class Limits:
         return are_pinned and not any(
             count.excess(node_of_rank).any() for count in self.counts
         )
-
-    @cached_property
-    def counts(self) -> list[Count]:
-        """What every rule but pins says, in one form."""
-        machine, axes = self.topology, self.job.parallelism
-        rank, replica = np.arange(self.job.world_size), axes.coordinates["dp"]
-        host = machine.host_of_node
-        found = []
-        for tier, most in self.at_most:
-            row = machine.domain_of_node[tier]
-            found.append(Count(True, replica, row, np.full(row.max() + 1, most)))
-        for cap in self.budgets:
-            box = np.where(cap.inside, 0, -1)
-            for tokens, number in ((rank, cap.ranks), (replica, cap.replicas)):
-                if number is not None:
-                    found.append(Count(True, tokens, box, np.array([number])))
-        for tier, number in self.spares:
-            row = machine.domain_of_host(tier)
-            most_used = np.maximum(np.bincount(row) - number, 0)
-            found.append(Count(False, host, row[host], most_used))
-        if self.most_avoided is not None:
-            found.append(self.avoided_count)
-        return found
-
-    @cached_property
-    def closed(self) -> BoolArray:
-        """Whether a node may hold no rank at all; shape (N,)."""
-        found = np.zeros(self.topology.num_nodes, dtype=bool)
-        for count in self.counts:
-            found |= (count.box >= 0) & (count.most[count.box] == 0)
-        return found
-
-    @property
-    def avoided_count(self) -> Count:
-        """Hosts to avoid that have ranks."""
-        most = self.job.world_size if self.most_avoided is None else self.most_avoided
-        box = np.where(self.avoided, 0, -1)
-        return Count(False, self.topology.host_of_node, box, np.array([most]))
 
     def avoided_used(self, node_of_rank: IntArray) -> int:
         """How many of the hosts to avoid have ranks."""

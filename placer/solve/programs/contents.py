@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import floor, inf
-from time import monotonic
+from dataclasses import dataclass
+from math import floor
 from typing import NamedTuple
 
 from placer.solve.count import EngineLimits, Program, Term, solve
@@ -24,12 +23,9 @@ from placer.solve.count import EngineLimits, Program, Term, solve
 # Terms by size of what they count.
 Sizes = dict[int, list[Term]]
 
-# HiGHS meets rows and bounds to this.
+# HiGHS meets rows and bounds to this. Prices are rounded down to this share of the
+# dearest, so that it is as little of all.
 TOLERANCE = 1e-6
-# Prices are rounded down to this share of the dearest.
-FINE = 1e-7
-# Whole numbers cost so much more than the relaxation, at the most: far more is rare.
-WHOLE = 1.1
 
 
 class Costs(NamedTuple):
@@ -66,10 +62,10 @@ class Contents:
             found += ways if self.share else 0
         return found
 
-    def least(self, limits: EngineLimits, needed: float = -inf) -> float:
-        """What all domains cost at the least, as far as is found within the limits.
+    def least(self) -> float:
+        """What all domains cost at the least, as far as cuts at the root tell.
 
-        Parts of groups are counted in whole numbers where that may come to ``needed``.
+        Parts of groups are counted in whole numbers.
         """
         program, parts = Program(), defaultdict[int, list[Term]](list)
         for outer, rooms in enumerate(self.rooms):
@@ -80,13 +76,9 @@ class Contents:
                 parts[size] += terms
         made = partitions(program, {self.size: self.number}, self.size)
         _balance(program, parts, made)
-        unit = FINE * max(map(abs, program.price)) or 1.0
+        unit = TOLERANCE * max(map(abs, program.price)) or 1.0
         program.price = [floor(price / unit) for price in program.price]
-        begun = monotonic()
-        bound = solve(program, replace(limits, is_relaxed=True)).bound
-        left = limits.seconds - (monotonic() - begun)
-        if unit * bound * WHOLE >= needed and left > 0:
-            bound = max(bound, solve(program, replace(limits, seconds=left)).bound)
+        bound = solve(program, EngineLimits(work=1, engine="highs")).bound
         return unit * (bound - TOLERANCE * abs(bound))
 
     def _shares(

@@ -27,10 +27,9 @@ import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
 from placer.base.loading import load
+from placer.base.rounding import EXACT
 
 GLOP = "ortools.linear_solver.pywraplp"
-# Share of a total that rounding may take away: far more than it does.
-ROUNDING = 1e-9
 UNKNOWN = 1e9  # price of a group that no parts add up to
 BATCH = 256  # boxes that are halved at once
 TAKEN = 32  # choices that a program grows by at once
@@ -94,7 +93,7 @@ class Packing:
         held, sent = self.sums @ sizes, self.sums @ (sizes * (self.size - sizes))
         loads = np.array([one.load for one in self.levels])
         for room, rate in self.domains:
-            level = (sent[:, None] <= loads * rate * (1 + ROUNDING)).sum(axis=1) - 1
+            level = (sent[:, None] <= loads * rate * (1 + EXACT)).sum(axis=1) - 1
             fits = (held <= room) & (level >= 0)
             found[room, rate] = self.sums[fits], level[fits]
         return found
@@ -191,12 +190,12 @@ def dearest(packing: Packing, choices: Choices, number: float, rounds: int) -> f
     for _ in range(rounds):
         levels = packing.cheapest(prices)
         share = packing.worth(prices) / number
-        share += ROUNDING * (share + float(levels.min()))
+        share += EXACT * (share + float(levels.min()))
         value = choices.least(levels, share)
         highest = max(highest, value)
         program.add(choices.cheapest(levels, highest))
         optimum = program.solve()
-        if optimum is None or optimum[0] <= ROUNDING * number:
+        if optimum is None or optimum[0] <= EXACT * number:
             break
         prices = optimum[1]
     return highest

@@ -8,11 +8,11 @@ is not to blame (deletion filter; Chinneck and Dravnieks 1991, ORSA Journal on C
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import chain, product
+from itertools import product
 from typing import Any, NamedTuple
 
 from placer.base.budget import HostBudget
@@ -25,15 +25,11 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.problem.rules import Limits
 from placer.solve.rules.counts import broken_counts, is_packed_never, missing_parts
-from placer.solve.rules.search import Tools, fits_under_rules
+from placer.solve.rules.search import PlainSearch, fits_under_rules
 from placer.solve.rules.seats import seat
 from placer.solve.run.budget import ENDLESS, Budget
 from placer.solve.score import is_built
 from placer.topology.machine import Machine
-
-# Least and most time, in s, to find out which rules are to blame and what would help;
-# between them what the search leaves of its own.
-DIAGNOSIS_S = (0.3, 30.0)
 
 
 def infeasible(topology: Machine, job: Job) -> InfeasibleError:
@@ -107,22 +103,26 @@ def smaller_job(topology: Machine, job: Job) -> str:
     return f"one replica alone takes {axes.world_size // axes.dp:,} GPUs"
 
 
-class Blamed(NamedTuple):
+class Rule(NamedTuple):
     """A rule that can be left out."""
 
+    key: str  # of the job's rules, "require" or "launcher"
+    name: str  # an axis, a tier or which of several
+    value: Any
     text: str  # the rule in the job's words
-    # The job with another number in its place, or without it (None).
-    changed: Callable[[Job, int | None], Job]
     relaxed: str  # what is said of a change that helps
-    # Other numbers, the strictest first; None where it has no number.
-    numbers: Sequence[int] | None = None
+    # Other numbers or tiers, the strictest first; None where there is none.
+    others: Sequence[Any] | None = None
+    made: Callable[[Any], Any] = lambda other: other  # the value with another one
 
-    def without(self, job: Job) -> Job:
-        """The job without the rule."""
-        return self.changed(job, None)
+    def with_other(self, other: Any) -> Rule:
+        """The rule with another number or tier."""
+        return self._replace(value=self.made(other))
 
 
-def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
+def broken_rules(
+    problem: Problem, plain: PlainSearch, budget: Budget
+) -> InfeasibleError:
     """The error that names the rules in conflict, the counts and what would fit.
 
     Parameters
@@ -131,157 +131,175 @@ def broken_rules(problem: Problem, tools: Tools) -> InfeasibleError:
         With rules under which no placement was found.
     """
     topology, job = problem.machine, problem.job
-    plain = replace(job, rules=Rules())
-    trials = _Trials(problem, tools)
-    if job.world_size > topology.num_gpus or trials.fits(plain) is False:
-        return infeasible(topology, plain)
+    unruled = replace(job, rules=Rules())
+    trials = _Trials(problem, plain, budget)
+    if job.world_size > topology.num_gpus or trials.fits(unruled) is False:
+        return infeasible(topology, unruled)
     lines: list[str] = []
     hints: list[str] = []
     is_proved = any(broken_counts(topology, job))
-    others = job
+    rules = [*_rules(topology, job)]
+    others = rules
     while True:
-        blamed, smallest = _smallest_conflict(topology, others, trials)
-        reasons, sure = _reasons(topology, blamed, smallest, trials)
+        blamed = trials.smallest_conflict(others)
+        reasons, sure = trials.reasons(blamed)
         lines += reasons
         is_proved |= sure
-        fits = [hint for rule in blamed if (hint := _relaxation(rule, job, trials))]
+        fits = [hint for rule in blamed if (hint := trials.relaxation(rule, rules))]
         if fits:
             hints.append(f"it fits {', or '.join(fits)}")
-        for rule in blamed:
-            others = rule.without(others)
+        others = [rule for rule in others if rule not in blamed]
         # No rule of a conflict helps where those that are left cannot be kept either.
-        if fits or not blamed or trials.fits(others) is not False:
+        if fits or not blamed or trials.keep(others) is not False:
             break
-    if not is_proved and tools.budget.is_over():
+    if not is_proved and budget.is_over():
         hints.append("give it more time, such as 5m")
     if not is_proved and not is_built():
         hints.append("install placer where there is a C++ compiler: it then finds more")
     return InfeasibleError("\n".join(lines), hints=hints, is_proved=is_proved)
 
 
-def _reasons(
-    topology: Machine, blamed: list[Blamed], smallest: Job, trials: _Trials
-) -> tuple[list[str], bool]:
-    """Rules in conflict, the counts of a job with only these; whether it is proved."""
-    lines = list(broken_counts(topology, smallest))
-    sure = bool(lines) or _is_proved(topology, smallest, trials.budget)
-    head = "cannot be kept together" if sure else "no placement was found that keeps"
-    if len(blamed) == 1:
-        what = f"this rule cannot be kept: {blamed[0].text}"
-        what = what if sure else f"{head} this rule: {blamed[0].text}"
-        return [what, *lines], sure
-    rules = "\n".join(f"  - {rule.text}" for rule in blamed)
-    what = f"these rules {head}:" if sure else f"{head} these rules together:"
-    return [f"{what}\n{rules}", *lines], sure
-
-
 class _Trials:
-    """Whether jobs fit, as far as the search can tell in the time it may take."""
+    """Whether rules can be kept, as far as a search can tell in its time."""
 
-    def __init__(self, problem: Problem, tools: Tools) -> None:
-        self.problem = problem
-        shortest, longest = DIAGNOSIS_S
-        seconds = min(max(tools.budget.seconds_left, shortest), longest)
-        self.budget = tools.budget.anew(seconds, grace_s=0.0)
-        self.tools = replace(tools, progress=None, wants_any=True)
+    def __init__(self, problem: Problem, plain: PlainSearch, budget: Budget) -> None:
+        self.problem, self.topology, self.plain = problem, problem.machine, plain
+        shortest, longest = problem.params.diagnosis_s
+        seconds = min(max(budget.seconds_left, shortest), longest)
+        self.budget = budget.anew(seconds, grace_s=0.0)
+
+    def job(self, kept: list[Rule]) -> Job:
+        """The job with only some of its rules."""
+        own: dict[str, dict[str, Any]] = defaultdict(dict)
+        for rule in kept:
+            if rule.value:
+                own[rule.key][rule.name] = rule.value
+        job = self.problem.job
+        changed = replace(
+            job.rules,
+            pin=tuple(own["pin"].values()),
+            at_most=own["at_most"],
+            spares=own["spares"],
+            budgets=tuple(own["budgets"].values()),
+        )
+        launcher = job.launcher if own["launcher"] else "free"
+        require = {key: job.require[key] for key in job.require if part_size(key) == 1}
+        require |= own["require"]
+        return replace(job, rules=changed, launcher=launcher, require=require)
 
     def fits(self, job: Job) -> bool | None:
         """Whether some placement keeps the rules of ``job``; None when out of time."""
         if self.budget.is_over():
             return None
-        problem = self.problem.on(self.problem.machine, job)
+        problem = self.problem.on(self.topology, job)
         if not job.rules and problem.choices:
             return True
-        if any(broken_counts(problem.machine, job)):
+        if any(broken_counts(self.topology, job)):
             return False
         at_once = self.budget.anew(0.0, grace_s=self.budget.seconds_left)
-        return fits_under_rules(problem, replace(self.tools, budget=at_once))
+        return fits_under_rules(problem, self.plain, at_once)
 
+    def keep(self, kept: list[Rule]) -> bool | None:
+        """Whether some placement keeps these rules; None when out of time."""
+        return self.fits(self.job(kept))
 
-def _smallest_conflict(
-    topology: Machine, job: Job, trials: _Trials
-) -> tuple[list[Blamed], Job]:
-    """Rules in conflict, none of which can be left out, and the job with only these.
+    def smallest_conflict(self, rules: list[Rule]) -> list[Rule]:
+        """Rules in conflict, none of which can be left out.
 
-    Where counts say that there is one, they say between which rules: at once, and
-    whatever a search finds in its time.
-    """
-    blamed = []
-    current = job
-    is_counted = any(broken_counts(topology, job))
-    for rule in _rules(topology, job):
-        fewer = rule.without(current)
-        # Counts that hold with a rule hold without it.
-        if is_counted:
-            is_needless = any(broken_counts(topology, fewer))
-        else:
-            is_needless = trials.fits(fewer) is False
-        if is_needless:
-            current = fewer
-        else:
-            blamed.append(rule)
-    return blamed, current
+        Where counts say that there is one, they say between which rules: at once, and
+        whatever a search finds in its time.
+        """
+        blamed = rules
+        is_counted = any(broken_counts(self.topology, self.job(rules)))
+        for rule in rules:
+            fewer = [other for other in blamed if other is not rule]
+            # Counts that hold with a rule hold without it.
+            if is_counted:
+                is_needless = any(broken_counts(self.topology, self.job(fewer)))
+            else:
+                is_needless = self.keep(fewer) is False
+            blamed = fewer if is_needless else blamed
+        return blamed
+
+    def reasons(self, blamed: list[Rule]) -> tuple[list[str], bool]:
+        """Rules in conflict, what counts say of them alone; whether it is proved."""
+        smallest = self.job(blamed)
+        lines = list(broken_counts(self.topology, smallest))
+        sure = bool(lines) or _is_proved(self.topology, smallest, self.budget)
+        head = (
+            "cannot be kept together" if sure else "no placement was found that keeps"
+        )
+        if len(blamed) == 1:
+            what = f"this rule cannot be kept: {blamed[0].text}"
+            what = what if sure else f"{head} this rule: {blamed[0].text}"
+            return [what, *lines], sure
+        rules = "\n".join(f"  - {rule.text}" for rule in blamed)
+        what = f"these rules {head}:" if sure else f"{head} these rules together:"
+        return [f"{what}\n{rules}", *lines], sure
+
+    def relaxation(self, rule: Rule, rules: list[Rule]) -> str:
+        """The least change of one rule with which the job fits; empty without any."""
+
+        def fits(*new: Rule) -> bool:
+            return bool(self.keep([*(r for r in rules if r is not rule), *new]))
+
+        if rule.others is None:
+            return rule.relaxed if fits() else ""
+        if not rule.others or not fits(rule.with_other(rule.others[-1])):
+            return ""
+        # All after the first that fits do. Out of time, one that is known to fit.
+        least = bisect_left(
+            rule.others,
+            True,
+            hi=len(rule.others) - 1,
+            key=lambda other: fits(rule.with_other(other)),
+        )
+        other = rule.others[least]
+        return rule.relaxed.format(other) if other else f"without {rule.text}"
 
 
 def _is_proved(topology: Machine, job: Job, budget: Budget) -> bool:
     """Whether there is no placement, rather than none found."""
-    seating = seat(Limits.of(topology, job), budget=budget, waits=False)
-    return seating is not None and seating.proved and seating.node_of_rank is None
+    seating = seat(Limits(topology, job), budget=budget)
+    return seating.proved and seating.node_of_rank is None
 
 
-def _rules(topology: Machine, job: Job) -> Iterator[Blamed]:
+def _rules(topology: Machine, job: Job) -> Iterator[Rule]:
     """Rules to leave out, those least likely to be to blame first."""
+    rules, tiers = job.rules, [tier.name for tier in topology.tiers]
     if job.launcher != "free":
-        yield Blamed(
-            "a node holds consecutive ranks (launcher: node-contiguous)",
-            lambda job, _: replace(job, launcher="free"),
-            "with launcher: {ranks: free}",
-        )
-    tiers = [tier.name for tier in topology.tiers]
+        text = f"a node holds consecutive ranks (launcher: {job.launcher})"
+        yield Rule("launcher", "", True, text, "with launcher: {ranks: free}")
     for axis, tier in job.require.items():
         if part_size(axis) != 1:  # which ties nothing
-            yield _requirement(axis, tier, tiers)
-    for tier, number in job.rules.spares.items():
-        text = f"{counted(number, 'spare node')} in every {tier}"
+            noun = told_part(axis) if part_size(axis) else f"{axis} group"
+            text = told(axis, tier) if is_even(axis) else f"every {noun} in one {tier}"
+            relaxed = f"with a wider tier than {tier} for {axis}"
+            wider = tiers[tiers.index(tier) + 1 :]
+            yield Rule("require", axis, tier, text, relaxed, wider)
+    for tier, number in rules.spares.items():
+        text = f"{counted(number, 'spare node')} in every {tier} that is used"
         relaxed, fewer = f"with {{}} spare nodes a {tier}", range(number - 1, -1, -1)
-        change = partial(_renumbered, "spares", tier)
-        yield Blamed(f"{text} that is used", change, relaxed, fewer)
-    for tier, number in job.rules.at_most.items():
+        yield Rule("spares", tier, number, text, relaxed, fewer)
+    for tier, number in rules.at_most.items():
         text = f"at most {counted(number, 'replica')} in a {tier}"
+        relaxed = f"with at most {{}} a {tier}"
         more = range(number + 1, job.parallelism.dp + 1)
-        change = partial(_renumbered, "at_most", tier)
-        yield Blamed(text, change, f"with at most {{}} a {tier}", more)
-    for budget in job.rules.budgets:
-        yield _budget(budget, job)
-    for pin in job.rules.pin:
-        change = partial(_exchanged, "pin", pin, lambda _: None)
-        yield Blamed(str(pin), change, f"without pinning {pin}")
+        yield Rule("at_most", tier, number, text, relaxed, more)
+    for index, budget in enumerate(rules.budgets):
+        yield _budget(str(index), budget, job)
+    for pin in rules.pin:
+        yield Rule("pin", str(pin), pin, str(pin), f"without pinning {pin}")
 
 
-def _requirement(axis: str, tier: str, tiers: list[str]) -> Blamed:
-    def changed(job: Job, wider: int | None) -> Job:
-        own = {a: t for a, t in job.require.items() if a != axis}
-        return replace(
-            job, require=own if wider is None else own | {axis: tiers[wider]}
-        )
-
-    noun = told_part(axis) if part_size(axis) else f"{axis} group"
-    return Blamed(
-        told(axis, tier) if is_even(axis) else f"every {noun} in one {tier}",
-        changed,
-        f"with a wider tier than {tier} for {axis}",
-        range(tiers.index(tier) + 1, len(tiers)),
-    )
-
-
-def _budget(budget: HostBudget, job: Job) -> Blamed:
+def _budget(name: str, budget: HostBudget, job: Job) -> Rule:
     """A budget, which would hold with more GPUs or replicas."""
     if budget.replicas is None:
-        most, all_of_them, noun = budget.most_gpus or 0, job.world_size, "GPUs"
+        noun, more = "GPUs", range((budget.most_gpus or 0) + 1, job.world_size + 1)
     else:
-        most, all_of_them, noun = budget.replicas, job.parallelism.dp, "replicas"
+        noun, more = "replicas", range(budget.replicas + 1, job.parallelism.dp + 1)
 
-    def more(number: int) -> HostBudget:
+    def made(number: int) -> HostBudget:
         if budget.replicas is None:
             return replace(budget, gpus=number, watts=None)
         return replace(budget, replicas=number)
@@ -289,50 +307,4 @@ def _budget(budget: HostBudget, job: Job) -> Blamed:
     relaxed = f"with {{:,}} {noun} on {budget.hosts}"
     if budget.watts is not None:
         relaxed += f", {format_power(budget.gpu_watts)} each"
-    change = partial(_exchanged, "budgets", budget, more)
-    return Blamed(str(budget), change, relaxed, range(most + 1, all_of_them + 1))
-
-
-def _renumbered(key: str, tier: str, job: Job, number: int | None) -> Job:
-    """The job with another number for a tier; 0 or None is as good as no rule."""
-    own: dict[str, int] = getattr(job.rules, key) | {tier: number or 0}
-    kept: Any = {key: {tier: number for tier, number in own.items() if number}}
-    return replace(job, rules=replace(job.rules, **kept))
-
-
-def _exchanged(
-    key: str, rule: object, other: Callable[[int], object], job: Job, number: int | None
-) -> Job:
-    """The job with another rule in the place of one, or without it."""
-    new = [] if number is None else [other(number)]
-    own = chain.from_iterable(
-        new if r == rule else [r] for r in getattr(job.rules, key)
-    )
-    kept: Any = {key: tuple(own)}
-    return replace(job, rules=replace(job.rules, **kept))
-
-
-def _relaxation(rule: Blamed, job: Job, trials: _Trials) -> str:
-    """The least change of one rule of ``job`` with which it fits; empty without any."""
-    if rule.numbers is None:
-        return rule.relaxed if trials.fits(rule.without(job)) else ""
-    number = _least(rule.numbers, lambda n: trials.fits(rule.changed(job, n)))
-    if number is None:
-        return ""
-    return rule.relaxed.format(number) if number else f"without {rule.text}"
-
-
-def _least(numbers: Sequence[int], fits: Callable[[int], bool | None]) -> int | None:
-    """The first of ``numbers`` that fits, as all after it do; None without any.
-
-    Out of time, one that fits.
-    """
-    if not numbers or fits(numbers[-1]) is not True:
-        return None
-    low, high = 0, len(numbers) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if (answer := fits(numbers[middle])) is None:
-            break
-        low, high = (low, middle) if answer else (middle + 1, high)
-    return numbers[high]
+    return Rule("budgets", name, budget, str(budget), relaxed, more, made)

@@ -126,7 +126,7 @@ def broken_counts(topology: Machine, job: Job) -> Iterator[str]:
 
     Every line is a proof that the job does not fit on ``topology``.
     """
-    limits = Limits.of(topology, job)
+    limits = Limits(topology, job)
     yield from _pushed_together(limits, _brought_nodes(limits))
     yield from _pinned_over(limits)
     yield from _too_little_room(limits)
@@ -277,7 +277,7 @@ def _room(limits: Limits, count: Count) -> tuple[IntArray, int]:
     boxes, inside = len(count.most), count.box >= 0
     gpus = np.bincount(count.box[inside], topology.gpus_of_node[inside], boxes)
     if count.by_rank:
-        size = limits.replica_size if count.is_of_replicas else 1
+        size = world // limits.job.parallelism.dp if count.is_of_replicas else 1
         room = np.minimum(gpus, count.most * size).astype(np.int64)
         if not inside.all():  # there may be no host in any box
             return room, world

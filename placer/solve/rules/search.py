@@ -9,7 +9,7 @@ avoid are used only when nothing fits without: in large jobs as few as counts sa
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -23,64 +23,64 @@ from placer.solve.annealing.race import seeds
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk, Walks
 from placer.solve.bounds.certificate import NONE, lower_bound
-from placer.solve.construct.enumeration import listed_under_rules
-from placer.solve.construct.fills import starts
+from placer.solve.construct.enumeration import every_placement, offered
 from placer.solve.count import EngineLimits, Term, solve
 from placer.solve.problem.colocation import colocation_of
 from placer.solve.problem.compiled import Problem
-from placer.solve.problem.launch import Packing, fits, launch_blocks, launched
+from placer.solve.problem.launch import Packing, launch_blocks, launched
 from placer.solve.problem.rules import Limits
-from placer.solve.rules.seats import MOST_CHOICES, seat
+from placer.solve.rules.counts import is_packed_never
+from placer.solve.rules.seats import Seating, seat
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
-from placer.solve.run.solution import Progress, Solution, is_reached
+from placer.solve.run.solution import Progress, Solution
 from placer.solve.tree.domains import node_capacity
 from placer.topology.submachine import Submachine
 
-HEAT = 0.3  # of these walks
 REPAIRED = "repaired"  # what placements found here are called
 
 # The plain search on one machine under terms; None where nothing fits.
 PlainSearch = Callable[[Problem, Budget, "Progress | None", Terms], "Solution | None"]
 
 
-@dataclass(frozen=True, eq=False)
-class Tools:
-    """What a search under rules works with."""
-
-    search: PlainSearch  # the plain search
-    budget: Budget
-    progress: Progress | None = None
-    wants_any: bool = False  # true where it only matters whether there is a placement
-
-
-def search_under_rules(problem: Problem, tools: Tools) -> Solution | None:
+def search_under_rules(
+    problem: Problem,
+    plain: PlainSearch,
+    budget: Budget,
+    progress: Progress | None = None,
+) -> Solution | None:
     """The best placement found that keeps the job's rules, None without any."""
-    search = _RuledSearch(problem, tools)
+    search = _RuledSearch(problem, plain, budget, progress)
     search.run()
     return search.incumbent.solution() if search.has_placement else None
 
 
-def fits_under_rules(problem: Problem, tools: Tools) -> bool | None:
-    """Whether some placement keeps the job's rules; None where time was short.
-
-    ``tools`` want any placement.
-    """
-    search = _RuledSearch(problem, tools)
+def fits_under_rules(
+    problem: Problem, plain: PlainSearch, budget: Budget
+) -> bool | None:
+    """Whether some placement keeps the job's rules; None where time was short."""
+    search = _RuledSearch(problem.with_params(enough_value=inf), plain, budget)
     search.run()
     if search.has_placement:
         return True
-    return None if search.lacked_time or tools.budget.is_past() else False
+    return None if search.lacked_time or budget.is_past() else False
 
 
 class _RuledSearch:
     """One search, its incumbent in the whole machine."""
 
-    def __init__(self, problem: Problem, tools: Tools) -> None:
-        self.problem, self.tools, self.limits = problem, tools, problem.limits
+    def __init__(
+        self,
+        problem: Problem,
+        plain: PlainSearch,
+        budget: Budget,
+        progress: Progress | None = None,
+    ) -> None:
+        self.problem, self.limits = problem, problem.limits
+        self.plain, self.budget, self.progress = plain, budget, progress
         self._proofs: dict[bool, tuple[float, str]] = {}
         self.ruled = problem.avoiding(0)
-        self.incumbent = Incumbent(self.ruled, tools.budget, tools.progress)
+        self.incumbent = Incumbent(self.ruled, budget, progress)
         # Whether constructions made nothing in their share of the time.
         self.lacked_time = False
 
@@ -88,7 +88,7 @@ class _RuledSearch:
         """Go on with so many hosts to avoid, and what was found where it keeps that."""
         known = self.incumbent
         self.ruled = self.problem.avoiding(most_avoided)
-        self.incumbent = Incumbent(self.ruled, self.tools.budget, self.tools.progress)
+        self.incumbent = Incumbent(self.ruled, self.budget, self.progress)
         if known.gpu_of_rank is not None:
             self.incumbent.offer(known.method, known.gpu_of_rank)
 
@@ -98,10 +98,8 @@ class _RuledSearch:
 
     def _ends(self) -> bool:
         """Whether it is time to end, a little later while there is no placement."""
-        budget = self.tools.budget
-        if not self.has_placement:
-            return budget.is_past()
-        return self.tools.wants_any or budget.is_over()
+        within = self.incumbent.budget if self.has_placement else None
+        return within.is_over() if within else self.budget.is_past()
 
     def run(self) -> None:
         """Search with as few nodes to avoid as can be."""
@@ -109,14 +107,12 @@ class _RuledSearch:
         if is_large or self._enumerated(self.problem.params.few_listed):
             return
         self._construct(~self.limits.avoided)
-        if not self.has_placement and not self._seat():
-            return
         if not self.has_placement:
-            self._take_any_hosts()
+            self._use_avoided()
         if self.has_placement:
             self._prove()
         if not self.has_placement or self._ends():
-            self.incumbent.cut_short |= self.tools.budget.is_over()
+            self.incumbent.cut_short |= self.budget.is_over()
             return
         annealed(self.ruled, self.incumbent, self.incumbent.budget)
         again(self.ruled, self.incumbent, self.incumbent.budget)
@@ -125,35 +121,29 @@ class _RuledSearch:
 
     def _enumerated(self, most: int) -> bool:
         """Try every placement where these are few; whether that is the end of it."""
-        every = listed_under_rules(self.problem, self.tools.budget, most)
-        if every is None:
+        problem = self.problem
+        every = every_placement(problem, self.budget, most)
+        if every is None or not problem.nodes_decide:
             return False
-        if every:
-            self._begin(self.problem.avoided(every[0]))
-        is_cut = False
-        for gpu_of_rank in every:
-            if is_cut := self._ends():
-                break
-            self.incumbent.offer("enumeration", gpu_of_rank)
-        self.incumbent.cut_short |= is_cut and self.tools.budget.is_over()
-        if every and self.has_placement:
-            self._prove()
-            value, count = self.incumbent.value, self.problem.job.world_size
-            if not (is_cut or is_reached(value, self.incumbent.bound)):
-                text = f"all {len(every):,} ways to place {count} ranks under the rules"
-                self.incumbent.prove(value, f"{text}, equal domains counted once")
-        return not is_cut
+        legal = []
+        for gpu_of_rank in map(problem.machine.gpus_on, every):
+            if self.budget.is_over():
+                return False
+            if problem.allows(gpu_of_rank):
+                legal.append(gpu_of_rank)
+        self._begin(min(map(problem.avoided, legal), default=0))
+        is_end = offered(self.ruled, self.incumbent, legal)
+        self.incumbent.cut_short |= self.budget.is_over() and not is_end
+        return is_end
 
     def _construct(self, offered: BoolArray) -> None:
         """Offer what is made of some nodes without rules, else what walks repair."""
         inner = Submachine.of(self.problem.machine, offered)
         plain = self.problem.without_rules
-        sets = colocation_of(inner.topology, plain.job, 1)
-        if inner.topology.num_gpus < plain.job.world_size:
+        is_small = inner.topology.num_gpus < plain.job.world_size
+        if is_small or is_packed_never(inner.topology, plain.job):
             return
-        if sets.uniform_sizes() and not fits(inner.topology, sets):
-            return
-        incumbent, budget = self.incumbent, self.tools.budget.share(2)
+        incumbent, budget = self.incumbent, self.budget.share(2)
         problem = plain.on(inner.topology, plain.job)
         near: dict[bytes, IntArray] = {}
 
@@ -169,7 +159,7 @@ class _RuledSearch:
                 gpus = inner.gpu_in_whole(found.placement.gpu_of_rank)
                 incumbent.offer(found.method, gpus)
 
-        found = self.tools.search(
+        found = self.plain(
             problem.with_params(local_search=False),
             budget,
             lambda better: keep(better.solution),
@@ -179,58 +169,52 @@ class _RuledSearch:
         self.lacked_time |= found is None and budget.is_past()
         incumbent.cut_short |= found is not None and found.is_cut_short
         if near and not self.has_placement and not self._ends():
-            left = self.tools.budget.anew(self.tools.budget.longest_left, grace_s=0.0)
+            left = self.budget.anew(self.budget.longest_left, grace_s=0.0)
             repair(self.ruled, [*near.values()], incumbent, left.until(self._ends))
             self.lacked_time |= not self.has_placement and left.is_over()
 
-    def _seat(self) -> bool:
-        """Seat ranks by logic; False where that proves that nobody can.
+    def _use_avoided(self) -> None:
+        """Seat ranks by logic, or use hosts to avoid.
 
-        Constructions go first where hosts to avoid have to be used: of those alone.
+        Constructions go first on those that are used: as few as logic says, or for
+        large jobs counts, or else however many.
         """
-        budget, avoided = self.tools.budget, self.limits.avoided
-        seating = seat(self.limits, budget=budget)
-        seats = None if seating is None else seating.node_of_rank
-        nodes: IntArray | None = None
-        if seating is not None and seats is not None:
-            used = np.unique(seats)
-            nodes = used[avoided[used]]
-            self._begin(seating.avoided)
-        elif seating is not None and seating.proved:
-            self.lacked_time = False
-            return False
-        elif avoided.any() and not self._ends():
-            effort = EngineLimits(seconds=budget.longest_left)
-            job = self.problem.without_rules.job
-            nodes = readmitted(self.limits, job, effort)
-        if seating is not None and not seating.proved:
-            self.incumbent.cut_short |= budget.is_over()
-        if nodes is not None and len(nodes):
-            host = self.problem.machine.host_of_node
-            hosts = np.unique(host[nodes])
-            if seats is None:
-                self._begin(len(hosts))
-            self._construct(~avoided | np.isin(host, hosts))
+        avoided, host = self.limits.avoided, self.problem.machine.host_of_node
+        seating = self._seating()
+        seats, hosts = seating.node_of_rank, None
         if seats is not None:
-            self._offer_nodes("exact seating", seats)
-        return True
-
-    def _take_any_hosts(self) -> None:
-        """Offer placements however many hosts to avoid they take, the fewest first."""
-        known = sorted(starts(self.problem), key=lambda s: self.problem.avoided(s[1]))
-        self._begin(None)
-        for name, gpu_of_rank in known:
-            self.incumbent.offer(name, gpu_of_rank)
+            hosts = np.unique(host[seats[avoided[seats]]])
+        elif seating.proved:
+            self.lacked_time = False
+            return
+        elif avoided.any() and not self._ends():
+            effort = EngineLimits(seconds=self.budget.longest_left)
+            hosts = readmitted(self.limits, self.problem.without_rules.job, effort)
+        if hosts is not None:
+            self._begin(len(hosts))
+            if len(hosts):
+                self._construct(~avoided | np.isin(host, hosts))
+        if seats is not None:
+            machine, job = self.problem.machine, self.problem.job
+            self.incumbent.offer("exact seating", launched(machine, job, seats))
+        elif avoided.any() and not self.has_placement:
+            self._begin(None)
+            self._construct(np.ones_like(avoided))
             if self.has_placement:
+                self._begin(self.problem.avoided(self.incumbent.best))
+
+    def _seating(self) -> Seating:
+        """Seats of ranks, or of what each node may hold, or that there are none."""
+        budget = self.budget
+        blocks = launch_blocks(self.problem.machine, self.problem.job)
+        for block in dict.fromkeys((1, *blocks)):
+            seating = seat(self.limits, block, budget)
+            self.incumbent.cut_short |= not seating.proved and budget.is_over()
+            if seating.node_of_rank is not None or (seating.proved and block == 1):
+                return seating
+            if self._ends():
                 break
-        for block in launch_blocks(self.problem.machine, self.problem.job):
-            if self.has_placement or self._ends():
-                break
-            seating = seat(self.limits, block, MOST_CHOICES, self.tools.budget)
-            if seating is not None and seating.node_of_rank is not None:
-                self._offer_nodes("seating", seating.node_of_rank)
-        if self.has_placement:
-            self._begin(self.problem.avoided(self.incumbent.best))
+        return Seating()
 
     def _prove(self) -> None:
         self.incumbent.prove(*self._bound(self.incumbent.value))
@@ -241,7 +225,7 @@ class _RuledSearch:
         Without nodes to avoid, unless some may be used.
         """
         everywhere = self.ruled.limits.most_avoided != 0
-        if self.tools.wants_any:
+        if known <= self.problem.params.enough_value:
             return NONE[:2]
         if everywhere not in self._proofs:
             plain = self.problem.without_rules
@@ -249,14 +233,10 @@ class _RuledSearch:
             machine = Submachine.of(plain.machine, kept).topology
             rules = Rules(at_most=self.problem.job.rules.at_most)
             problem = plain.on(machine, replace(plain.job, rules=rules))
-            block, budget = problem.forced_block, self.tools.budget
+            block, budget = problem.forced_block, self.budget
             proof = lower_bound(problem, block, known, budget)
             self._proofs[everywhere] = proof[:2]
         return self._proofs[everywhere]
-
-    def _offer_nodes(self, method: str, node_of_rank: IntArray) -> None:
-        machine, job = self.problem.machine, self.problem.job
-        self.incumbent.offer(method, launched(machine, job, node_of_rank))
 
 
 def repair(
@@ -267,9 +247,9 @@ def repair(
     What a placement breaks is counted: the tiers between each pinned unit and its
     nearest host, sets that are torn, and in each box the replicas, ranks or hosts that
     are too many (`fence.hpp`). A walk makes changes that break no more than was broken,
-    now and then one more, and late on its way any that mends, whatever it costs; its
-    best is what breaks least, and the cheapest of that. Where the annealer was not
-    built, or does not know the job, it is slow.
+    and late on its way any that mends, whatever it costs; its best is what breaks
+    least, and the cheapest of that. Where the annealer was not built, or does not know
+    the job, it is slow.
     """
     for units in spaces(problem, incumbent):
         walks: Walks | MendsInFull
@@ -281,7 +261,7 @@ def repair(
         moves = min(most, of_unit * len(walks.units.slots.ranks))
         seed = seeds(problem)
         for slots in best_starts(walks, near, budget, may_break=True):
-            walk, before = Walk(next(seed), HEAT, slots), inf
+            walk, before = Walk(next(seed), 1.0, slots), inf
             while not budget.is_over():
                 walk = walks.walk(walk._replace(seed=next(seed)), moves, budget)
                 if not 0 < walk.broken < before:
@@ -291,28 +271,30 @@ def repair(
 
 
 def readmitted(limits: Limits, job: Job, effort: EngineLimits) -> IntArray | None:
-    """Nodes to avoid that must be used for the sets of ``job`` to fit, shape (any,).
+    """Hosts to avoid that must be used for the sets of ``job`` to fit, shape (any,).
 
     For machines too large for a variable a rank: every domain holds whole co-location
-    sets, and a node to avoid is used or not. As few as can be where a domain's replicas
-    are not limited; then pins and limits may still ask for more. None when the sets do
-    not fit even so, or no answer was found in the effort allowed.
+    sets, and a host is used or not. As few as can be where a domain's replicas are not
+    limited; then pins and limits may still ask for more. None when the sets do not fit
+    even so, or no answer was found in the effort allowed.
     """
-    topology = limits.topology
+    topology, host = limits.topology, limits.topology.host_of_node
+    first = np.unique(host, return_index=True)[1]  # node of each host
     for block in launch_blocks(topology, job):
         packing = Packing(topology, colocation_of(topology, job, block))
         program = packing.program
-        used = [program.column(most=1, price=int(price)) for price in limits.avoided]
+        prices = limits.avoided[first].tolist()
+        used = [program.column(most=1, price=int(price)) for price in prices]
         for node, room in enumerate(node_capacity(topology, block).tolist()):
-            program.row([*packing.ranks_on(node), Term(used[node], -room)], most=0)
+            program.row(
+                [*packing.ranks_on(node), Term(used[host[node]], -room)], most=0
+            )
         packing.nest()
-        for tier, number in limits.spares:
-            row = topology.domain_of_node[tier]
-            for domain in range(int(row.max()) + 1):
-                nodes = np.flatnonzero(row == domain).tolist()
-                there = [Term(used[node]) for node in nodes]
-                program.row(there, most=max(len(nodes) - number, 0))
+        for count in limits.counts:
+            for box, most in enumerate([] if count.by_rank else count.most.tolist()):
+                inside = np.flatnonzero(count.box[first] == box).tolist()
+                program.row([Term(used[one]) for one in inside], most=most)
         counts = solve(program, effort).counts
         if counts is not None:
-            return np.flatnonzero(limits.avoided & (np.array(counts)[used] > 0))
+            return np.flatnonzero(limits.avoided[first] & (np.array(counts)[used] > 0))
     return None

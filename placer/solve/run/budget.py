@@ -19,14 +19,13 @@ from time import monotonic
 from typing import Generic, NamedTuple, TypeVar
 
 from placer.base.errors import StoppedError
+from placer.base.rounding import EXACT
 from placer.base.threads import start
-from placer.solve.run.solution import EXACT, Improvement, Progress, Solution
+from placer.solve.run.solution import Improvement, Progress, Solution
 
 Answer = TypeVar("Answer")
 
 SEARCH_THREAD = "placer-search"
-# Seconds past the limit in which a search under rules may still find a placement.
-GRACE_S = 0.5
 
 
 @dataclass
@@ -54,11 +53,11 @@ class Budget:
         *ends: Callable[[], bool],
         workers: int = 1,
         pulse: Pulse | None = None,
-        grace_s: float = GRACE_S,
+        grace_s: float = 0.5,
     ) -> None:
         self._start, self.seconds = monotonic(), seconds
         self._ends, self.workers, self.pulse = ends, workers, pulse or Pulse()
-        self._past = self._start + seconds + grace_s
+        self._grace_s, self._past = grace_s, self._start + seconds + grace_s
 
     @property
     def elapsed_s(self) -> float:
@@ -88,10 +87,11 @@ class Budget:
         """Whether it is time to end without any placement."""
         return self.longest_left <= 0
 
-    def anew(self, seconds: float, grace_s: float = GRACE_S) -> Budget:
+    def anew(self, seconds: float, grace_s: float | None = None) -> Budget:
         """So many seconds from now on, which the same may end before."""
         part = self._part(seconds)
-        part._past = part._start + seconds + grace_s
+        part._grace_s = self._grace_s if grace_s is None else grace_s
+        part._past = part._start + seconds + part._grace_s
         return part
 
     def share(self, count: int) -> Budget:

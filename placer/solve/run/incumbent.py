@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.base.rounding import EXACT
 from placer.placement.placement import Placement
 from placer.placement.previous import Previous
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.solution import (
-    EXACT,
     Progress,
     Solution,
     checked_bound,
@@ -28,9 +28,6 @@ from placer.solve.tree.domains import Rest
 
 Candidate = tuple[str, IntArray]
 Key = tuple[float, tuple[int, ...]]
-
-# Relative difference of two sums of the same numbers in another order.
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +98,7 @@ class TieBreak:
         self, value: float, new: IntArray, known: float, old: IntArray | None
     ) -> bool:
         """Whether ``new`` is as good as ``old``, whose value is known, and better."""
-        if old is None or value > known * (1 + ROUNDING):
+        if old is None or value > known * (1 + EXACT):
             return False
         return self.prefers(new, old)
 
@@ -109,7 +106,7 @@ class TieBreak:
         """Whether ``new`` is better than ``old``, given as GPU of every rank."""
         # The old one first, which is then among the last two.
         (less, old_counts), (more, new_counts) = self._key(old), self._key(new)
-        if abs(more - less) > ROUNDING * max(more, less):
+        if abs(more - less) > EXACT * max(more, less):
             return more < less
         return new_counts < old_counts
 
@@ -356,7 +353,7 @@ class Incumbent:
             self.is_enough
             or self._is_proved()
             or left <= params.enough_gap * self.value
-            or self.value <= params.enough_value * (1 + EXACT)
+            or inf > self.value <= params.enough_value * (1 + EXACT)
         )
 
     def _pool_in(self, value: float, gpu_of_rank: IntArray) -> None:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 from warnings import warn
 
+from placer.base.rounding import EXACT
+
 if TYPE_CHECKING:
     from placer.placement.placement import Placement
     from placer.solve.run.budget import Pulse
-
-# Relative difference below which a value has reached its bound: sums of a few thousand
-# double-precision terms agree to much better than this.
-EXACT = 1e-9
 
 
 def is_reached(value: float, bound: float) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import row_of_number
+from placer.base.rounding import EXACT
 from placer.cost.custom import TRAFFIC, group_time, hidden_kinds
 from placer.cost.fabric import Fabric
 from placer.cost.step import StepModel
@@ -26,9 +27,6 @@ from placer.solve.score.stages import add_stages
 
 if TYPE_CHECKING:
     from placer.solve.score._kernel import Hops, StepTime
-
-# Two placements tell whether the compiled step and the scorer agree on a job.
-SAME = 1e-9
 
 
 def step_kernel(model: StepModel, slots: Slots) -> tuple[Slots, StepTime, int] | None:
@@ -173,7 +171,7 @@ def _agrees(model: StepModel, step: StepTime, atoms: Slots) -> bool:
     for slots in (np.arange(count), draw.permutation(len(atoms.gpus))[:count]):
         step.load(slots)
         known = model.step(atoms.gpu_of_rank(slots)).step_time_s
-        if abs(step.value - known) > SAME * known:
+        if abs(step.value - known) > EXACT * known:
             return False
     return True
 

@@ -10,18 +10,12 @@ question of counts: a domain with three nodes of 3 and one of 4 holds stretches 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from itertools import count
 
 import numpy as np
 
-from placer.base.arrays import BoolArray, IntArray, by_appearance, equal_runs
+from placer.base.arrays import IntArray, by_appearance, equal_runs
 from placer.solve.tree.domains import whole_sets
 from placer.topology.machine import Machine
-
-# Children, or stretches, of a domain. Exact choice of those with the least left over
-# grows with the square of their number; above this many the largest are taken.
-MANY = 256
 
 
 def fill(
@@ -53,14 +47,18 @@ def fill_domains(
     topology: Machine,
     takes: Sequence[IntArray],
     domain_of_rank: IntArray,
-    sequence: IntArray,
-) -> IntArray:
+    sequence: IntArray | None,
+) -> IntArray | None:
     """Node of every rank when its domain of some tier is known; shape (R,).
 
     ``takes``: ranks that each domain can hold, from the nodes out to the tier of the
     domains. ``domain_of_rank``: shape (R,). ``sequence`` ((R,)): ranks in the order in
-    which they are laid out along the nodes of a domain.
+    which they are laid out along the nodes of a domain; None where nodes hold runs of
+    consecutive ranks, and may have room for none.
     """
+    if sequence is None:
+        row = topology.domain_of_node[len(takes) - 1]
+        return _in_runs(row, takes[0], domain_of_rank)
     counts = np.bincount(domain_of_rank, minlength=len(takes[-1]))
     amounts = share_down(topology, takes, counts)
     nodes = np.lexsort(topology.domain_of_node[: len(takes)])
@@ -117,70 +115,27 @@ def _share_out(parent: IntArray, takes: IntArray, amounts: IntArray) -> IntArray
 
 
 def choose_children(takes: IntArray, amount: int) -> IntArray:
-    """Share of each child: as few children as can hold ``amount``, least left over.
+    """Share of each child: as few children as can hold ``amount``, the largest full.
 
-    The last of them in order takes what the others leave.
+    What these leave goes to the smallest child that has room for it.
     """
-    descending = np.sort(takes)[::-1]
-    count = int(np.searchsorted(np.cumsum(descending), amount)) + 1
-    chosen = _tightest(takes, count, amount)
-    share = np.where(chosen, takes, 0)
-    surplus = int(share.sum()) - amount
-    last = np.flatnonzero(chosen)
-    for child in last[::-1]:
-        given_back = min(surplus, int(share[child]))
-        share[child] -= given_back
-        surplus -= given_back
+    order = np.argsort(-takes, kind="stable")
+    full = order[: np.searchsorted(np.cumsum(takes[order]), amount)]
+    share = np.zeros_like(takes)
+    share[full] = takes[full]
+    rest = amount - int(share.sum())
+    enough = np.flatnonzero((takes >= rest) & (share == 0))
+    share[enough[takes[enough].argmin()]] = rest
     return share
-
-
-def _tightest(takes: IntArray, count: int, amount: int) -> BoolArray:
-    """Which ``count`` children hold ``amount`` with the least left over."""
-    chosen = np.zeros(len(takes), dtype=bool)
-    if len(np.unique(takes[takes > 0])) == 1 or len(takes) > MANY:
-        chosen[np.argsort(-takes, kind="stable")[:count]] = True
-        return chosen
-    unit = int(np.gcd.reduce(takes[takes > 0]))
-    sizes = (takes // unit).tolist()
-    reachable = _reachable_sums(sizes, count)
-    need = -(-amount // unit)
-    enough = reachable[-1][count] >> need
-    total = (enough & -enough).bit_length() - 1 + need  # its lowest bit
-    for child in range(len(sizes) - 1, -1, -1):
-        without = reachable[child][count]
-        if not (without >> total) & 1:
-            chosen[child] = True
-            total -= sizes[child]
-            count -= 1
-    return chosen
-
-
-def _reachable_sums(sizes: Sequence[int], count: int) -> list[list[int]]:
-    """``table[i][k]``: bit set of the sums of ``k`` among the first ``i`` sizes."""
-    row = [1] + [0] * count
-    table = [row]
-    for size in sizes:
-        grown = [row[k] | (row[k - 1] << size if k else 0) for k in range(count + 1)]
-        table.append(grown)
-        row = grown
-    return table
 
 
 Counts = tuple[int, ...]
 
-MOST_TRIED = 5_000  # nodes left over, before some stretch of a domain
 
-
-def fill_in_runs(
+def _in_runs(
     domain_of_node: IntArray, capacity_of_node: IntArray, domain_of_rank: IntArray
 ) -> IntArray | None:
-    """Node of every rank when its domain is known; shape (R,).
-
-    None where the nodes of a domain hold no such runs, or none is found soon.
-
-    ``domain_of_node`` and ``capacity_of_node`` ((N,)): ranks that a node may hold.
-    ``domain_of_rank``: shape (R,).
-    """
+    """Node of every rank, the longest stretches first; None where one has no nodes."""
     begins, lengths = equal_runs(domain_of_rank)
     node_of_rank = np.empty(len(domain_of_rank), dtype=np.int64)
     for domain in np.unique(domain_of_rank):
@@ -208,29 +163,17 @@ def fill_in_runs(
 
 def _shared_out(
     lengths: Sequence[int], sizes: Sequence[int], free: Counts
-) -> tuple[Counts, ...] | None:
-    """Nodes of each size for each stretch, those that waste the least tried first."""
-    if len(lengths) > min(MANY, sum(free)):
-        return None
-    wanted = np.cumsum(lengths[::-1])[::-1].tolist()
-    tried = count()
-
-    @cache
-    def shares(place: int, free: Counts) -> tuple[Counts, ...] | None:
-        if place == len(lengths):
-            return ()
-        if _room(free, sizes) < wanted[place] or next(tried) > MOST_TRIED:
+) -> list[Counts] | None:
+    """Nodes of each size for each stretch, those that waste the least."""
+    found = list[Counts]()
+    for length in lengths:
+        covers = _covers(length, sizes, free)
+        taken = min(covers, key=lambda one: _room(one, sizes), default=None)
+        if taken is None:
             return None
-        for taken in sorted(
-            _covers(lengths[place], sizes, free), key=lambda one: _room(one, sizes)
-        ):
-            left = tuple(n - k for n, k in zip(free, taken, strict=True))
-            others = shares(place + 1, left)
-            if others is not None:
-                return (taken, *others)
-        return None
-
-    return shares(0, free)
+        found.append(taken)
+        free = tuple(n - k for n, k in zip(free, taken, strict=True))
+    return found
 
 
 def _room(counts: Counts, sizes: Sequence[int]) -> int:

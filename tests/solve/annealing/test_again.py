@@ -31,7 +31,7 @@ def test_generations_help_whatever_the_workers():
     problem = hard().with_params(races=1)
     once = solved(problem)
     one, three = (
-        solved(problem.with_params(generations=2), workers) for workers in (1, 3)
+        solved(problem.with_params(**params_of(2)), workers) for workers in (1, 3)
     )
     assert one.value < once.value
     assert one.placement.same_as(three.placement)

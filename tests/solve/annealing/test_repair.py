@@ -13,6 +13,7 @@ from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
 from placer.solve.problem.compiled import Problem
 from placer.solve.rules import search as under_rules
+from placer.solve.rules.seats import Seating
 from placer.solve.score import is_built
 from placer.solve.score.slots import Sites
 from tests.solve.random_cases import machine_of
@@ -71,7 +72,7 @@ def test_rules_of_every_kind_are_repaired(launcher, rules):
     """Without any program that seats ranks, on more ranks than it would."""
     axes, weights = Parallelism(tp=2, pp=2, dp=52), {"tp": 100, "pp": 10, "dp": 1}
     job = Job("j", axes, weights=weights, launcher=launcher, sha256="j")
-    with patch.object(under_rules, "seat", return_value=None):
+    with patch.object(under_rules, "seat", return_value=Seating()):
         plan = placer.place("rack:5 node:8 gpu:8", job, rules=rules, time_limit=9).plan
     assert violations(plan, placer.read_topology("rack:5 node:8 gpu:8"), job) == []
     assert plan.rules.get("avoided_nodes", []) == []
@@ -87,7 +88,7 @@ def test_runs_on_nodes_of_several_sizes_are_repaired(rules):
     machine = machine_of([4, 3] * 48, [racks, [0] * 96], tiers)
     axes, weights = Parallelism(pp=2, dp=125), {"pp": 10, "dp": 1}
     job = Job("j", axes, weights=weights, launcher="node-contiguous", sha256="j")
-    with patch.object(under_rules, "seat", return_value=None):
+    with patch.object(under_rules, "seat", return_value=Seating()):
         plan = placer.place(machine, job, rules=rules, effort="quick").plan
     assert violations(plan, machine, job) == []
 

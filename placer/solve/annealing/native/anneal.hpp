@@ -131,7 +131,7 @@ struct Annealer {
     if (!runs.seat(search, pairs)) return;
     if (search.fence.is_any()) {
       runs.moved(left, taken);
-      if (!search.fence.allows(left, taken, search.random)) return pairs.clear();
+      if (!search.fence.allows(left, taken)) return pairs.clear();
     }
     if (!pairs.empty()) return;
     // Where no unit leaves its slot nothing is to be priced.
@@ -150,7 +150,7 @@ struct Annealer {
   bool is_allowed() {
     if (by_nodes() || !search.fence.is_any()) return true;
     note_seats();
-    return search.fence.allows(left, taken, search.random);
+    return search.fence.allows(left, taken);
   }
   // Whether less is broken after the change that is priced.
   bool mends() {

@@ -112,11 +112,9 @@ struct Fence {
     move(taken, left);
     return found;
   }
-  // Whether a change breaks no more than is broken; rarely one more, never once nothing is.
-  bool allows(const Seats& left, const Seats& taken, Random& random) {
-    if (!is_any()) return true;
-    const int most = broken + (broken && !random.below(RARELY));
-    return broken_after(left, taken) <= most;
+  // Whether a change breaks no more than is broken.
+  bool allows(const Seats& left, const Seats& taken) {
+    return !is_any() || broken_after(left, taken) <= broken;
   }
   void move(const Seats& left, const Seats& taken) {
     for (const Seat& seat : taken) place[seat.unit] = seat.place;
