@@ -40,14 +40,16 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
     if proved >= enough > counted:
         what = "prices" if objective == "hop-cost" else "links"
         return [f"bound.lower_bound: {stated!r}: its {what} prove only {counted!r}"]
-    if proved >= enough:
-        return _other_argument(told, argument, proved, stated)
+    if proved >= enough and not _other_argument(told, argument, proved, stated):
+        return []
     found = _search(problem, budget)
     if found.value < enough:
         return [
             f"bound.lower_bound: {stated!r} is false: "
             f"a placement was found that costs {found.value!r}"
         ]
+    if proved >= enough:  # or all placements of a small job were listed
+        return _other_argument(told, found.argument, proved, stated)
     if found.lower_bound >= enough:
         return []
     proved = max(proved, found.lower_bound)
