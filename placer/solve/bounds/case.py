@@ -76,7 +76,7 @@ class Case:
         """
         members = self.members(axis)
         half, tier = max(1, members.shape[1] // 2), self.network.fabric.scale_up_tier
-        limited = self.network.with_limits(Limit(members, half, far=tier))
+        limited = self.network.with_limit(Limit(members, half, far=tier))
         slow = self.step.model.step_on(limited).stage_times[axis]
         return float(slow_pipelines_s(self.step, axis, slow).min())
 

@@ -53,7 +53,7 @@ class IdealNetwork(Network):
     # any or all of one.
     in_runs: bool = False
     by_nodes: bool = False
-    limits: tuple[Limit, ...] = ()  # on some groups; all others are free
+    limit: Limit | None = None  # on some groups; all others are free
     # (R,): data-parallel replica of each rank, where their number in a domain is
     # limited.
     replica: IntArray | None = None
@@ -66,9 +66,9 @@ class IdealNetwork(Network):
     # whether all members of a group may have a domain of their own, or must share one.
     _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
 
-    def with_limits(self, *limits: Limit) -> IdealNetwork:
+    def with_limit(self, limit: Limit) -> IdealNetwork:
         """The network on which some groups are limited."""
-        limited = replace(self, limits=limits)
+        limited = replace(self, limit=limit)
         limited._known.update(self._known)
         return limited
 
@@ -244,8 +244,9 @@ class IdealNetwork(Network):
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What limits these groups, if anything does."""
-        known = (one for one in self.limits if np.array_equal(one.groups, members))
-        return next(known, Limit(members, int(members.shape[1])))
+        if self.limit is not None and np.array_equal(self.limit.groups, members):
+            return self.limit
+        return Limit(members, int(members.shape[1]))
 
     def outside_s(self, size_bytes: float) -> float:
         """Least seconds to send so much out of a scale-up domain, without latency."""

@@ -21,7 +21,7 @@ from placer.base.arrays import FloatArray, IntArray
 from placer.cost.gradients import SyncTime
 from placer.cost.schedule import WALKED
 from placer.cost.stage_times import StageTime
-from placer.cost.step import Step, StepModel, distinct_rows
+from placer.cost.step import Step, distinct_rows
 from placer.job.model import Job
 from placer.solve.bounds import WORK
 
@@ -73,14 +73,9 @@ def gradient_groups(job: Job) -> IntArray:
     return members.reshape(-1, job.data_parallel.shard_members(size, size))
 
 
-def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTime:
-    """Data-parallel times of all stages with some groups limited."""
-    return model.sync(network.with_limits(*limits))
-
-
-def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[float]:
+def exposed_by_stage(step: Step, network: IdealNetwork, limit: Limit) -> list[float]:
     """Data-parallel time exposed if one stage alone is limited, each in turn, s."""
-    slow, found = slow_sync(step.model, network, *limits), []
+    slow, found = step.model.sync(network.with_limit(limit)), []
     for stage in range(step.model.job.parallelism.pp):
         slowed = with_slow_stage(step, slow, stage)
         found.append(slowed.exposed_data_parallel_s)

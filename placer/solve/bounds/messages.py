@@ -94,8 +94,8 @@ def least_relay(
 
     Hops whose ranks stay together alike cost the same.
     """
-    may_differ = network.in_runs or network.limits or network.crowd is not None
-    if may_differ or network.replica is not None:  # then ranks are no longer alike
+    others = network.limit, network.crowd, network.replica
+    if network.in_runs or any(one is not None for one in others):  # ranks differ
         return Network.relay(network, members, size_bytes)
     sets = network.label[:, members]
     together = (sets[..., 1:] == sets[..., :-1]).any(axis=1)

@@ -30,6 +30,8 @@ Sizes = dict[int, list[Term]]
 # HiGHS meets rows and bounds to this. Prices are rounded down to this share of the
 # dearest, so that it is as little of all.
 TOLERANCE = 1e-6
+# Whole numbers cost so much more than the relaxation, at the most: far more is rare.
+WHOLE = 1.1
 
 
 class Costs(NamedTuple):
@@ -66,12 +68,15 @@ class Contents:
             found += ways if self.share else 0
         return found
 
-    def least(self) -> float:
+    def least(self, known: float) -> float:
         """What all domains cost at the least, as far as cuts at the root tell.
 
-        Parts of groups are counted in whole numbers.
+        Parts of groups are counted in whole numbers. 0 where that is not looked for: it
+        would hardly be more than is ``known``.
         """
         program, _, _, unit = self._stated()
+        if unit * relaxed(program).value * WHOLE < known:
+            return 0.0
         bound = solve(program, EngineLimits(work=1, engine="highs")).bound
         return unit * (bound - TOLERANCE * abs(bound))
 

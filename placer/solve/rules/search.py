@@ -30,7 +30,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import Packing, launch_blocks, launched
 from placer.solve.problem.rules import Limits
 from placer.solve.rules.counts import is_packed_never
-from placer.solve.rules.seats import Seating, seat
+from placer.solve.rules.seats import seat
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.solution import Progress, Solution
@@ -180,7 +180,8 @@ class _RuledSearch:
         large jobs counts, or else however many.
         """
         avoided, host = self.limits.avoided, self.problem.machine.host_of_node
-        seating = self._seating()
+        seating = seat(self.limits, self.budget)
+        self.incumbent.cut_short |= not seating.proved and self.budget.is_over()
         seats, hosts = seating.node_of_rank, None
         if seats is not None:
             hosts = np.unique(host[seats[avoided[seats]]])
@@ -202,19 +203,6 @@ class _RuledSearch:
             self._construct(np.ones_like(avoided))
             if self.has_placement:
                 self._begin(self.problem.avoided(self.incumbent.best))
-
-    def _seating(self) -> Seating:
-        """Seats of ranks, or of what each node may hold, or that there are none."""
-        budget = self.budget
-        blocks = launch_blocks(self.problem.machine, self.problem.job)
-        for block in dict.fromkeys((1, *blocks)):
-            seating = seat(self.limits, block, budget)
-            self.incumbent.cut_short |= not seating.proved and budget.is_over()
-            if seating.node_of_rank is not None or (seating.proved and block == 1):
-                return seating
-            if self._ends():
-                break
-        return Seating()
 
     def _prove(self) -> None:
         self.incumbent.prove(*self._bound(self.incumbent.value))

@@ -248,22 +248,9 @@ def blocks_of_two_stages():
     return Problem.of(machine, job, "time")
 
 
-def experts_in_two_stages(ep, outer):
-    """Nodes of three, three and two full of a stage of four ranks each."""
-    machine = machine_of([3, 3, 2], [[0] * 3], [FAST, replace(FAR, bandwidth=outer)])
-    return Problem.of(machine, with_experts(tp=1, ep=ep, pp=2, dp=4, vp=2), "time")
-
-
 @pytest.mark.parametrize(
     ("problem", "near"),
-    [
-        (cut_in_its_lightest_stage(), 0.02),
-        (blocks_of_two_stages(), 0.05),
-        # A group in halves shares an uplink with a part of another that sends more.
-        (experts_in_two_stages(4, 50e9), 0.015),
-        # A whole group leaves its rings of gradients one member in its node.
-        (experts_in_two_stages(2, 5e9), 0.05),
-    ],
+    [(cut_in_its_lightest_stage(), 0.02), (blocks_of_two_stages(), 0.05)],
 )
 def test_what_differs_by_stage_bounds_the_best_placement(problem, near):
     """No stage counts as slow but where every placement has one as slow."""
@@ -273,6 +260,12 @@ def test_what_differs_by_stage_bounds_the_best_placement(problem, near):
     bound = lower_bound(problem, problem.forced_block).value
     assert (1 - near) * least <= bound * (1 + 1e-9)
     assert bound <= least * (1 + 1e-9)
+
+
+def test_parts_of_groups_share_what_their_domain_sends():
+    """Without it wide experts on racks may take 4.19 s."""
+    draw = drawn(11)
+    assert lower_bound(Problem.of(draw.topology, draw.job, "time"), 1).value > 4.21
 
 
 @pytest.mark.parametrize(
