@@ -51,6 +51,8 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
             f"bound.lower_bound: {stated!r} is false: "
             f"a placement was found that costs {found.value!r}"
         ]
+    if proved >= enough:  # or all placements of a small job were listed
+        return _other_argument(told, found.argument, proved, stated)
     if found.lower_bound >= enough:
         return []
     proved = max(proved, found.lower_bound)
