@@ -2,8 +2,6 @@
 
 import random
 from dataclasses import replace
-from functools import cache
-from itertools import count
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ import pytest
 import placer
 from placer.job.model import Compute
 from placer.solve.annealing.annealed import annealed, walked_briefly
-from placer.solve.annealing.units import Units
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.fills import starts
 from placer.solve.construct.whole_groups import whole_group_fills
@@ -24,19 +21,6 @@ from tests.solve.machines import MODEL, fragmented, matching_job
 from tests.solve.solving import known, own_job
 
 pytestmark = pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
-
-
-@cache
-def problem_of(number):
-    """A fragmented machine and a job without requirements whose units fit."""
-    for seed in count(1_000 * number):
-        rng = random.Random(f"annealed {seed}")
-        machine = fragmented(rng)
-        problem = Problem.of(machine, matching_job(rng, machine, "time"), "time", seed)
-        leaves = problem.model.fabric.can_leave_scale_up
-        if leaves and not problem.job.require and Units.of(problem) is not None:
-            return problem
-    raise AssertionError
 
 
 def begun(problem, workers=1):
@@ -92,7 +76,9 @@ def test_groups_that_no_domain_holds_are_annealed():
 
 def test_threads_change_nothing():
     """One thread and two find the same placement."""
-    problem = problem_of(0)
+    rng = random.Random("annealed 0")
+    hosts = fragmented(rng)
+    problem = Problem.of(hosts, matching_job(rng, hosts, "time"), "time")
     found = []
     for workers in (1, 2):
         incumbent = begun(problem, workers)
