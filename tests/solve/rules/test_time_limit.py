@@ -9,15 +9,18 @@ import pytest
 
 from placer import place, read_topology
 from placer.base.errors import InfeasibleError
+from placer.documents import document_of
 from placer.job.axes import Parallelism
 from placer.job.model import Job
-from placer.job.read import read_job
+from placer.job.read import decode_job, read_job
 from placer.job.rules import Pin, Rules
 from placer.solve import search
 from placer.solve.problem.compiled import Problem
 from placer.solve.run import budget
 from placer.topology.model import Tier
+from placer.topology.read import decode_topology
 from tests.solve.random_cases import machine_of
+from tests.texts import content
 
 # 16 racks of 16 hosts; a block of eight ranks a host.
 MACHINE = read_topology("rack:16 node:16 gpu:8")
@@ -78,6 +81,15 @@ def test_pins_that_cannot_be_kept():
     with pytest.raises(InfeasibleError) as raised:
         placed(MACHINE, tied, 0.0)
     assert raised.value.is_proved or "give it more time" in str(raised.value)
+
+
+def test_fewest_hosts_to_avoid_are_not_waited_for():
+    """So few that no fewer will do took 54 s to prove, whatever the time limit."""
+    found = content("solve/few_to_avoid.yaml")
+    machine = decode_topology(document_of(found["machine"], "machine.json"))
+    job, begun = decode_job(document_of(found["job"], "job.json")), process_time()
+    place(machine, job, time_limit=1.0)
+    assert process_time() - begun < 10
 
 
 # A job whose 126 placements on two of three hosts are listed after all else.
