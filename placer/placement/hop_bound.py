@@ -237,11 +237,11 @@ def kept_together(machine: Machine, job: Job, tier: int) -> IntArray:
     )
     for axis, groups in job.parallelism.ranks_of_group.items():
         if job.require.get(axis) in near:
-            label = _tied(label, groups)
+            label = tied(label, groups)
     return label
 
 
-def _tied(label: IntArray, groups: IntArray) -> IntArray:
+def tied(label: IntArray, groups: IntArray) -> IntArray:
     """Sets once the ranks of each row share one; each has a rank's number or less."""
     while ((row := label[groups]) != row[:, :1]).any():
         least = np.arange(len(label))

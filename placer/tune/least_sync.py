@@ -112,7 +112,7 @@ def in_parts(
         away = size_bytes * (1 - part / members.shape[1])
         away_s = network.outside_s(away)
     limit = Limit(members, part, exchange_s=away_s, far=network.fabric.scale_up_tier)
-    return network.with_limit(limit)
+    return network.with_limits(limit)
 
 
 def _seconds(run: Callable[..., Cost], size_bytes: FloatArray) -> FloatArray:

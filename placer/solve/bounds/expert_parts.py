@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
+from functools import cache, partial
 from math import inf
 from typing import NamedTuple
 
@@ -25,17 +24,23 @@ from placer.base.arrays import FloatArray, IntArray, row_of_number
 from placer.base.units import MAX_SECONDS
 from placer.cost.collectives import share_sent
 from placer.cost.exchange import KERNEL_SHARE
+from placer.cost.gradients import sync_groups
 from placer.cost.schedule import pipeline_times
 from placer.cost.stage_times import expert_passes
 from placer.cost.step import Step
 from placer.job.model import Job
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.ideal import IdealNetwork
-from placer.solve.bounds.limits import added_by_stage
+from placer.solve.bounds.limits import Limit, exposed_by_stage, most_alike
 from placer.solve.bounds.messages import exchange_latency
 from placer.solve.problem.colocation import join
 from placer.solve.problem.params import Params
 from placer.solve.programs.prices import Choices, Kind, Level, Packing, dearest
+
+Times = tuple[float, ...]
+Prices = tuple[tuple[float, ...], ...]
+FEW = 4  # steps between times of units that are told apart at first
+FINER = 64  # the fewer pieces groups have, the more such steps are cut
 
 
 class Units(NamedTuple):
@@ -45,6 +50,7 @@ class Units(NamedTuple):
     pieces: int  # of each unit
     ranks: int  # of a piece
     members: int  # that a piece has of each expert group of its unit
+    unit: IntArray  # (R,): of each rank
 
     @property
     def size(self) -> int:
@@ -81,7 +87,7 @@ def _alike(job: Job, label: IntArray) -> Units | None:
     is_alike = all((fact == fact[0]).all() for fact in facts) and groups == touched
     if not is_alike or (_others(unit, stage) > 1).any():
         return None
-    return Units(job.world_size // size, size // ranks, ranks, each)
+    return Units(job.world_size // size, size // ranks, ranks, each, unit)
 
 
 def _shared(one: IntArray, other: IntArray) -> IntArray:
@@ -178,19 +184,46 @@ class StageParts:
         step, model, job = self.step, self.step.model, self.step.model.job
         forward_s = model.work.layer_forward_s
         forward, backward = expert_passes(job, model.volumes, forward_s, seconds)
-        added = added_by_stage(step, "ep")
-        forward, backward, hop = (
-            own + more
-            for own, more in zip((forward, backward, 0 * seconds), added, strict=True)
-        )
+        for axis, time in step.stage_times.items():
+            if axis not in ("ep", "pp"):
+                forward = forward + time.forward[0]
+                backward = backward + time.backward[0]
+        hop = np.zeros(seconds.shape)
+        if "pp" in step.stage_times:
+            hop = hop + step.stage_times["pp"].forward[0]
         schedule = job.micro_batches, job.parallelism.vp, job.overlap.pp
         rows = model.patterns(forward, backward, hop, step.slowness[:1])
         rest = step.step_time_s - step.pipeline_s(step.axes)
         return rest + pipeline_times(rows, *schedule)
 
-    def _values(self, times: FloatArray, levels: IntArray) -> FloatArray:
-        """Least steps with a replica of units of such levels, (C, P), s; shape (C,)."""
-        return self.step_times(times[levels])
+    def exposed_more_s(self) -> FloatArray:
+        """What gradients expose besides where a stage has such a unit, s.
+
+        If all gradient groups with a member in a part had many in its domain, these
+        would not fit. So one of them drives few NICs. By hand: a unit of four, whole in
+        a domain of six. Of its four groups, some have one member there.
+
+        By pieces that the smallest part has at the least; shape (pieces + 1, P).
+        """
+        step, pieces, found = self.step, self.units.pieces, []
+        groups = [*sync_groups(step.model.job, step.model.volumes).values()]
+        of_unit = [most_alike(self.units.unit[members]) for members in groups]
+        sizes = [members.shape[1] for members in groups]
+
+        @cache
+        def exposed(*most: int) -> list[float]:
+            return exposed_by_stage(step, self.network, *map(Limit, groups, most))
+
+        for least in range(1, pieces + 1):
+            # The others are so many parts at the most, and one has an even share.
+            others = pieces // least - 1
+            part = -(-(pieces - least) // others) if others else pieces
+            part = min(part, max(self.domains)[0])
+            most = [max(self.domains)[0] * number // part for number in of_unit]
+            found.append(exposed(*map(min, most, sizes)))
+        more_s = np.maximum(np.array(found) - step.exposed_data_parallel_s, 0.0)
+        more_s = np.minimum.accumulate(more_s[::-1], axis=0)[::-1]
+        return np.concatenate((more_s[:1], more_s))
 
     def levels(
         self, steps: Sequence[tuple[int, float]]
@@ -200,28 +233,43 @@ class StageParts:
         ``steps``: pieces of the smallest part and their seconds, the slowest first. Of
         units that take as long as the first no more is known.
         """
-        units, found = self.units, list[Level]()
+        units, times, found = self.units, [steps[0][1]], list[Level]()
         of_piece = self._sent(self._fewest) * units.members * units.ranks
         waits = [self._waits_s(here * units.members) for here in range(1, units.pieces)]
-        for (_, slower_s), (least, _) in pairwise(steps):
+        for left, (least, seconds) in enumerate(steps[1:], 1 - len(steps)):
             wait_s = min(waits[least - 1 : units.pieces - least], default=inf)
-            found.append(Level(least, max(0.0, slower_s - wait_s) / of_piece))
-        return found, np.array([seconds for _, seconds in steps])
+            # The fastest are told apart by what they wait for uplinks as well.
+            is_cut = -left <= FEW and times[-1] < MAX_SECONDS and wait_s < inf
+            cuts = FINER // units.pieces if is_cut else 0
+            for time in np.linspace(times[-1], seconds, cuts + 2)[1:].tolist():
+                found.append(Level(least, max(0.0, times[-1] - wait_s) / of_piece))
+                times.append(time)
+        return found, np.array(times)
 
-    def least(self, params: Params) -> float:
+    def _values(
+        self, times: FloatArray, more_s: FloatArray, low: IntArray, high: IntArray
+    ) -> FloatArray:
+        """Least steps with a replica of units between two levels, (C, P), s; (C,)."""
+        more: FloatArray = more_s[low, np.arange(low.shape[1])].max(axis=1)
+        return self.step_times(times[high]) + more
+
+    def least(self, params: Params) -> tuple[float, Times, Prices]:
         """The bound, s; 0 where it is left out, or there is too much to be worked out.
+
+        With it come the times of levels, and prices of parts of each, that prove it.
 
         Ever slower units are told apart, as long as some replica may have them.
         """
         if not params.expert_rounds:
-            return 0.0
+            return 0.0, (), ()
         # No unit has a part of no pieces, which would take all the time there is.
         stages, steps = self.step.model.job.parallelism.pp, [(0, MAX_SECONDS)]
         for least, seconds in self.seconds().items():
             # A part that is no faster than a smaller one is not told from it.
             if seconds < steps[-1][1]:
                 steps.append((least, seconds))
-        value, known = 0.0, 1
+        best: tuple[float, Times, Prices] = 0.0, (), ()
+        known, exposed_s = FEW, self.exposed_more_s()
         while len(steps) > 1:
             levels, times = self.levels(steps[-known - 1 :])
             packing = Packing(
@@ -229,12 +277,15 @@ class StageParts:
             )
             if not len(packing.sums):
                 break
-            values = partial(self._values, times)
+            more_s = exposed_s[[0, *(level.least for level in levels)]]
+            values = partial(self._values, times, more_s)
             choices = Choices(stages, len(times), values, params.expert_boxes)
             number, rounds = self.units.number / stages, params.expert_rounds
-            value = max(value, dearest(packing, choices, number, rounds))
+            value, prices = dearest(packing, choices, number, rounds)
+            told = tuple(times.tolist()), tuple(map(tuple, prices.tolist()))
+            best = max(best, (value, *told))
             slow = np.where(np.eye(stages, dtype=bool), 0, len(levels))
-            if known >= len(steps) - 1 or value < values(slow).min():
+            if known >= len(steps) - 1 or best[0] < values(0 * slow, slow).min():
                 break
             known *= 2
-        return value
+        return best

@@ -30,7 +30,6 @@ from placer.solve.bounds.limits import Limit, fewest_domains
 from placer.solve.bounds.messages import (
     exchange_latency,
     least_flow_seconds,
-    least_relay,
     ring_latency,
 )
 from placer.solve.problem.colocation import are_together
@@ -53,7 +52,7 @@ class IdealNetwork(Network):
     # any or all of one.
     in_runs: bool = False
     by_nodes: bool = False
-    limit: Limit | None = None  # on some groups; all others are free
+    limits: tuple[Limit, ...] = ()  # on some groups; all others are free
     # (R,): data-parallel replica of each rank, where their number in a domain is
     # limited.
     replica: IntArray | None = None
@@ -66,9 +65,9 @@ class IdealNetwork(Network):
     # whether all members of a group may have a domain of their own, or must share one.
     _known: dict[int, Facts] = field(default_factory=dict, init=False, repr=False)
 
-    def with_limit(self, limit: Limit) -> IdealNetwork:
+    def with_limits(self, *limits: Limit) -> IdealNetwork:
         """The network on which some groups are limited."""
-        limited = replace(self, limit=limit)
+        limited = replace(self, limits=limits)
         limited._known.update(self._known)
         return limited
 
@@ -206,10 +205,6 @@ class IdealNetwork(Network):
         seconds = np.full(senders.shape, self.fabric.least_message_s(apart, size_bytes))
         return Cost(seconds)
 
-    def relay(self, members: IntArray, size_bytes: float) -> list[Cost]:
-        """Least cost of a message along each row, hop after hop."""
-        return least_relay(self, members, size_bytes)
-
     def pass_on(self, members: IntArray, size_bytes: float) -> Cost:
         """Least cost where a message leaves every domain that cannot hold its row."""
         cost = super().pass_on(members, size_bytes)
@@ -244,9 +239,8 @@ class IdealNetwork(Network):
 
     def _limit_of(self, members: IntArray) -> Limit:
         """What limits these groups, if anything does."""
-        if self.limit is not None and np.array_equal(self.limit.groups, members):
-            return self.limit
-        return Limit(members, int(members.shape[1]))
+        known = (one for one in self.limits if np.array_equal(one.groups, members))
+        return next(known, Limit(members, int(members.shape[1])))
 
     def outside_s(self, size_bytes: float) -> float:
         """Least seconds to send so much out of a scale-up domain, without latency."""

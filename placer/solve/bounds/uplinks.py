@@ -79,7 +79,7 @@ def _exchanges_s(case: Case, tier: int) -> float:
     if job.expert_copies:
         share *= share_sent(np.array(2), job.expert_copies).item()
     seconds = least_time(case, tier, members, here * (size - here) * share)
-    limited = network.with_limit(Limit(members, size, exchange_s=seconds))
+    limited = network.with_limits(Limit(members, size, exchange_s=seconds))
     slow = expert_time(limited, job, model.volumes, model.work)
     return float(slow_pipelines_s(step, "ep", slow).min())
 

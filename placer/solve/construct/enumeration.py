@@ -24,21 +24,15 @@ from placer.solve.tree.symmetry import Symmetry
 
 def few_enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     """Offer every placement where there are very few: sooner done than programs."""
-    params = problem.params
-    most = min(params.listed[problem.goal.name], params.few_listed)
-    _enumerated(problem, incumbent, budget, most)
+    enumerated(problem, incumbent, budget, problem.params.few_listed)
 
 
-def enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
-    """Offer every placement of a small job, which is a proof."""
-    most = problem.params.listed[problem.goal.name]
-    _enumerated(problem, incumbent, budget, most)
-
-
-def _enumerated(
-    problem: Problem, incumbent: Incumbent, budget: Budget, most: int
+def enumerated(
+    problem: Problem, incumbent: Incumbent, budget: Budget, most: float = inf
 ) -> None:
-    every = every_placement(problem, budget, most)
+    """Offer every placement of a small job, which is a proof; fewer than ``most``."""
+    listed = problem.params.listed[problem.goal.name]
+    every = every_placement(problem, budget, int(min(listed, most)))
     if every is not None:
         offered(problem, incumbent, map(problem.machine.gpus_on, every))
 

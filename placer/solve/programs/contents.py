@@ -71,13 +71,13 @@ class Contents:
     def least(self, known: float) -> float:
         """What all domains cost at the least, as far as cuts at the root tell.
 
-        Parts of groups are counted in whole numbers. 0 where that is not looked for: it
-        would hardly be more than is ``known``.
+        Parts of groups are counted in whole numbers where that may come to more than is
+        ``known``.
         """
         program, _, _, unit = self._stated()
-        if unit * relaxed(program).value * WHOLE < known:
-            return 0.0
-        bound = solve(program, EngineLimits(work=1, engine="highs")).bound
+        bound = relaxed(program).value
+        if unit * bound * WHOLE >= known:
+            bound = solve(program, EngineLimits(work=1, engine="highs")).bound
         return unit * (bound - TOLERANCE * abs(bound))
 
     def cases(self, needed: float, stop: Callable[[], bool]) -> Cases | Prices | None:

@@ -30,10 +30,12 @@ from placer.base.loading import load
 from placer.base.rounding import EXACT
 
 GLOP = "ortools.linear_solver.pywraplp"
-TAKEN = 32  # boxes that are halved, and choices that a program grows by, at once
+UNKNOWN = 1e9  # price of a group that no parts add up to
+BATCH = 256  # boxes that are halved at once
+TAKEN = 32  # choices that a program grows by at once
 
-# Values of choices, (C, P) to (C,); the higher a level, the less.
-Values = Callable[[IntArray], FloatArray]
+# Least values of choices between a lowest and a highest one, (C, P) each to (C,).
+Values = Callable[[IntArray, IntArray], FloatArray]
 Kind = tuple[int, float]  # room of a domain, in members, and rate of its uplink
 
 
@@ -106,7 +108,9 @@ class Packing:
     def cheapest(self, prices: FloatArray) -> FloatArray:
         """Price of a group of each level, 0 first, or of a higher one; (L + 1,)."""
         both = zip(self.ways, prices, strict=True)
-        paid = [float((ways @ of_level).min(initial=inf)) for ways, of_level in both]
+        paid = [
+            float((ways @ of_level).min(initial=UNKNOWN)) for ways, of_level in both
+        ]
         least = np.minimum.accumulate(paid[::-1])[::-1]
         return np.array([0.0, *least])
 
@@ -124,7 +128,7 @@ class Choices:
         self._values, self._most, self.places = values, most, places
         self._low = np.zeros((1, places), dtype=np.int64)
         self._high = np.full((1, places), levels - 1)
-        self._least = values(self._high)
+        self._least = values(self._low, self._high)
 
     def least(self, prices: FloatArray, share: float) -> float:
         """The least value of a choice that costs no more than a share of the worth.
@@ -142,7 +146,7 @@ class Choices:
             is_exact = not len(several) or several[0] != order[0]
             if is_exact or len(self._least) >= self._most:
                 return float(self._least[order[0]])
-            self._halve(several[:TAKEN])
+            self._halve(several[:BATCH])
 
     def cheapest(self, prices: FloatArray, value: float) -> IntArray:
         """Levels of the cheapest choices of no higher value, as far as is known.
@@ -171,30 +175,35 @@ class Choices:
         low, high = np.concatenate((low, above)), np.concatenate((below, high))
         self._low = np.concatenate((self._low[kept], low))
         self._high = np.concatenate((self._high[kept], high))
-        self._least = np.concatenate((self._least[kept], self._values(high)))
+        self._least = np.concatenate((self._least[kept], self._values(low, high)))
 
 
-def dearest(packing: Packing, choices: Choices, number: float, rounds: int) -> float:
+def dearest(
+    packing: Packing, choices: Choices, number: float, rounds: int
+) -> tuple[float, FloatArray]:
     """The highest bound that is found on the greatest value of all choices.
+
+    With it come the prices that prove it; shape (L, S + 1).
 
     ``number``: choices that are taken in all. ``rounds``: prices that are tried.
     """
     program = _Growing(packing, number)
     prices = np.arange(packing.sums.shape[1]) / packing.size
     prices = np.tile(prices, (len(packing.levels), 1))
-    highest = -inf
+    highest, proved = -inf, prices
     for _ in range(rounds):
         levels = packing.cheapest(prices)
         share = packing.worth(prices) / number
         share += EXACT * (share + float(levels.min()))
         value = choices.least(levels, share)
-        highest = max(highest, value)
+        if value > highest:
+            highest, proved = value, prices
         program.add(choices.cheapest(levels, highest))
         optimum = program.solve()
         if optimum is None or optimum[0] <= EXACT * number:
             break
         prices = optimum[1]
-    return highest
+    return highest, proved
 
 
 class _Growing:

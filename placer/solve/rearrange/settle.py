@@ -10,7 +10,7 @@ work grows with the ranks.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -86,12 +86,10 @@ def in_order(problem: Problem, gpu_of_rank: IntArray) -> IntArray:
 
     def matched(tier: int, pair: Pair) -> Iterator[Pair]:
         """Each child of a domain, and the one of its shape that it becomes."""
-        shape, (a, b) = symmetry.shape[tier - 1], pair
-        queues: dict[int, deque[int]] = defaultdict(deque)
-        for child in symmetry.children[tier][b]:
-            queues[shape[child]].append(child)
-        for child in sorted(symmetry.children[tier][a], key=firsts[tier - 1].item):
-            yield child, queues[shape[child]].popleft()
+        shape, first = symmetry.shape[tier - 1], firsts[tier - 1]
+        a, b = (symmetry.children[tier][one] for one in pair)
+        by_rank = sorted(a, key=lambda child: (shape[child], first[child]))
+        return zip(by_rank, sorted(b, key=shape.__getitem__), strict=True)
 
     return on_other_nodes(machine, gpu_of_rank, symmetry.descended(matched))
 
