@@ -10,7 +10,8 @@ from placer.placement.inputs import Inputs
 from placer.placement.plan import OBJECTIVES, Plan
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import rests_on_links
-from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.certificate import lower_bound, of_step
+from placer.solve.bounds.hop_prices import hop_prices
 from placer.solve.orders import open_orders, solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget, InTime, LeftBehind
@@ -33,14 +34,15 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
         job = closed(job)  # as when it was placed again
     problem = Problem.of(machine, job, objective, int(plan.solver.get("seed", 0)))
     enough = stated * (1 - EXACT)
-    (proved, argument, _), counted = _certificate(problem, stated)
+    budget = Budget(time_limit)
+    (proved, argument), counted = _certificate(problem, stated, budget)
     told = plan.bound.get("argument")
     if proved >= enough > counted:
         what = "prices" if objective == "hop-cost" else "links"
         return [f"bound.lower_bound: {stated!r}: its {what} prove only {counted!r}"]
     if proved >= enough:
         return _other_argument(told, argument, proved, stated)
-    found = _search(problem, Budget(time_limit))
+    found = _search(problem, budget)
     if found.value < enough:
         return [
             f"bound.lower_bound: {stated!r} is false: "
@@ -64,22 +66,26 @@ def _other_argument(
     return [f"bound.argument: the proof found again is {argument!r}, not {told!r}"]
 
 
-def _certificate(problem: Problem, stated: float) -> tuple[Proof, float]:
+def _certificate(
+    problem: Problem, stated: float, budget: Budget
+) -> tuple[Proof, float]:
     """The proof that needs no search, and what its prices prove, over all orders."""
     proofs, counted = [], []
     for job in open_orders(problem.job):
         one = problem.on(problem.machine, job)
         proofs.append(proof := lower_bound(one, one.forced_block, stated))
-        counted.append(_counted(one, proof))
+        counted.append(_counted(one, proof, budget))
     return min(proofs), min(counted)
 
 
-def _counted(problem: Problem, proof: Proof) -> float:
+def _counted(problem: Problem, proof: Proof, budget: Budget) -> float:
     """What is proved by prices or the best links alone; its value if it takes more."""
-    if proof.prices:
-        return priced_hop_cost(problem.machine, problem.job, proof.prices)
+    machine, job = problem.machine, problem.job
+    if not of_step(problem):
+        prices = hop_prices(problem, proof.value, budget)
+        return proof.value if prices is None else priced_hop_cost(machine, job, prices)
     if rests_on_links(problem, proof.value):
-        return least_step(problem.machine, problem.job)
+        return least_step(machine, job)
     return proof.value
 
 

@@ -19,7 +19,7 @@ from placer.base.rounding import EXACT
 from placer.job.model import Job
 from placer.job.orders import framework_orders, how_to_number, in_order, same_groups
 from placer.solve.bounds.certificate import lower_bound
-from placer.solve.construct.fills import nested_fills, starts, uneven_fills
+from placer.solve.construct.fills import nested_fills, run_fills, starts
 from placer.solve.orders import Listed, launch_bound, order_name
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.rules import obeys
@@ -143,4 +143,4 @@ def _constructed(problem: Problem) -> Iterator[IntArray]:
         fills = nested_fills(problem)
         yield from (gpus for _, gpus in islice(fills, problem.params.launch_fills))
     if problem.job.launcher != "free":
-        yield from (gpus for _, gpus in uneven_fills(problem))
+        yield from (gpus for _, gpus in run_fills(problem))

@@ -88,6 +88,14 @@ class Answer(NamedTuple):
     is_proved: bool  # whether the program was solved to the end
 
 
+class Relaxed(NamedTuple):
+    """A program with a solution, in any numbers."""
+
+    value: float  # the least price
+    taken: list[float]  # how often, of every column
+    prices: list[float]  # of every row
+
+
 def solve(program: Program, limits: EngineLimits) -> Answer:
     """The counts of the least price, the same every time unless the clock ends it."""
     return (_by_cp_sat if limits.engine == "cp-sat" else _by_tree)(program, limits)
@@ -180,7 +188,19 @@ def _by_tree(program: Program, limits: EngineLimits) -> Answer:
     )
 
 
-def _as_proto(program: Program) -> ModelProto:
+def relaxed(program: Program) -> Relaxed:
+    """The least price where counts need not be whole."""
+    mathopt = load(MATH_OPT)
+    model = mathopt.Model.from_model_proto(_as_proto(program, is_whole=False))
+    found = mathopt.solve(model, mathopt.SolverType.HIGHS)
+    return Relaxed(
+        found.objective_value(),
+        found.variable_values(model.variables()),
+        found.dual_values(model.linear_constraints()),
+    )
+
+
+def _as_proto(program: Program, is_whole: bool = True) -> ModelProto:
     """The program as one message: call by call it takes eight times as long."""
     from ortools.math_opt.model_pb2 import ModelProto
 
@@ -189,7 +209,7 @@ def _as_proto(program: Program) -> ModelProto:
     columns.ids.extend(range(len(program.most)))
     columns.lower_bounds.extend([0.0] * len(program.most))
     columns.upper_bounds.extend(program.most)
-    columns.integers.extend([True] * len(program.most))
+    columns.integers.extend([is_whole] * len(program.most))
     rows.ids.extend(range(len(program.rows)))
     rows.lower_bounds.extend(least for _, least, _ in program.rows)
     rows.upper_bounds.extend(most for _, _, most in program.rows)

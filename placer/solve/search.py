@@ -100,13 +100,13 @@ def solve(
 
 def _solved(problem: Problem, budget: Budget, progress: Progress | None) -> Solution:
     """The best placement of a job whose parts have a size."""
-    if not problem.job.rules:
-        return plain_search(problem, budget, progress)
     if found := _tried(problem, budget, progress):
         return found
-    from placer.solve.rules.conflict import broken_rules
+    from placer.solve.rules.conflict import broken_rules, infeasible
 
-    raise broken_rules(problem, _within_terms, budget)
+    if problem.job.rules:
+        raise broken_rules(problem, _within_terms, budget)
+    raise infeasible(problem.machine, problem.job)
 
 
 def _tried(
@@ -122,24 +122,6 @@ def _tried(
     if any(broken_counts(problem.machine, problem.job)):
         return None
     return search_under_rules(problem, _within_terms, budget, progress)
-
-
-def plain_search(
-    problem: Problem, budget: Budget, progress: Progress | None = None
-) -> Solution:
-    """The best placement without rules.
-
-    Raises
-    ------
-    InfeasibleError
-        If no placement is legal.
-    """
-    found = _within_terms(problem, budget, progress, None)
-    if found is None:
-        from placer.solve.rules.conflict import infeasible
-
-        raise infeasible(problem.machine, problem.job)
-    return found
 
 
 def _within_terms(

@@ -27,6 +27,7 @@ from placer.placement.placement import Placement
 from placer.solve import search
 from placer.solve.bounds import certificate
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.hop_prices import hop_prices
 from placer.solve.problem.compiled import Objective, Problem
 from placer.solve.problem.launch import launched
 from placer.solve.problem.rules import Limits
@@ -190,9 +191,11 @@ def _false_bounds(problem, least):
     if problem.goal.name != "time" or not problem.forced_block:
         blocks.add(1)
     for block in blocks:
-        bound, argument, prices = lower_bound(problem, block)
+        bound, argument = lower_bound(problem, block)
         if bound > least * (1 + ROUNDING):
             yield f"bound {bound} for blocks of {block}, there is {least}: {argument}"
+        hop_cost = problem.goal.name == "hop-cost"
+        prices = hop_prices(problem, bound, ENDLESS) if hop_cost else ()
         if prices:
             priced = priced_hop_cost(problem.machine, problem.job, prices)
             if not bound * (1 - ROUNDING) <= priced <= least * (1 + ROUNDING):

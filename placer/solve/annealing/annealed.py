@@ -18,7 +18,6 @@ import numpy as np
 
 from placer.base.arrays import IntArray, row_of_number
 from placer.base.threads import in_order
-from placer.solve.annealing.in_full import annealed_in_full
 from placer.solve.annealing.race import ANNEALED, SMALL, Race, walk_finely
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import best_starts
@@ -60,6 +59,13 @@ def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
                 _begin(fine, incumbent)
     except PricedInFull:
         annealed_in_full(problem, incumbent, budget)
+
+
+def annealed_in_full(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Placements near the best, each priced by the scorer."""
+    if incumbent.is_worth_searching and incumbent.elite:
+        for units in spaces(problem, incumbent):
+            units.in_full().anneal(incumbent, budget)
 
 
 def _begin(units: Units, incumbent: Incumbent) -> None:

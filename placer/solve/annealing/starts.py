@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from placer.base.arrays import IntArray, row_of_number
-from placer.solve.annealing.mend_in_full import MendsInFull
+from placer.solve.annealing.in_full import InFull
 from placer.solve.annealing.sets import shards_of
 from placer.solve.annealing.walks import Walks
 from placer.solve.run.budget import Budget
@@ -38,7 +38,7 @@ MOST_WIDTHS, MOST_RUNS = 40, 200
 
 
 def best_starts(
-    walks: Walks | MendsInFull,
+    walks: Walks | InFull,
     known: Iterable[IntArray],
     budget: Budget,
     *,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from placer.placement.hop_bound import TierPrices
-
 # Array elements that one table of a bound may touch. What needs more is left out or
 # bounded more simply.
 WORK = 5_000_000
@@ -16,5 +14,3 @@ class Proof(NamedTuple):
 
     value: float  # no placement that meets the requirements costs less
     argument: str  # what that rests on, in one sentence
-    # What proves it by itself (`priced_hop_cost`); empty where it rests on more.
-    prices: tuple[TierPrices, ...] = ()

@@ -33,7 +33,6 @@ from placer.base.errors import InfeasibleError
 from placer.base.rounding import EXACT
 from placer.job.edges import hop_edges
 from placer.job.model import Job
-from placer.placement.hop_bound import TierPrices
 from placer.solve.bounds import WORK, Proof
 from placer.solve.bounds.hop_floors import (
     Graph,
@@ -221,8 +220,7 @@ def least_hop_cost(
     if problem.goal.name == "time":
         return None
     cuts = problem.once(HopCuts.of_problem)
-    value = cuts.together(incumbent)
-    return Proof(value, ARGUMENT, cuts.prices(value))
+    return Proof(cuts.together(incumbent), ARGUMENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,20 +275,6 @@ class HopCuts:
         tiers = self.of_tier.keys() - set(without)
         return self.inside + sum(float(self.rises[t]) * self.least(t) for t in tiers)
 
-    def prices(self, value: float) -> tuple[TierPrices, ...]:
-        """Prices that prove a value; none where it rests on more."""
-        best = {
-            tier: max(enumerate(cuts[: 1 + self.of_axes]), key=lambda c: c[1].priced)
-            for tier, cuts in self.of_tier.items()
-        }
-        priced = (self.rises[tier] * cut.priced for tier, (_, cut) in best.items())
-        if self.inside + float(sum(priced)) < value * (1 - EXACT):
-            return ()
-        return tuple(
-            TierPrices(tier, *cut.prices, of_sets=bool(which))
-            for tier, (which, cut) in best.items()
-        )
-
     def together(self, incumbent: float) -> float:
         """The bound once parts of lines add up, or the incumbent is reached.
 
@@ -307,7 +291,7 @@ class HopCuts:
             return best
         rises = [float(self.rises[tier]) for tier in tiers]
         quantum = last[tiers[0]].quantum * common_divisor(rises)
-        outer, rest = self._outer(*tiers), self.value(without=tiers)
+        outer, rest = self.outer(*tiers), self.value(without=tiers)
         lines = (last[t].lines(rise) for t, rise in zip(tiers, rises, strict=True))
         for both in zip(*lines, strict=True):
             best = max(best, self._added_up(both, quantum, outer) + rest)
@@ -322,7 +306,7 @@ class HopCuts:
             return 0.0
         return rounded_up(contents.least() + more, quantum)
 
-    def _outer(self, tier: int, other: int) -> IntArray:
+    def outer(self, tier: int, other: int) -> IntArray:
         """Domain of an outer tier that holds each of an inner one."""
         domain = self.topology.domain_of_gpu
         outer = np.zeros(int(domain[tier].max()) + 1, dtype=np.int64)

@@ -1,9 +1,9 @@
 """Every placement of a small job, equal machines counted once.
 
 Ranks are put on nodes one after the other; in a node-contiguous launch, runs of
-consecutive ranks of any length.
-Domains that look alike and hold nothing yet are interchangeable, so only the first of
-them is tried: each placement is met once up to a symmetry of the machine.
+consecutive ranks of any length. Domains that look alike and hold nothing yet are
+interchangeable, so only the first of them is tried: each placement is met once up to a
+symmetry of the machine.
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 from placer.solve.tree.symmetry import Symmetry
-
-# Nodes that a small job fills.
-FEW_NODES = 8
 
 
 def few_enumerated(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -74,12 +71,12 @@ def every_placement(
     topology, job = problem.machine, problem.job
     is_free, ranks, room = job.launcher == "free", job.world_size, topology.gpus_of_node
     alike = Symmetry(topology, problem.limits.marks)
-    anyhow = colocation_of(topology, job, 1)
+    anyhow, few_nodes = colocation_of(topology, job, 1), problem.params.listed_nodes
     may_be_anywhere = is_free and len(np.unique(anyhow.label[0])) == ranks
-    is_small = ranks <= FEW_NODES * (1 if is_free else int(room.max()))
+    is_small = ranks <= few_nodes * (1 if is_free else int(room.max()))
     if not is_small and not (
         may_be_anywhere
-        and len(room) <= FEW_NODES
+        and len(room) <= few_nodes
         and log_fewest(alike, room, ranks) < log(most)
     ):
         return None

@@ -10,8 +10,6 @@ no group comes to a domain twice (Gale 1957, Ryser 1957). Shapes: R ranks, D dom
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from placer.base.arrays import IntArray, divisors
@@ -33,18 +31,21 @@ def dealt_evenly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> Non
     for colocation in problem.choices or [colocation_of(machine, job, 1)]:
         tied = tied_groups(machine, job, colocation)
         sizes = colocation.uniform_sizes()
-        if tied is None or tied.width < 3 or sizes is None:
+        if tied is None or sizes is None:
             continue
-        tier = tied.tier
+        tier, sets = tied
+        number, width = sets.shape
+        if width < 3:
+            continue
         capacity = node_capacity(machine, colocation.block)
         takes = whole_sets(machine, capacity, sizes[: tier + 1])
         along = in_tree_order(machine, tier)
         room = takes[tier][along] // sizes[tier]
-        shares = shares_of(room, tied.width, tied.number)
-        if groups_in(shares) < tied.number:
+        shares = shares_of(room, width, number)
+        if groups_in(shares) < number:
             continue
-        domain_of_set = np.empty(tied.sets.size, dtype=np.int64)
-        domain_of_set[tied.sets] = along[dealt(shares, tied.width)]
+        domain_of_set = np.empty(sets.size, dtype=np.int64)
+        domain_of_set[sets] = along[dealt(shares, width)]
         domain_of_rank = domain_of_set[colocation.label[tier]]
         order = np.arange(job.world_size) if problem.choices else None
         node_of_rank = fill_domains(machine, takes, domain_of_rank, order)
@@ -52,32 +53,13 @@ def dealt_evenly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> Non
             incumbent.offer("equal parts dealt out", machine.gpus_on(node_of_rank))
 
 
-@dataclass(frozen=True, eq=False)
-class TiedGroups:
-    """Groups that are tied to each other, in parts."""
-
-    tier: int  # of the domains that parts lie in
-    # (groups, sets): sets of the co-location of that tier, in the order of their
-    # ranks.
-    sets: IntArray
-
-    @property
-    def number(self) -> int:
-        """How many of them there are."""
-        return len(self.sets)
-
-    @property
-    def width(self) -> int:
-        """Sets of each."""
-        return int(self.sets.shape[1])
-
-
 def tied_groups(
     machine: Machine, job: Job, colocation: Colocation
-) -> TiedGroups | None:
-    """The groups of a job in parts; None where they are not alike.
+) -> tuple[int, IntArray] | None:
+    """Tier of parts, and sets of that tier in the groups tied to each other; (g, n).
 
-    Of several axes in parts, those of the first.
+    Sets are in the order of their ranks. None where groups are not alike. Of several
+    axes in parts, those of the first.
     """
     key = next((key for key in job.require if part_size(key)), None)
     if key is None:
@@ -96,7 +78,7 @@ def tied_groups(
     if {*counts.tolist()} != widths:
         return None
     order = np.lexsort((first, of_set))
-    return TiedGroups(tier, order.reshape(len(counts), -1))
+    return tier, order.reshape(len(counts), -1)
 
 
 def shares_of(room: IntArray, width: int, most: int) -> dict[int, IntArray]:

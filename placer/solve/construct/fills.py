@@ -39,7 +39,6 @@ def nested(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
 def uneven(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Nodes that hold as many consecutive ranks as they can."""
     if problem.job.launcher != "free":
-        incumbent.offer_all(uneven_fills(problem))
         incumbent.offer_all(run_fills(problem))
 
 
@@ -151,27 +150,6 @@ def _units(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return (*sizes[:-1], sizes[-2] if len(sizes) > 1 else sizes[-1])
 
 
-def uneven_fills(problem: Problem) -> Iterator[Candidate]:
-    """Ranks in order on nodes that take all they can, whole tp groups or singly.
-
-    For node-contiguous launches on machines where no one number of ranks a node fits.
-    """
-    topology, job = problem.machine, problem.job
-    for chunk in dict.fromkeys((job.parallelism.tp, 1)):
-        if job.world_size % chunk:
-            continue
-        colocation = colocation_of(topology, job, chunk)
-        sizes = colocation.uniform_sizes()
-        if sizes is None:
-            continue
-        capacity = topology.gpus_of_node // chunk * chunk
-        node_of_rank = fill(
-            topology, capacity, np.arange(job.world_size), _units(sizes)
-        )
-        if node_of_rank is not None:
-            yield f"ranks in order, {chunk} at a time", topology.gpus_on(node_of_rank)
-
-
 def fastest_first(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     """Hosts from the fastest to the slowest, those that are not needed left out.
 
@@ -200,25 +178,35 @@ def fastest_fills(problem: Problem) -> Iterator[Candidate]:
 
 
 def run_fills(problem: Problem) -> Iterator[Candidate]:
-    """(name, GPU of every rank) for groups of each size that are kept whole."""
+    """(name, GPU of every rank) in order on nodes that take all they can.
+
+    Whole tp groups or single ranks: as they come, and with groups of each size kept
+    whole. For node-contiguous launches on machines where no one number of ranks a node
+    fits.
+    """
     machine, axes = problem.machine, problem.job.parallelism
     tier = (linked_tier if problem.goal.name == "time" else base_tier)(machine)
-    if tier == len(machine.tiers) - 1:
-        return
-    outer = machine.domain_around[tier]
-    domain_of_node = machine.domain_of_node[tier]
+    world, domain_of_node = axes.world_size, machine.domain_of_node[tier]
     for chunk in dict.fromkeys((axes.tp, 1)):
         capacity = machine.gpus_of_node // chunk * chunk
-        room = np.bincount(domain_of_node, capacity).astype(np.int64)
-        if room.sum() < axes.world_size:
+        if capacity.sum() < world:
             continue
+        sizes = colocation_of(machine, problem.job, chunk).uniform_sizes()
+        if sizes is not None:
+            node_of_rank = fill(machine, capacity, np.arange(world), _units(sizes))
+            if node_of_rank is not None:
+                gpu_of_rank = machine.gpus_on(node_of_rank)
+                yield f"ranks in order, {chunk} at a time", gpu_of_rank
+        if tier == len(machine.tiers) - 1:
+            continue
+        room = np.bincount(domain_of_node, capacity).astype(np.int64)
+        outer = machine.domain_around[tier]
         for size in dict.fromkeys((axes.etp * axes.ep, axes.tp * axes.cp)):
             slots = []
-            for domain, take in along(room, outer, size, axes.world_size):
+            for domain, take in along(room, outer, size, world):
                 nodes = np.flatnonzero(domain_of_node == domain)
                 slots.append(np.repeat(nodes, capacity[nodes])[:take])
-            node_of_rank = np.concatenate(slots)[: axes.world_size]
-            gpu_of_rank = machine.gpus_on(node_of_rank)
+            gpu_of_rank = machine.gpus_on(np.concatenate(slots)[:world])
             yield f"ranks in order, groups of {size} whole", gpu_of_rank
 
 

@@ -26,7 +26,7 @@ from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent
 
 # Shares of a closed set that its parts have at the least, each tried.
-LEAST = (0.5, 0.25)
+LEAST = (0.5, 0.43, 0.36, 0.25)
 
 
 def apart(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 from placer.base.arrays import IntArray, by_appearance, equal_runs, grouped
 from placer.base.loading import load
 from placer.solve.construct.boxes import BoxTier, boxes
-from placer.solve.construct.tiles import QUICK, SWEEPS, Sweep, tiles
+from placer.solve.construct.tiles import Sweep, tiles
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.flows import Flows, flows_of, merged
 from placer.solve.run.budget import Budget
@@ -88,14 +88,18 @@ class _Tiling(NamedTuple):
     def candidates(self, is_over: _Ends) -> Iterator[_Candidate]:
         """Boxes first, then what is grown."""
         params = self.problem.params
-        ample = SWEEPS[: params.tiled_vertices // self.units]
-        first = (*ample, *QUICK)[0]
+        quick, ample = (
+            [Sweep(busiest, beam) for busiest in (False, True)]
+            for beam in (1, params.tiled_beam)
+        )
+        ample = ample[: params.tiled_vertices // self.units]
+        first = (*ample, *quick)[0]
         for rows in boxes(self.flows, self.units, self._tiers(), params):
             # Boxes in boxes may need any, since some of an outer one are left out.
             count = len(self.room) if len(rows) > 1 else int(rows.max()) + 1
             for domains, _ in self._fills(count):
                 yield from self._further("boxes", domains, rows, first, is_over)
-        for sweep, (domains, sizes) in product((*QUICK, *ample), self._fills()):
+        for sweep, (domains, sizes) in product((*quick, *ample), self._fills()):
             outside = self._outside(self.tier, domains)
             tile = tiles(self.flows, sizes.tolist(), outside, sweep, is_over)
             if tile is None:
@@ -156,7 +160,7 @@ class _Tiling(NamedTuple):
         last = len(self.problem.machine.tiers) - 1
         if self.tier + 1 == last:  # no outer domains
             return
-        if sweep not in QUICK and len(rows) == 1:
+        if sweep.beam > 1 and len(rows) == 1:
             yield f"{name}, halved", domains, self.halved(domains, rows[0], is_over)
         homes = np.array([domains, *self._outside(self.tier, domains)])[len(rows) - 1]
         outer = by_appearance(homes)[0][: int(rows[-1].max()) + 1]

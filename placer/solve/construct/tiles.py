@@ -19,6 +19,9 @@ import numpy as np
 from placer.base.arrays import BoolArray, IntArray
 from placer.solve.problem.flows import Flows
 
+# Of what leaves: 1 asks for little in sum, a large one for little at any vertex.
+POWER = 4
+
 
 class Sweep(NamedTuple):
     """Where the next tile begins, of vertices that have the least weight left.
@@ -29,14 +32,9 @@ class Sweep(NamedTuple):
 
     # Next to the latest tile, and with the vertices that have the most weight; a tile
     # leaves none of its own much that it sends outside, rather than little in sum.
-    busiest: bool = False
+    busiest: bool
     # Tiles in the making that are kept, and neighbours that each grows by.
-    beam: int = 12
-
-
-# Of one tile in the making, which are soon done.
-QUICK = Sweep(beam=1), Sweep(busiest=True, beam=1)
-SWEEPS = Sweep(), Sweep(busiest=True)
+    beam: int
 
 
 class _Tile(NamedTuple):
@@ -46,7 +44,7 @@ class _Tile(NamedTuple):
     inside: int  # weight between them
     rest: int  # weight from them to vertices of no tile, themselves included
     neighbours: dict[int, int]  # weight to every neighbour
-    unevenness: int  # sum of the squares of what leaves the tile, vertex by vertex
+    unevenness: int  # sum of the `POWER` of what leaves the tile, vertex by vertex
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -143,7 +141,7 @@ class _Grower:
                 0,
                 int(self._left[seed]),
                 self._neighbours[seed],
-                int(self._total[seed]) ** 2,
+                int(self._total[seed]) ** POWER,
             )
         ]
         rank = attrgetter("busy_rank" if self._sweep.busiest else "rank")
@@ -177,11 +175,11 @@ class _Grower:
         """The tile with a vertex more."""
         neighbours = dict(tile.neighbours)
         near = tile.neighbours[vertex]
-        unevenness = tile.unevenness + (int(self._total[vertex]) - near) ** 2
+        unevenness = tile.unevenness + (int(self._total[vertex]) - near) ** POWER
         for other, weight in self._neighbours[vertex].items():
             if other in tile.members:
                 leaves = int(self._total[other]) - tile.neighbours.get(other, 0)
-                unevenness += (leaves - weight) ** 2 - leaves**2
+                unevenness += (leaves - weight) ** POWER - leaves**POWER
             neighbours[other] = neighbours.get(other, 0) + weight
         return _Tile(
             members,

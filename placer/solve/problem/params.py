@@ -18,10 +18,12 @@ from placer.cost import JITTER
 class Params:
     """How hard the search tries. Work is in CP-SAT's deterministic seconds."""
 
-    # Placements that are tried one by one, by objective: all of a small job's.
+    # Placements that are tried one by one, by objective: all of a small job's, and how
+    # many nodes it fills at the most.
     listed: Mapping[str, int] = field(
         default_factory=lambda: {"time": 20_000, "hop-cost": 100_000}
     )
+    listed_nodes: int = 8
     # Of a job of very few, before any other method.
     few_listed: int = 2_000
     # Placements of one construction that are priced, and ranks of all of them together:
@@ -32,10 +34,11 @@ class Params:
     # unlike domains that may exchange what they hold for a better rest.
     compared: int = 2_048
     # Edges of the graph of traffic, at most, for it to be cut into tiles, and pairs of
-    # them at one vertex to be cut into boxes; vertices in all thorough sweeps together;
-    # and ways to cut boxes in two that are looked at.
+    # them at one vertex to be cut into boxes; vertices in all thorough sweeps together,
+    # and tiles in the making that these keep; ways to cut boxes that are looked at.
     tiled_edges: int = 1_000_000
     tiled_vertices: int = 16_000
+    tiled_beam: int = 12
     box_cuts: int = 200_000
     # Nestings tried beside an optimal baseline, and for each other launch, in jobs of
     # at most so many ranks.
@@ -44,16 +47,19 @@ class Params:
     most_ranks: int = 131_072
     # Placements of different values that local search starts from.
     elite: int = 4
-    # Moves of a walk that mends what breaks rules, for a unit and in all; and of one
-    # that counts in full, since a move that mended.
-    mending_moves: tuple[int, int, int] = (100, 25_000, 500)
+    # Moves of a walk that mends what breaks rules, for a unit and in all.
+    mending_moves: tuple[int, int] = (100, 25_000)
     # Least and most time, in s, to find out which rules are to blame and what would
     # help; between them what the search leaves of its own.
     diagnosis_s: tuple[float, float] = (0.3, 30.0)
-    # Walks of a job that runs already after the first, and moves of one: the least for
-    # the units of cells that lost GPUs, and the most.
+    # Walks of a job that runs already after the first, and moves of one.
     homeward_walks: int = 8
-    homeward_moves: tuple[int, int] = (60_000, 600_000)
+    homeward_moves: int = 60_000
+    # How hot walks begin: at most so much of the value, and of the usual change of a
+    # move; how many times cooler they end. Moves tried to know that change, and pieces
+    # of a walk, between which it looks at the time.
+    heat: tuple[float, float, float] = (1e-3, 0.2, 300.0)
+    probes_and_pieces: tuple[int, int] = (1_800, 100)
     # Races of walks of the annealer, each from other starts.
     races: int = 4
     # Whether methods other than constructions run.

@@ -84,11 +84,12 @@ def _shares(problem: Problem, job: Job) -> tuple[int, int] | None:
     if tied is None or sizes is None:
         return None
     takes = whole_sets(machine, node_capacity(machine, 1), sizes)
-    room = takes[tied.tier] // sizes[tied.tier]
-    if tied.width < 3:
-        return min(int(room.sum()) // tied.width, tied.number), tied.number
-    shares = shares_of(room, tied.width, tied.number)
-    return groups_in(shares), tied.number
+    tier, (number, width) = tied[0], tied[1].shape
+    room = takes[tier] // sizes[tier]
+    if width < 3:
+        return min(int(room.sum()) // width, number), number
+    shares = shares_of(room, width, number)
+    return groups_in(shares), number
 
 
 def _reason(problem: Problem, job: Job, axis: str, tier: str) -> tuple[str, list[str]]:

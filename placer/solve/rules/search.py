@@ -18,7 +18,7 @@ from placer.base.arrays import BoolArray, IntArray
 from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.solve.annealing.annealed import again, annealed, spaces
-from placer.solve.annealing.mend_in_full import MendsInFull
+from placer.solve.annealing.in_full import InFull
 from placer.solve.annealing.race import seeds
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk, Walks
@@ -240,12 +240,12 @@ def repair(
     the job, it is slow.
     """
     for units in spaces(problem, incumbent):
-        walks: Walks | MendsInFull
+        walks: Walks | InFull
         try:
             walks = units.walks()
         except PricedInFull:
-            walks = units.mends()
-        of_unit, most, _ = problem.params.mending_moves
+            walks = units.in_full()
+        of_unit, most = problem.params.mending_moves
         moves = min(most, of_unit * len(walks.units.slots.ranks))
         seed = seeds(problem)
         for slots in best_starts(walks, near, budget, may_break=True):

@@ -20,8 +20,10 @@ from placer.placement.hop_bound import priced_hop_cost
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.hop_cuts import HopCuts
+from placer.solve.bounds.hop_prices import prices_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
+from placer.solve.run.budget import ENDLESS
 from placer.testing.oracle import gpus_of
 from placer.topology.model import Tier
 from placer.topology.read import parse_topology
@@ -319,5 +321,5 @@ def test_the_published_bound_is_reached(name, is_full):
     cuts = HopCuts.of(topology, job, Params())
     bound = cuts.together(inf if is_full else published)
     assert published <= bound <= known
-    prices = cuts.prices(published)
+    prices = prices_of(cuts, published, ENDLESS)
     assert published <= priced_hop_cost(topology, job, prices) <= bound
