@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from placer.base.rounding import EXACT
-from placer.cost.least_links import least_step
+from placer.cost.least_cases import priced_step
 from placer.job.orders import closed
 from placer.placement.hop_bound import priced_hop_cost
 from placer.placement.inputs import Inputs
 from placer.placement.plan import OBJECTIVES, Plan
 from placer.solve.bounds import Proof
-from placer.solve.bounds.case import rests_on_links
 from placer.solve.bounds.certificate import lower_bound, of_step
 from placer.solve.bounds.hop_prices import hop_prices
 from placer.solve.orders import open_orders, solve_orders
@@ -35,19 +34,25 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
     problem = Problem.of(machine, job, objective, int(plan.solver.get("seed", 0)))
     enough = stated * (1 - EXACT)
     budget = Budget(time_limit)
-    (proved, argument), counted = _certificate(problem, stated, budget)
+    (proved, argument, _), counted = _certificate(problem, stated, budget)
     told = plan.bound.get("argument")
     if proved >= enough > counted:
-        what = "prices" if objective == "hop-cost" else "links"
+        what = "prices" if objective == "hop-cost" else "cases"
         return [f"bound.lower_bound: {stated!r}: its {what} prove only {counted!r}"]
-    if proved >= enough:
-        return _other_argument(told, argument, proved, stated)
+    if proved >= enough and (told == argument or abs(proved - stated) > EXACT * proved):
+        return []
     found = _search(problem, budget)
+    if proved >= enough:
+        if told == found.argument:
+            return []
+        return [f"bound.argument: the proof found again is {argument!r}, not {told!r}"]
     if found.value < enough:
         return [
             f"bound.lower_bound: {stated!r} is false: "
             f"a placement was found that costs {found.value!r}"
         ]
+    if proved >= enough:  # or all placements of a small job were listed
+        return _other_argument(told, found.argument, proved, stated)
     if found.lower_bound >= enough:
         return []
     proved = max(proved, found.lower_bound)
@@ -55,15 +60,6 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
     if found.is_cut_short:
         why = f"not verified: the search did not finish ({found.stop_reason})"
     return [f"bound.lower_bound: {stated!r} is unproved, {proved!r} is proved: {why}"]
-
-
-def _other_argument(
-    told: object, argument: str, proved: float, stated: float
-) -> list[str]:
-    """A sentence when the proof is told otherwise than it was found."""
-    if told == argument or abs(proved - stated) > EXACT * proved:
-        return []
-    return [f"bound.argument: the proof found again is {argument!r}, not {told!r}"]
 
 
 def _certificate(
@@ -79,13 +75,13 @@ def _certificate(
 
 
 def _counted(problem: Problem, proof: Proof, budget: Budget) -> float:
-    """What is proved by prices or the best links alone; its value if it takes more."""
+    """What is proved by prices or cases alone; its value if it takes more."""
     machine, job = problem.machine, problem.job
     if not of_step(problem):
         prices = hop_prices(problem, proof.value, budget)
         return proof.value if prices is None else priced_hop_cost(machine, job, prices)
-    if rests_on_links(problem, proof.value):
-        return least_step(machine, job)
+    if proof.cases:
+        return priced_step(machine, job, proof.cases)
     return proof.value
 
 

@@ -17,9 +17,14 @@ from placer.documents.files import check_target
 
 Stop = Callable[[], bool]
 
-SLOW = (
+SLOW = "; plans of uneven machines and under rules may be several percent slower"
+NOT_BUILT = (
     "the fast search was not built, as no C++ compiler was found when placer was "
-    "installed; plans of uneven machines and under rules may be several percent slower"
+    "installed" + SLOW
+)
+STALE = (
+    "the fast search was built from other sources than this checkout's, so it is not "
+    "used: run pip install -e . again" + SLOW
 )
 NOT_EXACT = (
     "changes were priced in full, which is slow: the compiled cost and the scorer do "
@@ -40,13 +45,13 @@ def run_search(
     to stop.
     """
     from placer.solve.annealing.in_full import MOVE as IN_FULL
-    from placer.solve.score import is_built
+    from placer.solve.score import is_built, is_stale
 
     interrupts.outcome = "there was no plan yet, nothing is written"
     search = prepare()
     check_target(options["output"] or "-")
     if not is_built():
-        teller(options)(SLOW)
+        teller(options)(STALE if is_stale() else NOT_BUILT)
     with interrupts.searching() as stop:
         try:
             delay_s = 0.0 if options["verbose"] else QUIET_S

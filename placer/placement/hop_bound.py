@@ -164,27 +164,22 @@ def _of_parts(
     ``rooms``: vertices that the domains of each tier have room for. ``home``: domain of
     the outer one, if any, that holds each of the inner one.
     """
-    at = [
-        (grid, grid.index(li))
+    (grid, place), *_ = (
+        (grid, place)
         for grid in grids
-        for li in grid[:-1]
-        if li.name == prices.axis
-    ]
-    if not at:
-        return 0.0
-    grid, place = at[0]
+        for place, one in enumerate(grid[:-1])
+        if one.name == prices.axis
+    )
     line, chain = grid[place], grid[-1]
-    across = [[*grid[:place], Line(1, 0.0), *grid[place + 1 :]]]
-    others = [
-        [*other[:-1], chain._replace(weight=0.0)]
-        for other in grids
-        if other is not grid
-    ]
+    across = [*grid[:place], Line(1, 0.0), *grid[place + 1 :]]
+    # Across lines count all edges of pipelines.
+    bare = chain._replace(weight=0.0)
+    others = [[*other[:-1], bare] for other in grids if other is not grid]
     end = chain.weight * (chain.length > 1)  # the price on both ends of pipelines
     cost, firsts, besides = 0.0, list[float](), list[FloatArray]()
     for room, each, rise in zip(rooms, prices.each, rises, strict=True):
         size = min(int(room.max()), number)
-        floor = least_edges(across, min(size, number // line.length), end) / 2
+        floor = least_edges([across], min(size, number // line.length), end) / 2
         besides.append(least_edges(others, size, 0.0) / 2)
         firsts.append(float((floor - each * np.arange(len(floor)))[1:].min()))
         cost += rise * (each * number - end * (number // chain.length))
@@ -242,11 +237,11 @@ def kept_together(machine: Machine, job: Job, tier: int) -> IntArray:
     )
     for axis, groups in job.parallelism.ranks_of_group.items():
         if job.require.get(axis) in near:
-            label = _tied(label, groups)
+            label = tied(label, groups)
     return label
 
 
-def _tied(label: IntArray, groups: IntArray) -> IntArray:
+def tied(label: IntArray, groups: IntArray) -> IntArray:
     """Sets once the ranks of each row share one; each has a rank's number or less."""
     while ((row := label[groups]) != row[:, :1]).any():
         least = np.arange(len(label))

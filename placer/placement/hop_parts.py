@@ -35,7 +35,7 @@ class Count(NamedTuple):
 
     what: What
     size: int
-    outer: int | None  # in which outer domain; None in all
+    outer: int  # in which outer domain, the only one where these cost nothing
 
 
 class Prices(NamedTuple):
@@ -102,8 +102,7 @@ def _least_priced(
     cost = 0.0
     for (counted, sign, number), price in zip(bounded, prices.counts, strict=True):
         worth = sign * max(0.0, sign * float(price))
-        outer = slice(None) if counted.outer is None else counted.outer
-        costs[counted.what][outer, counted.size] -= worth
+        costs[counted.what][counted.outer, counted.size] -= worth
         cost += worth * number
     none = np.zeros(len(held.part))
     for outer, rooms in enumerate(held.rooms):

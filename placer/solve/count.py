@@ -16,6 +16,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from placer.base.loading import load
+from placer.base.threads import LOOK_AFTER_S
 
 if TYPE_CHECKING:
     from ortools.math_opt.model_pb2 import ModelProto
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 # Loaded when a program is solved: it takes longer than placing a small job.
 CP_SAT = "ortools.sat.python.cp_model"
 MATH_OPT = "ortools.math_opt.python.mathopt"
-
-ASK_AFTER = 0.1  # s
 
 
 class Term(NamedTuple):
@@ -123,7 +122,7 @@ def solved(
 
     def watch() -> None:
         # Called again until the solver has stopped.
-        while not ended.wait(ASK_AFTER):
+        while not ended.wait(LOOK_AFTER_S):
             if stop():
                 solver.stop_search()
 

@@ -83,11 +83,8 @@ class Front(Incumbent):
     def keep_fewest_avoided(self) -> None:
         """Keep only placements that use the fewest of the hosts to avoid."""
         used = [self._problem.avoided(point.gpu_of_rank) for point in self.points]
-        self.points = [
-            point
-            for point, count in zip(self.points, used, strict=True)
-            if count == min(used)
-        ]
+        by_use = zip(self.points, used, strict=True)
+        self.points = [point for point, count in by_use if count == min(used)]
 
     def _keep(self, method: str, legal: IntArray, value: float) -> None:
         """Keep a legal placement if no other is as good in moves and in cost."""

@@ -29,6 +29,9 @@ from placer.solve.run.solution import Progress, Solution
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 apart = later("construct.roles_apart", "apart", lambda p: p.has_own_traffic)
 tiled = later("construct.tiled", "tiled", lambda p: p.has_own_traffic)
+walked_briefly = later(
+    "annealing.annealed", "walked_briefly", lambda p: p.job.parallelism.ep > 1
+)
 annealed = later("annealing.annealed", "annealed")
 dealt_evenly = later("construct.equal_parts", "dealt_evenly", lambda p: p.is_in_parts)
 again = later("annealing.annealed", "again")
@@ -41,7 +44,7 @@ def end_if_enough(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (fastest_first, whole_groups)
+AT_ONCE: tuple[Method, ...] = (fastest_first, walked_briefly, whole_groups)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,

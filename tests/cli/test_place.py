@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from placer import read_plan
 from placer.base.errors import InputError
 from placer.base.hostlist import expand
-from placer.cli.searching import NOT_EXACT
+from placer.cli.searching import NOT_BUILT, NOT_EXACT, STALE
 from placer.cost.hop_cost import HopCost
 from placer.placement.baselines import baseline
 from placer.placement.placement import Placement
@@ -186,6 +187,18 @@ def test_a_time_limit_is_a_ceiling(job, monkeypatch, options, effort):
     monkeypatch.setattr("placer.api.place.place", stop)
     place(job, *options, code=2)
     assert asked == [effort]
+
+
+@pytest.mark.skipif(not is_built(), reason="the compiled part is not built")
+def test_a_compiled_part_of_other_sources_is_not_used(job, monkeypatch):
+    """It may lack what this Python calls; that it is stale, or not there, is told."""
+    monkeypatch.setattr("placer.solve.score._kernel.sources", "of yesterday")
+    assert not is_built()
+    assert STALE in place(job).stderr
+    monkeypatch.delattr("placer.solve.score._kernel.sources")
+    assert STALE in place(job).stderr
+    monkeypatch.setitem(sys.modules, "placer.solve.score._kernel", None)
+    assert NOT_BUILT in place(job).stderr
 
 
 @pytest.mark.skipif(not is_built(), reason="the compiled part is not built")

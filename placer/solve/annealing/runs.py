@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,9 +24,6 @@ from placer.solve.problem.colocation import colocation_of, join
 from placer.solve.problem.compiled import Problem
 from placer.solve.score.groups import Rows
 from placer.solve.score.slots import Sites, Slots, cell_tier
-
-if TYPE_CHECKING:
-    from placer.solve.score._kernel import Annealer
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +157,26 @@ class RunWalks(Walks):
     def __post_init__(self) -> None:
         super().__post_init__()
         problem, slots = self.units.problem, self.units.slots
-        set_runs(self.annealer, problem, slots)
+        machine, size = problem.machine, self.units.size
+        if problem.goal.name == "time":
+            sites = Sites.of_time(problem.model.fabric)
+        else:
+            sites = Sites.of_hops(Fabric.of(machine), cell_tier(problem))
+        at = sites.of_gpu[slots.gpus]
+        kind = np.unique(at, axis=0, return_inverse=True)[1].reshape(-1)
+        room = machine.gpus_of_node // size
+        in_turn = np.argsort(slots.gpus[:, 0])
+        of_kind = Rows.pairs(kind, np.arange(len(kind)), int(kind.max()) + 1)
+        sizes = {one // size for one in kept_whole(problem.job) if one > size}
+        self.annealer.set_runs(
+            room=room,
+            host=machine.host_of_node,
+            kind=kind[in_turn],
+            kind_of_slot=kind,
+            node_of_slot=machine.node_of_gpu[slots.gpus[:, 0]],
+            slots_of_kind=of_kind,
+            sizes=np.array(sorted(sizes) or [1]),
+        )
         self._counted = self.annealer.moves
 
     @property
@@ -178,27 +193,3 @@ class RunWalks(Walks):
         """The least cost of a walk, and its runs."""
         runs = np.asarray(self.annealer.best_runs, np.int64).reshape(-1, 2)
         return self.annealer.best, runs
-
-
-def set_runs(annealer: Annealer, problem: Problem, slots: Slots) -> None:
-    """Tell an annealer of the nodes that slots are on."""
-    machine, size = problem.machine, slots.ranks.shape[1]
-    if problem.goal.name == "time":
-        sites = Sites.of_time(problem.model.fabric)
-    else:
-        sites = Sites.of_hops(Fabric.of(machine), cell_tier(problem))
-    at = sites.of_gpu[slots.gpus]
-    kind = np.unique(at, axis=0, return_inverse=True)[1].reshape(-1)
-    room = machine.gpus_of_node // size
-    in_turn = np.argsort(slots.gpus[:, 0])
-    of_kind = Rows.pairs(kind, np.arange(len(kind)), int(kind.max()) + 1)
-    sizes = {one // size for one in kept_whole(problem.job) if one > size}
-    annealer.set_runs(
-        room=room,
-        host=machine.host_of_node,
-        kind=kind[in_turn],
-        kind_of_slot=kind,
-        node_of_slot=machine.node_of_gpu[slots.gpus[:, 0]],
-        slots_of_kind=of_kind,
-        sizes=np.array(sorted(sizes) or [1]),
-    )

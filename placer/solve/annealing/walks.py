@@ -126,10 +126,8 @@ class Walks:
         self.annealer.begin_walk(walk.seed)
         self.load(walk.slots)
         problem = self.units.problem
-        (most, of_usual, cooler), (probes, pieces) = (
-            problem.params.heat,
-            problem.params.probes_and_pieces,
-        )
+        most, of_usual, cooler = problem.params.heat
+        probes, pieces = problem.params.probes_and_pieces
         hot = of_usual * self.annealer.usual_change(probes, most)
         self.load(walk.slots)
         if problem.goal.name == "time" and self.units.partners is None:
@@ -140,7 +138,6 @@ class Walks:
             self.annealer.walk(
                 max(moves // pieces, 1),
                 piece / pieces,
-                (piece + 1) / pieces,
                 hot * walk.scale,
                 hot / cooler,
             )

@@ -284,7 +284,8 @@ class HopCuts:
         last = {tier: cuts[-1] for tier, cuts in self.of_tier.items()}
         for cut in last.values():
             for one in cut.lines() if self.value() < incumbent else ():
-                cut.value = max(cut.value, self._added_up([one], cut.quantum))
+                least = self._added_up([one], cut.quantum, cut.value)
+                cut.value = max(cut.value, least)
         best, tiers = self.value(), sorted(last)[:2]
         worlds = [last[tier].world for tier in tiers]
         if best >= incumbent or len(tiers) < 2 or worlds[0] != worlds[1]:
@@ -294,17 +295,25 @@ class HopCuts:
         outer, rest = self.outer(*tiers), self.value(without=tiers)
         lines = (last[t].lines(rise) for t, rise in zip(tiers, rises, strict=True))
         for both in zip(*lines, strict=True):
-            best = max(best, self._added_up(both, quantum, outer) + rest)
+            least = self._added_up(both, quantum, best - rest, outer)
+            best = max(best, least + rest)
         return best
 
     def _added_up(
-        self, lines: Sequence[Lines], quantum: Fraction, outer: IntArray | None = None
+        self,
+        lines: Sequence[Lines],
+        quantum: Fraction,
+        known: float,
+        outer: IntArray | None = None,
     ) -> float:
-        """What parts of lines cost at the least; 0 where the program is too large."""
+        """What parts of lines cost at the least; 0 where the program is too large.
+
+        Worked out further where that may be more than is known.
+        """
         contents, more = contents_of(lines, outer)
         if contents.columns > self.params.part_columns:
             return 0.0
-        return rounded_up(contents.least() + more, quantum)
+        return rounded_up(contents.least(known - more) + more, quantum)
 
     def outer(self, tier: int, other: int) -> IntArray:
         """Domain of an outer tier that holds each of an inner one."""

@@ -36,7 +36,8 @@ def prices_of(cuts: HopCuts, value: float, budget: Budget) -> HopPrices | None:
         which, cut = max(graphs, key=lambda one: one[1].priced)
         prices = TierPrices(tier, *cut.prices, of_sets=bool(which))
         best[tier,] = float(cuts.rises[tier]) * cut.priced, prices
-    for tiers in (*best, tuple(sorted(cuts.of_tier)[:2])):
+    both = tuple(sorted(cuts.of_tier)[:2])
+    for tiers in dict.fromkeys((*best, both)) if best else ():
         beside = {of: one for of, one in best.items() if not {*of} & {*tiers}}
         needed = value - cuts.inside - sum(cost for cost, _ in beside.values())
         if len(tiers) == 1:

@@ -30,7 +30,6 @@ from placer.solve.bounds.limits import Limit, fewest_domains
 from placer.solve.bounds.messages import (
     exchange_latency,
     least_flow_seconds,
-    least_relay,
     ring_latency,
 )
 from placer.solve.problem.colocation import are_together
@@ -205,10 +204,6 @@ class IdealNetwork(Network):
         apart = int(np.flatnonzero(all_apart).max(initial=0))
         seconds = np.full(senders.shape, self.fabric.least_message_s(apart, size_bytes))
         return Cost(seconds)
-
-    def relay(self, members: IntArray, size_bytes: float) -> list[Cost]:
-        """Least cost of a message along each row, hop after hop."""
-        return least_relay(self, members, size_bytes)
 
     def pass_on(self, members: IntArray, size_bytes: float) -> Cost:
         """Least cost where a message leaves every domain that cannot hold its row."""

@@ -1,4 +1,4 @@
-"""The least time of messages: steps of rings, exchanges, flows at once, and relays.
+"""The least time of messages: steps of rings, exchanges, and flows at once.
 
 NVLink and NIC of a GPU work side by side, and a port sends, or receives, one message
 after the other. By hand: two messages of 1 GB over ports of 3 and 1 GB/s take half a
@@ -13,8 +13,7 @@ import numpy as np
 
 from placer.base.arrays import BoolArray, FloatArray, IntArray
 from placer.cost.fabric import Fabric
-from placer.cost.links import Cost, weighted_counts
-from placer.cost.network import Network
+from placer.cost.links import weighted_counts
 
 if TYPE_CHECKING:
     from placer.solve.bounds.ideal import IdealNetwork
@@ -85,26 +84,6 @@ def least_flow_seconds(
         waits = _waits(network, ranks, others)
         seconds = np.maximum(seconds, (ports + waits)[ranks])
     return np.asarray(seconds)
-
-
-def least_relay(
-    network: IdealNetwork, members: IntArray, size_bytes: float
-) -> list[Cost]:
-    """Least cost of a message along each row of ``members``, (g, n), hop after hop.
-
-    Hops whose ranks stay together alike cost the same.
-    """
-    may_differ = network.in_runs or network.limits or network.crowd is not None
-    if may_differ or network.replica is not None:  # then ranks are no longer alike
-        return Network.relay(network, members, size_bytes)
-    sets = network.label[:, members]
-    together = (sets[..., 1:] == sets[..., :-1]).any(axis=1)
-    _, first, sort = np.unique(together, axis=1, return_index=True, return_inverse=True)
-    costs = [
-        network.send(members[:, hop], members[:, hop + 1], size_bytes)
-        for hop in first.tolist()
-    ]
-    return [costs[one] for one in sort.ravel().tolist()]
 
 
 def _parted(

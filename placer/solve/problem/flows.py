@@ -41,9 +41,13 @@ def flows_of(problem: Problem, gpu_of_rank: IntArray) -> Flows:
     """
     step = problem.model.step(gpu_of_rank)
     edges, weights = [np.zeros((0, 2), dtype=np.int64)], [np.zeros(0)]
-    for pairs, weight in (*_sent(problem.seed, step), *_of_roles(problem.seed, step)):
-        edges.append(pairs)
-        weights.append(weight)
+    parts = [(0, step)]
+    for time in step.roles:
+        parts += zip(time.role.offsets, time.steps, strict=True)
+    for offset, part in parts:
+        for pairs, weight in _sent(problem.seed, part):
+            edges.append(pairs + offset)
+            weights.append(weight)
     return merged(
         np.concatenate(edges), np.concatenate(weights), problem.job.world_size
     )
@@ -56,15 +60,6 @@ def merged(edges: IntArray, weight: FloatArray, count: int) -> Flows:
     keys, which = np.unique(low[apart] * count + high[apart], return_inverse=True)
     total = np.bincount(which, weight[apart], len(keys)).astype(np.float64)
     return Flows(np.stack((keys // count, keys % count), axis=1), total)
-
-
-def _of_roles(seed: int, step: Step) -> Iterator[tuple[IntArray, FloatArray]]:
-    """What instances of roles send inside; what nobody waits for counts less."""
-    for time in step.roles:
-        share = time.role.steps * (1.0 if time.seconds == step.roles_s else HIDDEN)
-        for offset, own in zip(time.role.offsets, time.steps, strict=True):
-            for edges, weight in _sent(seed, own):
-                yield edges + offset, share * weight
 
 
 def _sent(seed: int, step: Step) -> Iterator[tuple[IntArray, FloatArray]]:

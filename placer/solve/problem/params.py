@@ -60,8 +60,10 @@ class Params:
     # of a walk, between which it looks at the time.
     heat: tuple[float, float, float] = (1e-3, 0.2, 300.0)
     probes_and_pieces: tuple[int, int] = (1_800, 100)
-    # Races of walks of the annealer, each from other starts.
+    # Races of walks of the annealer, each from other starts; and moves of a walk of the
+    # first round, for a unit and at most.
     races: int = 4
+    walk_moves: tuple[int, int] = (400, 200_000)
     # Whether methods other than constructions run.
     local_search: bool = True
     # They do not where constructions end no more above the bound, relative to the
@@ -80,8 +82,9 @@ class Params:
     # What a generation must gain for another one to follow, relative to the cost.
     generation_gain: float = 1e-3
     # Columns of a program of a bound in whole numbers, at most: of parts of rings and
-    # cliques on the hop cost, of ranks near their partners.
+    # cliques on the hop cost, and of ranks near their partners.
     part_columns: int = 8_000
+    partner_columns: int = 2_000
     # Boxes of replicas that the bound with parts of expert groups tells apart, and
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000

@@ -30,6 +30,8 @@ Sizes = dict[int, list[Term]]
 # HiGHS meets rows and bounds to this. Prices are rounded down to this share of the
 # dearest, so that it is as little of all.
 TOLERANCE = 1e-6
+# Whole numbers cost so much more than the relaxation, at the most: far more is rare.
+WHOLE = 1.1
 
 
 class Costs(NamedTuple):
@@ -66,13 +68,16 @@ class Contents:
             found += ways if self.share else 0
         return found
 
-    def least(self) -> float:
+    def least(self, known: float) -> float:
         """What all domains cost at the least, as far as cuts at the root tell.
 
-        Parts of groups are counted in whole numbers.
+        Parts of groups are counted in whole numbers where that may come to more than is
+        ``known``.
         """
         program, _, _, unit = self._stated()
-        bound = solve(program, EngineLimits(work=1, engine="highs")).bound
+        bound = relaxed(program).value
+        if unit * bound * WHOLE >= known:
+            bound = solve(program, EngineLimits(work=1, engine="highs")).bound
         return unit * (bound - TOLERANCE * abs(bound))
 
     def cases(self, needed: float, stop: Callable[[], bool]) -> Cases | Prices | None:
@@ -89,17 +94,20 @@ class Contents:
         counts, linked = dict[Count, list[Term]](), dict[tuple[int | None, int], int]()
         for outer, rooms in enumerate(self.rooms):
             filled = fillings(program, rooms, self.costs)
-            for what, columns in filled.items():
-                _count(counts, what, outer, columns)
             placed = filled["part"]
             if self.share:
                 made = self._shares(program, rooms, self.share[outer], is_packed)
-                _count(counts, "share", outer, made)
+                filled["share"] = made
                 used = partitions(program, made, min(self.size, max(rooms)))
                 linked |= _balance(program, outer, placed, used)
                 placed = made
             for size, terms in placed.items():
                 parts[size] += terms
+            counts |= {
+                Count(what, size, outer): terms
+                for what, columns in filled.items()
+                for size, terms in columns.items()
+            }
         used = partitions(program, {self.size: self.number}, self.size)
         linked |= _balance(program, None, parts, used)
         unit = TOLERANCE * max(map(abs, program.price)) or 1.0
@@ -172,15 +180,6 @@ def _cases(
     fewer = _cases(stated, needed, (*bounds, Row(times, -inf, most)), stop)
     more = fewer and _cases(stated, needed, (*bounds, Row(times, most + 1, inf)), stop)
     return Cases(one, most, fewer, more) if fewer and more else None
-
-
-def _count(
-    counts: dict[Count, list[Term]], what: What, outer: int, placed: Sizes
-) -> None:
-    """Count what an outer domain holds, and what all hold together."""
-    for size, terms in placed.items():
-        counts[Count(what, size, outer)] = terms
-        counts.setdefault(Count(what, size, None), []).extend(terms)
 
 
 def fillings(

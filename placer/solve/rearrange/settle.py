@@ -10,7 +10,7 @@ work grows with the ranks.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -86,12 +86,10 @@ def in_order(problem: Problem, gpu_of_rank: IntArray) -> IntArray:
 
     def matched(tier: int, pair: Pair) -> Iterator[Pair]:
         """Each child of a domain, and the one of its shape that it becomes."""
-        shape, (a, b) = symmetry.shape[tier - 1], pair
-        queues: dict[int, deque[int]] = defaultdict(deque)
-        for child in symmetry.children[tier][b]:
-            queues[shape[child]].append(child)
-        for child in sorted(symmetry.children[tier][a], key=firsts[tier - 1].item):
-            yield child, queues[shape[child]].popleft()
+        shape, first = symmetry.shape[tier - 1], firsts[tier - 1]
+        a, b = (symmetry.children[tier][one] for one in pair)
+        by_rank = sorted(a, key=lambda child: (shape[child], first[child]))
+        return zip(by_rank, sorted(b, key=shape.__getitem__), strict=True)
 
     return on_other_nodes(machine, gpu_of_rank, symmetry.descended(matched))
 
@@ -169,14 +167,8 @@ def _on_old_gpus(
     node = topology.node_of_gpu[gpu_of_rank]
     before = previous.gpu_of_rank
     stays = (before >= 0) & (topology.node_of_gpu[before] == node)
-    found = np.where(stays, before, gpu_of_rank)
-    for mixed in np.intersect1d(node[stays], node[~stays]).tolist():
-        newcomers = np.flatnonzero(~stays & (node == mixed))
-        first, end = topology.first_gpu_of_node[mixed : mixed + 2].tolist()
-        taken = set(before[stays & (node == mixed)].tolist())
-        free = [gpu for gpu in range(first, end) if gpu not in taken]
-        found[newcomers] = free[: len(newcomers)]
-    return found
+    kept = np.where(np.isin(node, node[stays]), -1, gpu_of_rank)
+    return topology.gpus_on(node, np.where(stays, before, kept))
 
 
 def _with_replicas_exchanged(

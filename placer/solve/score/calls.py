@@ -8,7 +8,7 @@ seconds of a stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -45,35 +45,30 @@ class Call:
 class CallNetwork(Network):
     """A network that notes calls and gives all groups of one the same seconds."""
 
-    # Of call number ``i``.
-    seconds: Callable[[int], float] = field(default=lambda _: 0.0)
+    seconds: Mapping[int, float] = field(default_factory=dict)  # of calls, else none
     calls: list[Call] = field(default_factory=list)
 
     def gather(self, members: IntArray, size_bytes: float) -> Cost:
         """One reduce-scatter or all-gather in every row of ``members``."""
-        return self._note(Call("gather", members, size_bytes), len(members))
+        return self._note(Call("gather", members, size_bytes))
 
     def all_reduce(
         self, members: IntArray, size_bytes: float, algorithm: str = "auto"
     ) -> Cost:
         """One all-reduce in every row of ``members``."""
-        return self._note(
-            Call("all_reduce", members, size_bytes, algorithm), len(members)
-        )
+        return self._note(Call("all_reduce", members, size_bytes, algorithm))
 
     def all_to_all(self, members: IntArray, size_bytes: float, copies: int = 0) -> Cost:
         """One all-to-all in every row of ``members``."""
-        call = Call("all_to_all", members, size_bytes, copies=copies)
-        return self._note(call, len(members))
+        return self._note(Call("all_to_all", members, size_bytes, copies=copies))
 
     def send(self, senders: IntArray, receivers: IntArray, size_bytes: float) -> Cost:
         """A message from each sender to its receiver."""
-        call = Call("send", senders, size_bytes, receivers=receivers)
-        return self._note(call, *senders.shape)
+        return self._note(Call("send", senders, size_bytes, receivers=receivers))
 
     def pass_on(self, members: IntArray, size_bytes: float) -> Cost:
         """A message from each member of a row to the next one, around it."""
-        return self._note(Call("pass_on", members, size_bytes), len(members))
+        return self._note(Call("pass_on", members, size_bytes))
 
     def flows(
         self,
@@ -84,8 +79,7 @@ class CallNetwork(Network):
     ) -> Cost:
         """Messages of any sizes between different ranks, all at once."""
         del size_bytes, pair_share
-        call = Call("flows", senders, 0.0, receivers=receivers)
-        return self._note(call, *senders.shape)
+        return self._note(Call("flows", senders, 0.0, receivers=receivers))
 
     def stays_inside(self, members: IntArray) -> BoolArray:
         """Yes, for each row of ``members``."""
@@ -95,6 +89,8 @@ class CallNetwork(Network):
         """The usual speed, for each row of ``members``."""
         return np.ones(len(members))
 
-    def _note(self, call: Call, *shape: int) -> Cost:
+    def _note(self, call: Call) -> Cost:
+        seconds = self.seconds.get(len(self.calls), 0.0)
         self.calls.append(call)
-        return Cost(np.full(shape, self.seconds(len(self.calls) - 1)))
+        shape = len(call.members) if call.receivers is None else call.members.shape
+        return Cost(np.full(shape, seconds))

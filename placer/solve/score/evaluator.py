@@ -16,7 +16,7 @@ from placer.cost.fabric import Fabric
 from placer.cost.hop_cost import HopCost
 from placer.solve.problem.compiled import Problem
 from placer.solve.score import is_built
-from placer.solve.score.groups import pairs_of_atoms
+from placer.solve.score.groups import Rows, pairs_of_atoms
 from placer.solve.score.slots import Sites, Slots, atoms_of, cell_tier
 from placer.solve.score.step_time import set_machine, step_kernel
 
@@ -76,31 +76,24 @@ def _hop_kernel(
     atoms = atoms_of(slots, sites)
     kernel = Hops()
     set_machine(kernel, fabric, sites, atoms)
-    distance = hops.distance[sites.tiers]
     atom = row_of_number(atoms.ranks)
-    inside = np.zeros((len(hops.axes), len(distance)), dtype=np.int64)
-    parts = [np.zeros((0, 4), dtype=np.int64)]  # one end, the other, times, axis
+    inside = np.zeros((len(hops.axes), len(sites.tiers)), dtype=np.int64)
+    pairs = []
     for number, axis in enumerate(hops.axes):
         edges = np.sort(atom[axis.edges], axis=1)
         apart = edges[edges[:, 0] != edges[:, 1]]
         inside[number, 0] = len(edges) - len(apart)
-        found = pairs_of_atoms(apart[:, 0], apart[:, 1])
-        ends = found.members.entry.reshape(-1, 2)
-        axes = np.full(len(ends), number)
-        parts += [
-            np.stack((*both.T, found.lanes, axes), axis=1)
-            for both in (ends, ends[:, ::-1])
-        ]
-    every = np.concatenate(parts)
-    every = every[np.argsort(every[:, 0], kind="stable")]
+        pairs.append(pairs_of_atoms(apart[:, 0], apart[:, 1]))
+    ends = Rows.of(one.members.entry for one in pairs).entry
     kernel.set_edges(
-        distance=distance,
+        distance=hops.distance[sites.tiers],
         weights=np.array([axis.weight for axis in hops.axes]),
         inside=inside.ravel(),
-        first=np.searchsorted(every[:, 0], np.arange(len(atoms.ranks) + 1)),
-        other=every[:, 1],
-        times=every[:, 2],
-        axis=every[:, 3],
+        ends=Rows(np.arange(0, len(ends) + 1, 2), ends),
+        times=Rows.of(one.lanes for one in pairs).entry,
+        axis=np.repeat(
+            np.arange(len(pairs)), np.array([one.count for one in pairs], int)
+        ),
     )
     width = slots.ranks.shape[1] // atoms.ranks.shape[1]
     return slots, kernel, width

@@ -69,35 +69,12 @@ class Sites:
     @classmethod
     def of_time(cls, fabric: Fabric) -> Sites:
         """The sites that a step tells apart."""
-        tiers, scale_up = tiers_of_time(fabric)
         count = fabric.domain_of_gpu.shape[1]
+        rail = fabric.rail_of_gpu if fabric.has_rails else np.zeros(count, np.int64)
         speed = fabric.speed_of_gpu
         speeds = np.ones(count) if speed is None else speed
-        rail = fabric.rail_of_gpu if fabric.has_rails else np.zeros(count, np.int64)
-        keys = [fabric.domain_of_gpu[t] for t in tiers[:-1]]
-        if scale_up < 0:  # every GPU has an uplink of its own
-            keys.append(np.arange(count))
-        keys += [
-            rail,
-            np.unique(fabric.factor_of_gpu, return_inverse=True)[1],
-            np.unique(speeds, return_inverse=True)[1],
-        ]
-        _, first, of_gpu = np.unique(
-            np.stack(keys), axis=1, return_index=True, return_inverse=True
-        )
-        of_gpu = of_gpu.reshape(-1)
-        innermost = np.arange(len(first)) if scale_up < 0 else np.zeros_like(first)
-        child = [innermost]
-        child += [fabric.domain_of_gpu[t][first] for t in tiers[:-1]]
-        return cls(
-            tiers,
-            scale_up,
-            of_gpu,
-            child,
-            rail[first],
-            fabric.factor_of_gpu[first],
-            speeds[first],
-        )
+        tiers, cell = tiers_of_time(fabric)
+        return cls._told_apart(fabric, tiers, cell, rail, fabric.factor_of_gpu, speeds)
 
     @classmethod
     def of_hops(cls, fabric: Fabric, cell: int) -> Sites:
@@ -108,19 +85,36 @@ class Sites:
         cell : int
             The tier whose domains moves count units in.
         """
-        base = base_tier(fabric.topology)
-        tiers = _tiers(base, fabric.num_tiers, cell)
+        count, base = fabric.domain_of_gpu.shape[1], base_tier(fabric.topology)
+        tiers, alike = _tiers(base, fabric.num_tiers, cell), np.ones(count)
+        rail = np.zeros(count, np.int64)
+        return cls._told_apart(fabric, tiers, cell - base, rail, alike, alike)
+
+    @classmethod
+    def _told_apart(
+        cls,
+        fabric: Fabric,
+        tiers: IntArray,
+        scale_up: int,
+        rail: IntArray,
+        factor: FloatArray,
+        speed: FloatArray,
+    ) -> Sites:
+        """The sites of GPUs with these rails, factors and speeds; each (G,)."""
+        domains = fabric.domain_of_gpu[tiers[:-1]]
+        # Without a scale-up tier every GPU has an uplink of its own.
+        innermost = np.arange(len(rail)) if scale_up < 0 else np.zeros_like(rail)
+        kinds = [np.unique(each, return_inverse=True)[1] for each in (factor, speed)]
         _, first, of_gpu = np.unique(
-            fabric.domain_of_gpu[tiers[:-1]],
+            np.stack([*domains, innermost, rail, *kinds]),
             axis=1,
             return_index=True,
             return_inverse=True,
         )
-        same = np.ones(len(first))
-        child = [np.zeros(len(first), dtype=np.int64)]
-        child += [fabric.domain_of_gpu[t][first] for t in tiers[:-1]]
-        rail = np.zeros(len(first), dtype=np.int64)
-        return cls(tiers, cell - base, of_gpu.reshape(-1), child, rail, same, same)
+        number = np.arange(len(first)) if scale_up < 0 else innermost[first]
+        child = [number, *domains[:, first]]
+        rest = rail[first], factor[first], speed[first]
+        return cls(tiers, scale_up, of_gpu.reshape(-1), child, *rest)
 
     @property
     def tree(self) -> IntArray:

@@ -45,16 +45,11 @@ def add_stages(model: StepModel, operations: Operations) -> None:
     operations.step.set_stages(
         **_pipeline(model),
         fixed=model.fixed_s,
-        work_forward=work.forward_s,
-        work_backward=work.backward_s,
-        host_forward=work.host_forward_s,
-        host_backward=work.host_backward_s,
-        share_first=share[0, 0],
-        share_last=share[-1, -1],
-        pace_first=paces.first,
-        pace_last=paces.last,
-        end_first=paces.ends[0],
-        end_last=paces.ends[1],
+        compute=np.array([work.forward_s, work.backward_s], float),
+        host=np.array([work.host_forward_s, work.host_backward_s], float),
+        share=share[[0, -1], [0, -1]],
+        pace=np.array([paces.first, paces.last], float),
+        end=np.array(paces.ends, float),
         pace_full=np.broadcast_to(np.asarray(paces.full, float), (axes.pp,)).copy(),
         cells=Rows.pairs(atom, cells.ravel(), atoms),
         has_speeds=model.fabric.speed_of_gpu is not None,
@@ -117,17 +112,12 @@ def _lines(time: Callable[[Network], StageTime]) -> tuple[FloatArray, FloatArray
     and starts, of forward and backward; each shape (2, 2).
     """
     seconds = np.array([0.0, LEAST, MOST / 2, MOST])
-    found = [time(CallNetwork(_first(some))) for some in seconds]
+    found = [time(CallNetwork({0: some})) for some in seconds]
     waits = np.array(
         [[one.forward[0, 0], one.backward[0, 0]] for one in found]
     ).T  # (pass, seconds)
     slope = (waits[:, 1::2] - waits[:, ::2]) / (seconds[1::2] - seconds[::2])
     return slope, waits[:, ::2] - slope * seconds[::2]
-
-
-def _first(seconds: float) -> Callable[[int], float]:
-    """Seconds of the first call, where all add up."""
-    return lambda call: seconds if call == 0 else 0.0
 
 
 def _touched(call: Call, added: Added, cell_of_rank: IntArray) -> Rows:

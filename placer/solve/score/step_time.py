@@ -7,7 +7,7 @@ the scorer says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -111,7 +111,7 @@ def _add_exposed(model: StepModel, operations: Operations) -> None:
         groups = Rows.pairs(stage, added.of_row, axes.pp)
         for size, number in enumerate(numbers):
             # What comes of a second of this call alone.
-            one = model.sync(CallNetwork(_only(number)))
+            one = model.sync(CallNetwork({number: 1.0}))
             operations.step.add_sync(
                 added.number,
                 size,
@@ -122,11 +122,6 @@ def _add_exposed(model: StepModel, operations: Operations) -> None:
                 first_bucket=one.first_bucket,
                 embedding=one.embedding,
             )
-
-
-def _only(number: int) -> Callable[[int], float]:
-    """A second for one call, none for others."""
-    return lambda call: float(call == number)
 
 
 def _alike(calls: list[Call]) -> Iterator[list[int]]:
@@ -186,19 +181,21 @@ def set_machine(
 ) -> None:
     """Give a kernel the machine, and the site of each slot."""
     tiers = sites.tiers.tolist()
-    capacity = [np.asarray(fabric.uplink_capacity[t], float) for t in tiers]
+    capacity = [fabric.uplink_capacity[t] for t in tiers]
+    children = [len(own) for own in capacity]
     shared = [
-        fabric.shared_uplinks.get(t, np.full(len(own), np.inf))
-        for t, own in zip(tiers, capacity, strict=True)
+        fabric.shared_uplinks.get(t, np.full(count, np.inf))
+        for t, count in zip(tiers, children, strict=True)
     ]
     kernel.set_machine(
         scale_up=sites.scale_up,
-        child=sites.child,
+        child=np.stack(sites.child, axis=1).ravel(),
+        children=np.array(children),
         bandwidth=fabric.bandwidth[tiers],
         latency=fabric.latency[tiers],
         detour=fabric.detour[tiers],
-        capacity=capacity,
-        shared=np.concatenate(shared),
+        capacity=np.tile(np.concatenate(capacity, dtype=float), 2),  # up and down
+        shared=np.tile(np.concatenate(shared), 2),
         rail=sites.rail,
         factor=sites.factor,
         speed=sites.speed,

@@ -11,11 +11,10 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.job.rules import Pin, Rules
 from placer.placement.check import violations
-from placer.solve.annealing import annealed
 from placer.solve.problem.compiled import Problem
 from placer.solve.rules import search as under_rules
 from placer.solve.rules.seats import Seating
-from placer.solve.score import evaluator, is_built
+from placer.solve.score import is_built
 from placer.solve.score.slots import Sites
 from tests.solve.random_cases import machine_of
 from tests.solve.rules.draws import ruled_case
@@ -29,8 +28,6 @@ def walks(request, monkeypatch):
     """Walks of the compiled annealer, and those that nothing was compiled for."""
     if request.param:
         monkeypatch.setitem(sys.modules, "placer.solve.score._kernel", None)
-        for user in (annealed, evaluator):
-            monkeypatch.setattr(user, "is_built", lambda: False)
 
 
 def placed(machine, job, pins):

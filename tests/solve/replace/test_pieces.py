@@ -11,13 +11,11 @@ import placer
 from placer.placement.build import build_plan
 from placer.placement.placement import Placement
 from placer.placement.previous import PreviousPlan
-from placer.solve.annealing import annealed
 from placer.solve.problem.compiled import Problem
 from placer.solve.rearrange.failure import mended
 from placer.solve.rearrange.homeward import Homeward
 from placer.solve.replace import Required, replaced
 from placer.solve.run.budget import Budget
-from placer.solve.score import evaluator
 from placer.testing import job, racks
 from tests.solve.random_cases import random_job, random_machine
 from tests.solve.rearrange.test_align import failure, machine
@@ -95,8 +93,6 @@ def test_without_the_compiled_part(monkeypatch):
     work = job(tp=2, dp=6, launcher="free", weights=weights)
     plan = placer.place(machine, work, time_limit=1).plan
     monkeypatch.setitem(sys.modules, "placer.solve.score._kernel", None)
-    for user in (annealed, evaluator):
-        monkeypatch.setattr(user, "is_built", lambda: False)
     monkeypatch.setattr(Homeward, "walk", lambda *_: pytest.fail("nothing to walk on"))
     failed = [plan.nodes[0]]
     found = placer.replace(plan, machine, work, failed=failed, time_limit=1)

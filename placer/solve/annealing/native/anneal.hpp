@@ -61,18 +61,15 @@ struct Annealer {
     return found[found.size() / 2];
   }
 
-  // So many moves from one share of the way to another.
-  void walk(int64_t moves, double begin, double end, const Schedule& schedule) {
+  // So many moves after a share of the way, as hot as it is there.
+  void walk(int64_t moves, double x, const Schedule& schedule) {
     const std::vector<Move>& rows = this->rows();
     Reals weight;
     for (const Move& move : rows) weight.push_back(is_of_use(move) ? move.weight : 0.0);
     const double total = std::accumulate(weight.begin(), weight.end(), 0.0);
+    temperature = (best - fee_of_best) * schedule.hot * std::pow(schedule.cold / schedule.hot, x);
+    energy->soften(schedule.softness * temperature, x, schedule);
     for (int64_t i = 0; i < moves; ++i) {
-      if (i % REFRESH == 0) {
-        const double x = begin + (end - begin) * (double)i / (double)moves;
-        temperature = (best - fee_of_best) * schedule.hot * std::pow(schedule.cold / schedule.hot, x);
-        energy->soften(schedule.softness * temperature, x, schedule);
-      }
       double pick = search.random.real() * total;
       int kind = 0;
       while (kind + 1 < (int)rows.size() && (pick -= weight[kind]) > 0) ++kind;
@@ -84,7 +81,7 @@ struct Annealer {
       const double limit = energy->level - temperature * std::log(search.random.real() + 1e-300) -
                            search.home.price * (double)farther;
       const double after = energy->after();
-      const bool mends = begin >= LATE && search.fence.broken && this->mends();
+      const bool mends = x >= LATE && search.fence.broken && this->mends();
       bool takes = mends || (is_near(after, limit) && is_allowed());
       if (takes) {
         cost.finish();
@@ -117,10 +114,8 @@ struct Annealer {
   }
 
  private:
-  static constexpr int REFRESH = 2000;
   // From this share of the way on a change that mends what rules say is taken at any price.
   static constexpr double LATE = 0.5;
-  static constexpr int HOPEFUL = 4;  // one change out of so many
   // Blocks may be known as so much slower than their replicas.
   static constexpr double SLACK = 1e-3;
   double temperature = 0;
@@ -133,9 +128,7 @@ struct Annealer {
     runs.change.clear();
     rows()[kind].propose(search, pairs);
     if (runs.change.empty()) return;
-    const auto slot_of = [&](int unit) { return search.slot_of(unit); };
-    const auto unit_at = [&](int slot) { return search.unit_at(slot); };
-    if (!runs.seat(slot_of, unit_at, pairs)) return;
+    if (!runs.seat(search, pairs)) return;
     if (search.fence.is_any()) {
       runs.moved(left, taken);
       if (!search.fence.allows(left, taken)) return pairs.clear();
@@ -177,7 +170,7 @@ struct Annealer {
   // than a temperature, so that they might is looked into seldom.
   bool is_near(double after, double limit) {
     const double near = after - temperature - energy->late_excess();
-    return near < limit || (near - energy->late_hope() < limit && !search.random.below(HOPEFUL));
+    return near < limit || (near - energy->late_hope() < limit && !search.random.below(Fence::RARELY));
   }
   void note_best() {
     energy->note_best();

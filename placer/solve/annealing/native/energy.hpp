@@ -112,10 +112,10 @@ struct StepEnergy : Energy {
       roles_target = std::max(roles_target, role_s[i] * (1 - schedule.cut));
     }
     breadth = wide;
-    target = step.longest_s;
+    target = step.now.longest_s;
     const double value = step.at_most();
     mean_part = schedule.mean_hot * std::pow(schedule.mean_cold / schedule.mean_hot, x);
-    traffic_part = schedule.traffic * (1 - x) * value * 1e-2 / std::max(step.traffic, 1e-12);
+    traffic_part = schedule.traffic * (1 - x) * value * 1e-2 / std::max(step.now.traffic, 1e-12);
     rings_part = (has_experts ? schedule.rings : 1.0) * (1 - x) / std::max(1, step.ring_groups);
     sum = times = 0.0;
     for (double seconds : step.block_s) {
@@ -146,7 +146,7 @@ struct StepEnergy : Energy {
     for (int i : step.changed_instances) sum += step.instances[i].steps * instances[i]->late_excess();
     return sum;
   }
-  double late_hope() override { return has_experts ? 0.0 : step.exposed_s + rings_part * step.background; }
+  double late_hope() override { return has_experts ? 0.0 : step.now.exposed_s + rings_part * step.now.background; }
   void take() override {
     for (int i : step.changed_instances) {
       role_s[i] = step.instances[i].steps * instances[i]->next;
@@ -169,14 +169,13 @@ struct StepEnergy : Energy {
       const int other = random.below(of_block.count());
       if (step.block_s[other] > step.block_s[block]) block = other;
     }
-    const int unit = of_block.begin(block)[random.below(of_block.size(block))];
+    const int unit = of_block[block].any(random);
     if (!tokens || tries <= 3) return unit;
-    const int other = of_block.begin(block)[random.below(of_block.size(block))];
+    const int other = of_block[block].any(random);
     return exchange_s(other) > exchange_s(unit) ? other : unit;
   }
 
  private:
-  static constexpr double FASTER = 0.02;
   double breadth = 1, target = 0, mean_part = 0, traffic_part = 0, rings_part = 0;
   double sum = 0, times = 0, next_sum = 0, next_times = 0, next = 0;
 
@@ -187,7 +186,7 @@ struct StepEnergy : Energy {
   double roles_target = 0, roles_s = 0, next_roles = 0;
 
   // Instances that are faster than the slowest count little.
-  double of_role(double seconds) const { return std::max(0.0, seconds - roles_target) + FASTER * seconds; }
+  double of_role(double seconds) const { return std::max(0.0, seconds - roles_target) + mean_part * seconds; }
   double largest(const Kind& kind) const {
     double most = 0.0;
     for (int o : kind.operations) most = std::max(most, step.operations[o]->largest());
@@ -211,11 +210,11 @@ struct StepEnergy : Energy {
   }
   double exchange_s(int unit) const {
     const int atom = unit * width;
-    return tokens->of_atom.size(atom) ? tokens->of(0, *tokens->of_atom.begin(atom)) : 0.0;
+    return tokens->of_atom[atom].size() ? tokens->of(0, tokens->of_atom[atom][0]) : 0.0;
   }
   double soft(double of_sum, double of_times) const {
     return target + breadth * std::log(std::max(of_sum, 1e-300)) + mean_part * of_times +
-           traffic_part * step.traffic + step.exposed_s + rings_part * step.background;
+           traffic_part * step.now.traffic + step.now.exposed_s + rings_part * step.now.background;
   }
 };
 

@@ -18,7 +18,7 @@ struct Family {
 
   explicit Family(Rows sets) : of_unit(sets.entry.size()), units(std::move(sets)) {
     for (int set = 0; set < units.count(); ++set)
-      for (const int* u = units.begin(set); u != units.end(set); ++u) of_unit[*u] = set;
+      for (int u : units[set]) of_unit[u] = set;
   }
 };
 
@@ -28,9 +28,9 @@ struct Tie {
   Ints domain;                  // of each place
 
   bool holds(int set, const Ints& place) const {
-    const Rows& units = sets.units;
-    const int first = domain[place[*units.begin(set)]];
-    return std::all_of(units.begin(set), units.end(set), [&](int unit) { return domain[place[unit]] == first; });
+    const Rows::Row units = sets.units[set];
+    const int first = domain[place[units[0]]];
+    return std::all_of(units.begin(), units.end(), [&](int unit) { return domain[place[unit]] == first; });
   }
 };
 
@@ -66,6 +66,8 @@ struct Limit {
 };
 
 struct Fence {
+  static constexpr int RARELY = 16;  // one change out of so many
+
   std::vector<Tie> ties;
   std::vector<Limit> limits;
   Ints pin_of_unit;             // -1: it may be anywhere
@@ -153,7 +155,7 @@ struct Fence {
   // A place that is open to a unit, -1 where it has no pin.
   int home_of(int unit, Random& random) const {
     const int pin = pin_of_unit.empty() ? -1 : pin_of_unit[unit];
-    return pin < 0 || !homes.size(pin) ? -1 : homes.begin(pin)[random.below(homes.size(pin))];
+    return pin < 0 || !homes[pin].size() ? -1 : homes[pin].any(random);
   }
 
  private:

@@ -1,12 +1,10 @@
 // The moves of the search: one row each, with how often it is tried beside the others.
 #pragma once
-#include "moves/dissolve.hpp"
 #include "moves/eject.hpp"
 #include "moves/fill_anew.hpp"
 #include "moves/gather.hpp"
 #include "moves/go_home.hpp"
 #include "moves/join_nodes.hpp"
-#include "moves/open_node.hpp"
 #include "moves/repair.hpp"
 #include "moves/shift_cut.hpp"
 #include "moves/swap_clusters.hpp"
@@ -40,7 +38,6 @@ inline const std::vector<Move> MOVES = {
     {"move part", 1.0, move_part, Needs::sets},
     {"swap sets", 1.0, swap_sets, Needs::sets},
     {"eject", 2.0, eject, Needs::sets},
-    {"dissolve", 1.0, dissolve, Needs::sets},
     {"to partner", 8.0, to_partner, Needs::partners},
     {"swap clusters", 4.0, swap_clusters, Needs::partners},
     {"repair", 10.0, repair, Needs::rules},
@@ -53,9 +50,11 @@ inline const std::vector<Move> MOVES_HOMEWARD = [] {
 }();
 // Of runs on nodes.
 inline const std::vector<Move> MOVES_OF_RUNS = {
-    {"shift cut", 3.0, shift_cut},           {"open node", 0.5, open_node},
-    {"swap nodes", 3.0, swap_nodes},         {"join nodes", 2.0, join_nodes},
-    {"swap stretches", 1.0, swap_stretches}, {"turn stretch", 1.0, turn_stretch},
+    {"shift cut", 3.0, shift_cut},
+    {"swap nodes", 3.0, swap_nodes},
+    {"join nodes", 2.0, join_nodes},
+    {"swap stretches", 1.0, swap_stretches},
+    {"turn stretch", 1.0, turn_stretch},
     {"fill anew", 1.0, fill_anew},
 };
 

@@ -61,6 +61,7 @@ struct Runs {
     for (int node = 0; node < nodes(); ++node)
       if (place[node] < 0) rest(node);
     node_of.resize(begin.back());
+    after.resize(begin.back());
     for (int at = 0; at < places(); ++at)
       std::fill(node_of.begin() + begin[at], node_of.begin() + begin[at + 1], order[at].node);
     target.assign(begin.back(), -1);
@@ -78,17 +79,17 @@ struct Runs {
     for (int at = 0; at < places(); ++at)
       for (int i = 0; i < order[at].length; ++i) {
         const int sort = kind[first[order[at].node] + i];
-        found[begin[at] + i] = slots_of_kind.begin(sort)[used[sort]++];
+        found[begin[at] + i] = slots_of_kind[sort][used[sort]++];
       }
     return found;
   }
 
   // Whether the change is legal; the slots that exchange what they hold, one pair after the
-  // other. `slot_of` says where units are, `unit_at` who is on a slot.
-  template <class SlotOf, class UnitAt>
-  bool seat(SlotOf slot_of, UnitAt unit_at, std::vector<std::pair<int, int>>& pairs) {
-    constexpr int MOST = 4000;
-    if (change.empty() || !is_legal()) return false;
+  // other. `at` says where units are, and who is on a slot.
+  template <class Search> bool seat(const Search& at, Pairs& pairs) {
+    int places = 0;
+    for (const Stretch& stretch : change) places += stretch.end - stretch.first;
+    if (change.empty() || places > at.FAR || !is_legal()) return false;
     moving.clear();
     units_seen.wipe();
     kinds_seen.wipe();
@@ -96,10 +97,9 @@ struct Runs {
       int unit = begin[stretch.first];
       for (const Run& run : stretch.runs)
         for (int i = 0; i < run.length; ++i, ++unit) {
-          if (run.node != node_of[unit]) units_seen.mark(unit), node_next(unit) = run.node;
-          const int sort = kind[first[run.node] + i], slot = slot_of(unit);
+          if (run.node != node_of[unit]) units_seen.mark(unit), after[unit] = run.node;
+          const int sort = kind[first[run.node] + i], slot = at.slot_of(unit);
           if (sort == kind_of_slot[slot]) continue;
-          if ((int)moving.size() == MOST) return false;
           moving.push_back(unit);
           target[unit] = sort;
           for (int each : {sort, kind_of_slot[slot]})
@@ -107,7 +107,7 @@ struct Runs {
           freed[kind_of_slot[slot]].push_back(slot);
         }
     }
-    exchange(slot_of, unit_at, pairs);
+    exchange(at, pairs);
     return true;
   }
 
@@ -148,10 +148,6 @@ struct Runs {
   std::vector<Ints> freed;
   Ints next;                    // where the search for free slots of a kind goes on
 
-  int& node_next(int unit) {
-    if (after.size() < node_of.size()) after.resize(node_of.size());
-    return after[unit];
-  }
   void rest(int node) {
     place[node] = -1;
     idle_at[node] = (int)idle.size();
@@ -222,8 +218,7 @@ struct Runs {
   }
   // Units go where others leave, then to free slots; a row of such steps is turned by pairs
   // with the first slot.
-  template <class SlotOf, class UnitAt>
-  void exchange(SlotOf slot_of, UnitAt unit_at, std::vector<std::pair<int, int>>& pairs) {
+  template <class Search> void exchange(const Search& at, Pairs& pairs) {
     visited.wipe();
     const auto taken = [&](int sort) {
       if (!freed[sort].empty()) {
@@ -231,19 +226,19 @@ struct Runs {
         freed[sort].pop_back();
         return slot;
       }
-      const int* slots = slots_of_kind.begin(sort);
-      while (unit_at(slots[next[sort]]) >= 0) ++next[sort];
+      const Rows::Row slots = slots_of_kind[sort];
+      while (at.unit_at(slots[next[sort]]) >= 0) ++next[sort];
       return slots[next[sort]++];
     };
     for (int unit : moving) {
       if (visited.has(unit)) continue;
       // Whoever a slot was freed by may have been seated before.
-      const int origin = slot_of(unit);
+      const int origin = at.slot_of(unit);
       int now = unit;
       while (now >= 0 && visited.mark(now)) {
         const int slot = taken(target[now]);
         if (slot != origin) pairs.push_back({origin, slot});
-        now = slot == origin ? -1 : unit_at(slot);
+        now = slot == origin ? -1 : at.unit_at(slot);
       }
     }
   }

@@ -24,6 +24,10 @@ struct Home {
 };
 
 struct Search {
+  // What one move exchanges at most: units, or places of nodes in their order; and how many
+  // parts it puts out, one for the other.
+  static constexpr int MOST = 600, FAR = 200, LONGEST = 4;
+
   Energy& energy;
   const Machine& machine;
   const Layout& layout;
@@ -57,13 +61,13 @@ struct Search {
   int cell(int slot) const { return domain(0, slot); }
   int cell_of(int unit) const { return cell(slot_of(unit)); }
   Range range(int level, int domain) const {
-    const int t = machine.first_outer() + level;
-    return {(layout.first[t][domain] + width - 1) / width, layout.end[t][domain] / width};
+    const int u = machine.first_uplink[machine.first_outer() + level] + domain;
+    return {(layout.first[u] + width - 1) / width, layout.end[u] / width};
   }
   int any_in(Range r) { return r.first + random.below(r.end - r.first); }
 
   void count_room() {
-    room.assign(machine.capacity[machine.first_outer()].size(), 0);
+    room.assign(machine.children(machine.first_outer()), 0);
     for (int slot = 0; slot < slots; ++slot)
       if (unit_at(slot) < 0) ++room[cell(slot)];
   }
@@ -96,14 +100,13 @@ struct Search {
   }
   // Somebody whom a unit sends to, or receives from; -1 if nobody.
   int partner_of(int unit) {
-    const int size = partners.size(unit);
-    return size ? partners.begin(unit)[random.below(size)] : -1;
+    return partners[unit].size() ? partners[unit].any(random) : -1;
   }
   // How many of its partners are in a unit's own cell.
   int ties(int unit) const {
     int count = 0;
     const int at = cell_of(unit);
-    for (const int* u = partners.begin(unit); u != partners.end(unit); ++u) count += cell_of(*u) == at;
+    for (int u : partners[unit]) count += cell_of(u) == at;
     return count;
   }
   const Family& any_family() { return families[random.below((int)families.size())]; }
@@ -112,24 +115,23 @@ struct Search {
     if (partners.count() && random.below(2))
       if (const int partner = partner_of(unit); partner >= 0) return partner;
     const Family& family = any_family();
-    const int set = family.of_unit[unit];
-    return family.units.begin(set)[random.below(family.units.size(set))];
+    return family.units[family.of_unit[unit]].any(random);
   }
-  // Whether a set has a unit in a cell; of a large one a few are looked at.
-  bool seems_at(const Family& family, int set, int at) {
-    const int size = family.units.size(set), *units = family.units.begin(set);
-    if (size > 64) {
-      for (int i = 0; i < 3; ++i)
-        if (cell_of(units[random.below(size)]) == at) return true;
-      return false;
-    }
-    for (int i = 0; i < size; ++i)
-      if (cell_of(units[i]) == at) return true;
+  // Whether one of a few units of a set, as drawn, is in a domain.
+  bool seems_in(const Family& family, int set, int level, int domain) {
+    for (int i = 0; i < 3; ++i)
+      if (this->domain(level, slot_of(family.units[set].any(random))) == domain) return true;
     return false;
+  }
+  // Slots of a set's units in a domain, as far as no pair has them.
+  Ints held(const Family& family, int set, int level, int domain, const Pairs& pairs) const {
+    Ints found;
+    for (int unit : family.units[set])
+      if (const int slot = slot_of(unit); this->domain(level, slot) == domain && !has(pairs, slot)) found.push_back(slot);
+    return found;
   }
   static bool has(const Pairs& pairs, int slot) {
-    for (const auto& pair : pairs) if (pair.second == slot || pair.first == slot) return true;
-    return false;
+    return std::any_of(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.second == slot || pair.first == slot; });
   }
 };
 

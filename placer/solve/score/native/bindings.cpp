@@ -32,6 +32,7 @@ std::vector<Family> families(const nb::list& given) {
 }  // namespace
 
 NB_MODULE(_kernel, module) {
+  module.attr("sources") = SOURCES;
   nb::class_<Cost>(module, "Cost")
       .def("set_machine", [](Cost& self, nb::kwargs of) { self.set_machine({of}); })
       .def("load", [](Cost& self, IntArray slots) { self.load(numbers(slots)); })
@@ -113,10 +114,10 @@ NB_MODULE(_kernel, module) {
              return self.usual_change(tries, {hot, hot});
            })
       .def("walk",
-           [](Annealer& self, int64_t moves, double begin, double end, double hot, double cold) {
+           [](Annealer& self, int64_t moves, double share, double hot, double cold) {
              const Schedule schedule{hot, cold};
              nb::gil_scoped_release free;
-             self.walk(moves, begin, end, schedule);
+             self.walk(moves, share, schedule);
            })
       .def_prop_ro("best", [](const Annealer& self) { return self.best; })
       .def_prop_ro("best_slots", [](const Annealer& self) { return array(self.best_slots); })

@@ -16,7 +16,8 @@ struct Cost {
   void set_machine(const Given& of) {
     Machine& m = machine;
     m.scale_up = of.number("scale_up");
-    m.capacity = of.lists<double>("capacity");
+    m.capacity = of.reals("capacity");
+    m.shared = of.reals("shared");
     m.bandwidth = of.reals("bandwidth");
     m.latency = of.reals("latency");
     m.detour = of.reals("detour");
@@ -24,30 +25,25 @@ struct Cost {
     m.factor = of.reals("factor");
     m.speed = of.reals("speed");
     m.tiers = (int)m.bandwidth.size();
-    const std::vector<Ints> child = of.lists<int>("child");
-    for (size_t site = 0; site < m.rail.size(); ++site)
-      for (const Ints& tier : child) m.child_of.push_back(tier[site]);
+    m.child_of = of.ints("child");
+    for (int count : of.ints("children")) m.first_uplink.push_back(m.uplinks() + count);
     for (int r : m.rail) m.rails = std::max(m.rails, r + 1);
     for (double d : m.detour) m.has_rails |= d > 0;
-    for (const Reals& tier : m.capacity) m.first_uplink.push_back(m.uplinks() + (int)tier.size());
-    m.shared = of.reals("shared");
     for (int t = 0; t < m.tiers; ++t) {
-      const double* own = m.shared.data() + m.uplink(t, 0);
-      if (std::any_of(own, own + m.capacity[t].size(), [](double rate) { return std::isfinite(rate); })) m.thin.push_back(t);
+      const double* own = m.shared.data() + m.first_uplink[t];
+      if (std::any_of(own, own + m.children(t), [](double rate) { return std::isfinite(rate); })) m.thin.push_back(t);
+      if (t > m.scale_up) m.outer.push_back(t);
     }
     layout.site = of.ints("site");
     layout.atom_at.assign(layout.site.size(), -1);
-    for (int t = 0; t < m.tiers; ++t) {
-      const int count = 1 + *std::max_element(child[t].begin(), child[t].end());
-      Ints first(count, 0), end(count, 0);
-      for (int slot = (int)layout.site.size(); slot-- > 0;) {
-        const int c = child[t][layout.site[slot]];
-        if (!end[c]) end[c] = slot + 1;
-        first[c] = slot;
+    layout.first.assign(m.uplinks(), 0);
+    layout.end = layout.first;
+    for (int slot = (int)layout.site.size(); slot-- > 0;)
+      for (int t = 0; t < m.tiers; ++t) {
+        const int u = m.uplink(t, layout.site[slot]);
+        if (!layout.end[u]) layout.end[u] = slot + 1;
+        layout.first[u] = slot;
       }
-      layout.first.push_back(first);
-      layout.end.push_back(end);
-    }
   }
 
   virtual void load(const Ints& slots) = 0;

@@ -5,34 +5,6 @@
 
 namespace placer {
 
-// Bytes on the uplinks of every tier outside the scale-up domain, by direction.
-struct Uplinks {
-  std::vector<Reals> up, down;  // [tier][child]
-
-  void clear(const Machine& m) {
-    up.resize(m.tiers);
-    down.resize(m.tiers);
-    for (int t = m.first_outer(); t < m.tiers; ++t) {
-      up[t].assign(m.capacity[t].size(), 0.0);
-      down[t].assign(m.capacity[t].size(), 0.0);
-    }
-  }
-  void add(const Machine& m, int from, int to, int tier, double bytes) {
-    for (int t = m.first_outer(); t <= tier; ++t) {
-      up[t][m.child(t, from)] += bytes;
-      down[t][m.child(t, to)] += bytes;
-    }
-  }
-  double seconds(const Machine& m, int from, int to, int tier) const {
-    double most = 0.0;
-    for (int t = m.first_outer(); t <= tier; ++t) {
-      const int a = m.child(t, from), b = m.child(t, to);
-      most = std::max({most, up[t][a] / m.capacity[t][a], down[t][b] / m.capacity[t][b]});
-    }
-    return most;
-  }
-};
-
 // placer.cost.exchange.flows_cost: the slowest flow of a step.
 //
 // A change touches the ports of the flows of whoever moves, and the uplinks on their way.
@@ -70,17 +42,6 @@ struct Flows : Operation {
   bool is_rough() const override { return !is_exact; }
   const Reals& entries() const override { return busy; }
 
-  void rebuild() override {
-    std::fill(busy.begin(), busy.end(), 0.0);
-    for (Reals* some : {&outside, &inside, &waits}) std::fill(some->begin(), some->end(), 0.0);
-    touched_entries.clear();
-    entries_seen.wipe();
-    for (size_t i = 0; i < flows.size(); ++i) add((int)i, 1.0);
-    for (int entry : touched_entries) settle_entry(entry);
-    refine();
-    keep();
-    changed.clear();
-  }
   void touch(const Ints& atoms) override {
     if (is_of_kind) kept.keep(excess.sum);
     moved_flows.clear();
@@ -89,11 +50,11 @@ struct Flows : Operation {
     entries_seen.wipe();
     is_exact = false;
     for (int atom : atoms)
-      for (const int* f = of_flow.begin(atom); f != of_flow.end(atom); ++f)
-        if (flows_seen.mark(*f)) moved_flows.push_back(*f);
+      for (int f : of_flow[atom])
+        if (flows_seen.mark(f)) moved_flows.push_back(f);
     for (int f : moved_flows) add(f, -1.0);
   }
-  void after_move(const Ints&) override {
+  void moved() override {
     for (int f : moved_flows) add(f, 1.0);
   }
   void settle() override {
@@ -118,22 +79,17 @@ struct Flows : Operation {
   int part_of(int entry, Random& random) override {
     int flow = -1;
     if (entry < first_uplink) {
-      if (by_port.size(entry)) flow = by_port.begin(entry)[random.below(by_port.size(entry))];
+      if (by_port[entry].size()) flow = by_port[entry].any(random);
     } else if (entry >= first_alone) {
       flow = entry - first_alone;
     } else {
-      const int half = machine.uplinks(), place = (entry - first_uplink) % half;
-      const bool is_down = entry - first_uplink >= half;
-      int t = machine.first_outer();
-      while (machine.uplink(t + 1, 0) <= place) ++t;
-      const int child = place - machine.uplink(t, 0), begin = layout.first[t][child], end = layout.end[t][child];
-      for (int tries = 0; tries < TRIES && flow < 0 && end > begin; ++tries) {
-        const int atom = layout.atom_at[begin + random.below(end - begin)];
-        if (atom < 0 || !of_flow.size(atom)) continue;
-        const int f = of_flow.begin(atom)[random.below(of_flow.size(atom))];
-        const int a = machine.child(t, layout.site_of(flows[f].from));
-        const int b = machine.child(t, layout.site_of(flows[f].to));
-        if (a != b && (is_down ? b : a) == child) flow = f;
+      const int below = (entry - first_uplink) % machine.uplinks();
+      const int begin = layout.first[below], count = layout.end[below] - begin, shift = random.below(count);
+      for (int i = 0; i < count && flow < 0; ++i) {
+        const int atom = layout.atom_at[begin + (i + shift) % count];
+        if (atom < 0 || !of_flow[atom].size()) continue;
+        const int f = of_flow[atom].any(random);
+        on_way(flows[f], [&](int other) { if (other == entry) flow = f; });
       }
     }
     if (flow < 0) return -1;
@@ -141,26 +97,33 @@ struct Flows : Operation {
   }
 
  private:
-  static constexpr int TRIES = 12;
   int ranks = 0, first_uplink = 0, first_alone = 0, slowest = 0;
   bool is_exact = false;
-  // Ports ([sends, receives][rank]), uplinks ([up, down][tier][child]), and flows by
-  // themselves where a pair cannot fill a NIC.
+  // Ports ([sends, receives][rank]), uplinks, and flows by themselves where a pair cannot
+  // fill a NIC.
   Reals busy;
   Reals outside, inside, waits;  // of each port: by its NIC, by NVLink, latencies
   Ints touched_entries, moved_flows;
   Rows of_flow, by_port;         // flows of each atom, of each port
   Marks flows_seen, entries_seen;
 
+  void price_all() override {
+    for (Reals* some : {&busy, &outside, &inside, &waits}) std::fill(some->begin(), some->end(), 0.0);
+    touched_entries.clear();
+    entries_seen.wipe();
+    for (size_t i = 0; i < flows.size(); ++i) add((int)i, 1.0);
+    for (int entry : touched_entries) settle_entry(entry);
+    refine();
+  }
   void touch_entry(int entry) {
     if (entries_seen.mark(entry)) touched_entries.push_back(entry);
   }
-  int uplink(bool down, int t, int child) const {
-    return first_uplink + (down ? machine.uplinks() : 0) + machine.uplink(t, child);
+  // Entries of the uplinks that a flow takes.
+  template <class Use> void on_way(const Flow& f, const Use& use) const {
+    const int a = layout.site_of(f.from), b = layout.site_of(f.to);
+    machine.on_way(machine.outer, a, b, machine.tier(a, b), [&](int u) { use(first_uplink + u); });
   }
-  void raise(double& place, double by) {
-    kept.set(place, place + by);
-  }
+  void raise(double& place, double by) { kept.set(place, place + by); }
   // A flow as it lies now, with a sign.
   void add(int number, double sign) {
     const Machine& m = machine;
@@ -173,13 +136,10 @@ struct Flows : Operation {
       raise(waits[ends[end]], sign * m.latency[t]);
       touch_entry(ends[end]);
     }
-    for (int u = m.first_outer(); u <= t; ++u)
-      for (bool down : {false, true}) {
-        const int child = m.child(u, down ? b : a), entry = uplink(down, u, child);
-        touch_entry(entry);
-        const double by = sign * f.bytes / m.capacity[u][child];
-        change_entry(entry, busy[entry] + by);
-      }
+    on_way(f, [&](int entry) {
+      touch_entry(entry);
+      change_entry(entry, busy[entry] + sign * f.bytes / m.capacity[entry - first_uplink]);
+    });
     if (first_alone < (int)busy.size()) touch_entry(first_alone + number);
   }
   void change_entry(int entry, double now) {
@@ -203,8 +163,7 @@ struct Flows : Operation {
     const int a = layout.site_of(f.from), b = layout.site_of(f.to), t = m.tier(a, b);
     const int sends = f.sender, receives = ranks + f.receiver;
     double most = std::max({outside[sends], inside[sends], outside[receives], inside[receives]});
-    for (int u = m.first_outer(); u <= t; ++u)
-      most = std::max({most, busy[uplink(false, u, m.child(u, a))], busy[uplink(true, u, m.child(u, b))]});
+    on_way(f, [&](int entry) { most = std::max(most, busy[entry]); });
     if (t > m.scale_up)
       most = std::max(most, f.bytes / m.bandwidth[t] / std::min(m.factor[a], m.factor[b]) / pair_share);
     return most + std::max(waits[sends], waits[receives]);
@@ -225,24 +184,27 @@ struct Relay : PricedAnew {
   Relay(const Cost& cost, const Given& of) : PricedAnew(cost, of.rows("member")), size(of.real("size")) {}
 
  private:
-  Uplinks uplinks;
-  Reals sums;
+  Reals sums, bytes;              // bytes on each uplink
 
   // Rows of one length run side by side.
-  void price() override {
+  void price_all() override {
     const Machine& m = machine;
     sums.assign(groups, 0.0);
     int longest = 0;
-    for (int row = 0; row < member.count(); ++row) longest = std::max(longest, member.size(row));
+    for (int row = 0; row < member.count(); ++row) longest = std::max(longest, member[row].size());
     for (int length = 2; length <= longest; ++length)
       for (int hop = 0; hop + 1 < length; ++hop) {
-        uplinks.clear(m);
+        bytes.assign(m.capacity.size(), 0.0);
         bool any = false;
-        each(length, hop, [&](int, int a, int b, int t) { any = true, uplinks.add(m, a, b, t, size); });
+        each(length, hop, [&](int, int a, int b, int t) {
+          any = true;
+          m.on_way(m.outer, a, b, t, [&](int u) { bytes[u] += size; });
+        });
         if (!any) break;
         each(length, hop, [&](int row, int a, int b, int t) {
           double own = size / m.bandwidth[t] / std::min(m.factor[a], m.factor[b]);
-          own = std::max(own, uplinks.seconds(m, a, b, t)) + m.latency[t];
+          m.on_way(m.outer, a, b, t, [&](int u) { own = std::max(own, bytes[u] / m.capacity[u]); });
+          own += m.latency[t];
           if (m.has_rails && m.rail[a] != m.rail[b]) own += m.detour[t];
           sums[row] += own;
         });
@@ -251,8 +213,8 @@ struct Relay : PricedAnew {
   }
   template <class Use> void each(int length, int hop, const Use& use) {
     for (int row = 0; row < member.count(); ++row) {
-      if (member.size(row) != length) continue;
-      const int a = layout.site_of(member.begin(row)[hop]), b = layout.site_of(member.begin(row)[hop + 1]);
+      if (member[row].size() != length) continue;
+      const int a = layout.site_of(member[row][hop]), b = layout.site_of(member[row][hop + 1]);
       use(row, a, b, machine.tier(a, b));
     }
   }

@@ -24,11 +24,6 @@ struct Given {
   double real(const char* name) const { return nb::cast<double>(of(name)); }
   int number(const char* name) const { return nb::cast<int>(of(name)); }
   bool flag(const char* name) const { return nb::cast<bool>(of(name)); }
-  template <class T> std::vector<std::vector<T>> lists(const char* name) const {
-    std::vector<std::vector<T>> found;
-    for (nb::handle one : of(name)) found.push_back(numbers<T>(one));
-    return found;
-  }
 };
 
 template <class T> nb::object array(const std::vector<T>& values) {

@@ -16,9 +16,12 @@ struct Hops : Cost {
     distance = of.reals("distance");
     weights = of.reals("weights");
     for (int count : of.ints("inside")) inside.push_back(count);
-    first = of.ints("first");
-    const Ints other = of.ints("other"), times = of.ints("times"), axis = of.ints("axis");
-    for (size_t e = 0; e < other.size(); ++e) edges.push_back({other[e], times[e], axis[e]});
+    const Rows ends = of.rows("ends"), of_atom = ends.turned((int)layout.site.size());
+    const Ints times = of.ints("times"), axis = of.ints("axis");
+    for (int atom = 0; atom < of_atom.count(); ++atom) {
+      for (int e : of_atom[atom]) edges.push_back({ends[e][ends[e][0] == atom], times[e], axis[e]});
+      first.push_back((int)edges.size());
+    }
   }
 
   double value() override {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <utility>
 #include <vector>
+#include "random.hpp"
 
 namespace placer {
 
@@ -20,19 +21,29 @@ struct Machine {
   int scale_up = -1;            // the tier of NVLink, -1: none
   Ints child_of;                // [site][t]
   Reals bandwidth, latency, detour;
-  std::vector<Reals> capacity;  // [t][child], B/s
-  Reals shared;                 // [uplink] capacity for those who share it, endless where nobody has to
-  Ints thin;                    // tiers where somebody has to
+  // Uplinks of every child of every tier: the ways up, then the ways down.
+  Reals capacity;               // B/s
+  Reals shared;                 // for those who share it, endless where nobody has to
+  Ints outer, thin;             // tiers outside the scale-up domain; those where somebody has to
   Ints rail;                    // of a site
   Reals factor, speed;
   int rails = 1;
   bool has_rails = false;
-  Ints first_uplink{0};         // of a tier, in lists of all uplinks
+  Ints first_uplink{0};         // of a tier, in lists of all that go up
 
   int first_outer() const { return scale_up + 1; }
   int uplinks() const { return first_uplink.back(); }
-  int uplink(int t, int c) const { return first_uplink[t] + c; }
+  int children(int t) const { return first_uplink[t + 1] - first_uplink[t]; }
   int child(int t, int site) const { return child_of[(size_t)site * tiers + t]; }
+  int uplink(int t, int site) const { return first_uplink[t] + child(t, site); }
+  // Uplinks at some tiers that a message between sites takes, whose paths meet at a tier.
+  template <class Use> void on_way(const Ints& tiers, int from, int to, int meet, const Use& use) const {
+    for (int t : tiers) {
+      if (t > meet) return;
+      use(uplink(t, from));
+      use(uplinks() + uplink(t, to));
+    }
+  }
   int tier(int a, int b) const {
     int t = 0;
     while (t + 1 < tiers && child(t + 1, a) != child(t + 1, b)) ++t;
@@ -46,8 +57,8 @@ struct Machine {
 struct Layout {
   Ints site;                    // of a slot
   Ints slot_of, atom_at;        // atom_at: -1 where nobody is
-  // Slots follow the tree: those of child d of tier t are first[t][d] .. end[t][d].
-  std::vector<Ints> first, end;
+  // Slots follow the tree: those below uplink u are first[u] .. end[u].
+  Ints first, end;
 
   Pairs made;                   // of slots, by the last change
 
@@ -80,11 +91,17 @@ struct Layout {
 
 // Rows of entries, one after the other.
 struct Rows {
+  struct Row {
+    const int *first, *last;
+    const int* begin() const { return first; }
+    const int* end() const { return last; }
+    int size() const { return (int)(last - first); }
+    int operator[](int i) const { return first[i]; }
+    int any(Random& random) const { return first[random.below(size())]; }
+  };
   Ints start{0}, entry;
   int count() const { return (int)start.size() - 1; }
-  const int* begin(int row) const { return entry.data() + start[row]; }
-  const int* end(int row) const { return entry.data() + start[row + 1]; }
-  int size(int row) const { return start[row + 1] - start[row]; }
+  Row operator[](int row) const { return {entry.data() + start[row], entry.data() + start[row + 1]}; }
 
   // The rows that each of so many entries is in, once each.
   Rows turned(int entries) const {
@@ -94,8 +111,8 @@ struct Rows {
     const auto each = [&](const auto& use) {
       std::fill(last.begin(), last.end(), -1);
       for (int row = 0; row < count(); ++row)
-        for (const int* e = begin(row); e != end(row); ++e)
-          if (last[*e] != row) last[*e] = row, use(*e, row);
+        for (int e : (*this)[row])
+          if (last[e] != row) last[e] = row, use(e, row);
     };
     each([&](int e, int) { ++found.start[e + 1]; });
     for (int e = 0; e < entries; ++e) found.start[e + 1] += found.start[e];

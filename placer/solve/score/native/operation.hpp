@@ -36,8 +36,8 @@ struct Drawn {
 };
 
 // What every operation of a step has in common. A change of the layout is four calls:
-// `touch` and `moved` tell of the groups that move, `settle` prices what changed, and `undo`
-// takes all of it back.
+// `touch` before it and `moved` after it tell of the groups that move, `settle` prices what
+// changed, and `undo` takes all of it back.
 struct Operation {
   const Machine& machine;
   const Layout& layout;
@@ -63,10 +63,16 @@ struct Operation {
   Operation(const Cost& cost, Rows members, int sizes = 1)
       : Operation(cost, members, members.count(), sizes) {}
   virtual ~Operation() = default;
-  virtual void rebuild() = 0;
-  virtual void settle() = 0;
-  virtual void before_move(const Ints&) {}
-  virtual void after_move(const Ints&) {}
+  virtual void rebuild() {
+    price_all();
+    keep();
+    changed.clear();
+  }
+  virtual void settle() {
+    changed.clear();
+    price_all();
+  }
+  virtual void moved() {}
   virtual bool is_slow() const { return false; }   // priced last, where still of use
   virtual bool is_rough() const { return false; }  // seconds are at least so many
   virtual void refine() {}                         // make them exact
@@ -80,11 +86,9 @@ struct Operation {
     touched.clear();
     marks.wipe();
     for (int atom : atoms)
-      for (const int* g = of_atom.begin(atom); g != of_atom.end(atom); ++g)
-        if (marks.mark(*g)) touched.push_back(*g);
-    before_move(touched);
+      for (int g : of_atom[atom])
+        if (marks.mark(g)) touched.push_back(g);
   }
-  void moved() { after_move(touched); }
   virtual void undo() {
     kept.undo();
     changed.clear();
@@ -116,12 +120,12 @@ struct Operation {
   // An atom that has a part in an entry, as drawn; -1: none is known, as of what the scorer
   // prices.
   virtual int part_of(int entry, Random& random) {
-    if (entry >= member.count() || !member.size(entry)) return -1;
-    return member.begin(entry)[random.below(member.size(entry))];
+    return entry >= member.count() || !member[entry].size() ? -1 : member[entry].any(random);
   }
 
  protected:
   Marks marks;
+  virtual void price_all() = 0;
   // One size each where entries are groups.
   size_t number() const { return &entries() == &seconds ? (size_t)groups : entries().size(); }
   void set(int group, int size, double value, double average) {
@@ -144,18 +148,6 @@ struct PricedAnew : Operation {
   void touch(const Ints&) override {
     if (is_of_kind) kept.keep(excess.sum);
   }
-  void rebuild() override {
-    price();
-    keep();
-    changed.clear();
-  }
-  void settle() override {
-    changed.clear();
-    price();
-  }
-
- private:
-  virtual void price() = 0;
 };
 
 // What the scorer says of all groups, each time.
@@ -166,7 +158,7 @@ struct ByScorer : PricedAnew {
       : PricedAnew(cost, Rows{}, of.number("groups"), of.number("sizes")), scorer(of.of("scorer")) {}
 
  private:
-  void price() override {
+  void price_all() override {
     nb::gil_scoped_acquire gil;
     const Reals found = numbers<double>(scorer(array(layout.slot_of)));
     for (int g = 0; g < groups; ++g)
@@ -179,19 +171,17 @@ struct Inside : Operation {
   Reals on_site;
 
   Inside(const Cost& cost, const Given& of) : Operation(cost, of.rows("member")), on_site(of.reals("on_site")) {}
-  void rebuild() override {
-    for (int g = 0; g < groups; ++g) price(g);
-    keep();
-    changed.clear();
-  }
   void settle() override {
     changed.clear();
     for (int g : touched) price(g);
   }
 
  private:
+  void price_all() override {
+    for (int g = 0; g < groups; ++g) price(g);
+  }
   void price(int g) {
-    const double seconds = on_site[layout.site_of(*member.begin(g))];
+    const double seconds = on_site[layout.site_of(member[g][0])];
     set(g, 0, seconds, seconds);
   }
 };
@@ -201,64 +191,60 @@ struct OnUplinks : Operation {
   Ints lanes;                 // groups alike that are kept once
   bool adds_up = true;        // uplinks make somebody wait
 
-  OnUplinks(const Cost& cost, const Given& of, int sizes, int ways)
-      : Operation(cost, of.rows("member"), sizes), lanes(of.ints("lanes")), load(ways * machine.uplinks(), 0.0) {
+  OnUplinks(const Cost& cost, const Given& of, int sizes)
+      : Operation(cost, of.rows("member"), sizes), lanes(of.ints("lanes")), load(2 * machine.uplinks(), 0.0), harmless(load) {
     loads_seen.resize(load.size());
   }
-  void rebuild() override {
-    std::fill(load.begin(), load.end(), 0.0);
-    for (int g = 0; adds_up && g < groups; ++g) add_load(g, 1.0);
-    for (int g = 0; g < groups; ++g) price(g);
-    kept.kept.clear();
-    changed.clear();
-  }
-  void before_move(const Ints& moved) override {
+  void touch(const Ints& atoms) override {
+    Operation::touch(atoms);
     if (!adds_up) return;
     loads_seen.wipe();
     loads.clear();
-    for (int g : moved) add_load(g, -1.0);
+    for (int g : touched) add_load(g, -1.0);
   }
-  void after_move(const Ints& moved) override {
-    for (int g : moved)
+  void moved() override {
+    for (int g : touched)
       if (adds_up) add_load(g, 1.0);
   }
   void settle() override {
     changed.clear();
     for (int g : touched) price(g);
-    for (const Load& was : loads) {
-      const double now = load[was.place];
-      if (now == was.value || std::max(now, was.value) <= harmless(was.tier, was.child)) continue;
-      const int last = layout.end[was.tier][was.child];
-      for (int slot = layout.first[was.tier][was.child]; slot < last; ++slot) {
+    for (const auto& [uplink, was] : loads) {
+      const double now = load[uplink];
+      if (now == was || std::max(now, was) <= harmless[uplink]) continue;
+      const int below = uplink % machine.uplinks(), end = layout.end[below];
+      for (int slot = layout.first[below]; slot < end; ++slot) {
         const int atom = layout.atom_at[slot];
         if (atom < 0) continue;
-        for (const int* g = of_atom.begin(atom); g != of_atom.end(atom); ++g)
-          if (marks.mark(*g)) price(*g);
+        for (int g : of_atom[atom])
+          if (marks.mark(g)) price(g);
       }
     }
   }
 
  protected:
-  Reals load;                 // [way][uplink]
+  Reals load;                 // of each uplink
+  Reals harmless;             // those that make nobody slower
 
-  void add(int way, int tier, int child, double by) {
-    const int place = way * machine.uplinks() + machine.uplink(tier, child);
-    if (loads_seen.mark(place)) {
-      loads.push_back({tier, child, place, load[place]});
-      kept.keep(load[place]);
+  void add(int uplink, double by) {
+    if (loads_seen.mark(uplink)) {
+      loads.push_back({uplink, load[uplink]});
+      kept.keep(load[uplink]);
     }
-    load[place] += by;
+    load[uplink] += by;
   }
 
  private:
-  struct Load { int tier, child, place; double value; };
-  std::vector<Load> loads;
+  std::vector<std::pair<int, double>> loads;  // before the change
   Marks loads_seen;
 
+  void price_all() override {
+    std::fill(load.begin(), load.end(), 0.0);
+    for (int g = 0; adds_up && g < groups; ++g) add_load(g, 1.0);
+    for (int g = 0; g < groups; ++g) price(g);
+  }
   virtual void add_load(int group, double sign) = 0;
   virtual void price(int group) = 0;
-  // A load of an uplink that makes nobody slower.
-  virtual double harmless(int tier, int child) const = 0;
 };
 
 }  // namespace placer

@@ -21,7 +21,7 @@ struct Parts {
       : machine(machine), layout(layout), member(member), of_atom(of_atom), members(members),
         tier(machine.first_outer()), of_entry(of_atom.entry.size()) {
     groups_seen.resize(member.count());
-    seen.resize(tier < machine.tiers ? layout.first[tier].size() : 1);
+    seen.resize(tier < machine.tiers ? machine.children(tier) : 1);
     Ints next = of_atom.start, last(of_atom.count(), -1);
     for (int g = 0; g < member.count(); ++g)
       for (int entry = member.start[g]; entry < member.start[g + 1]; ++entry) {
@@ -48,7 +48,7 @@ struct Parts {
     domains.assign(groups, 0);
     hops.assign(groups * machine.tiers * 2, 0);
     sizes.assign(groups * (members + 1), 0);
-    latest.assign(groups, UNTOUCHED);
+    latest.assign(groups, -1);
     changed.resize(count());
     std::iota(changed.begin(), changed.end(), 0);
     Ints every(groups);
@@ -76,7 +76,6 @@ struct Parts {
  private:
   struct Entry { int group, entry, weight; };  // the first of an atom in a group, and its members
   struct First { int group, entry, found; };
-  static constexpr int UNTOUCHED = -2;
   const Machine& machine;
   const Layout& layout;
   const Rows &member, &of_atom;         // of the operation
@@ -87,34 +86,35 @@ struct Parts {
   std::vector<First> firsts;
   std::vector<Placed> before;           // parts that the change replaced
   Marks seen, groups_seen;
-  Ints latest;                          // of each group that moves, in `found`
+  Ints latest;                          // how many were found with the last of each group that moves, -1: it does not
   Ints changed;                         // domains
 
   void find(const Ints& moved) {
     found.clear();
     firsts.clear();
-    for (int g : moved) latest[g] = -1;
+    for (int g : moved) latest[g] = 0;
     const bool is_all = tier == machine.tiers;
+    const int first_uplink = is_all ? 0 : machine.first_uplink[tier];
     const int *atom_at = layout.atom_at.data(), *site_of_slot = layout.site.data(), *start = of_atom.start.data();
     for (int d : changed) {
-      const int end = is_all ? (int)layout.site.size() : layout.end[tier][d], before = (int)found.size();
-      for (int slot = is_all ? 0 : layout.first[tier][d]; slot < end; ++slot) {
+      const int end = is_all ? (int)layout.site.size() : layout.end[first_uplink + d], before = (int)found.size();
+      for (int slot = is_all ? 0 : layout.first[first_uplink + d]; slot < end; ++slot) {
         const int atom = atom_at[slot], site = site_of_slot[slot];
         if (atom < 0) continue;
         for (int i = start[atom]; i < start[atom + 1]; ++i) {
           const auto [g, entry, weight] = of_entry[i];
           int& last = latest[g];
-          if (last == UNTOUCHED) continue;
-          if (last < before) last = (int)found.size(), found.push_back({g, entry, {}});
-          if (at[entry].size) firsts.push_back({g, entry, last});
-          Placed& here = found[last];
+          if (last < 0) continue;
+          if (last <= before) found.push_back({g, entry, {}}), last = (int)found.size();
+          if (at[entry].size) firsts.push_back({g, entry, last - 1});
+          Placed& here = found[last - 1];
           if (entry <= here.entry) here.entry = entry, here.part.site = site;
           here.part.size += weight;
           here.part.rails |= 1 << machine.rail[site];
         }
       }
     }
-    for (int g : moved) latest[g] = UNTOUCHED;
+    for (int g : moved) latest[g] = -1;
     for (const First& first : firsts)
       if (found[first.found].entry != first.entry) replace({first.group, first.entry, {}});
     for (const Placed& one : found) replace(one);

@@ -24,7 +24,6 @@ struct Rings : Operation {
         is_even(of.flag("is_even")), rings(groups), was(groups), thin(groups), thin_before(groups), pace(groups, 0.0),
         parts(machine, layout, member, of_atom, of.ints("weight"), members) {
     at.assign(parts.count(), 0);
-    for (Reals& way : load) way.assign(machine.uplinks(), 0.0);
     const auto [least, most] = std::minmax_element(machine.factor.begin(), machine.factor.end());
     is_alike = *least == *most;
   }
@@ -34,10 +33,7 @@ struct Rings : Operation {
   void rebuild() override {
     parts.rebuild();
     for (int g = 0; g < groups; ++g) route(g, rings[g]);
-    changed_rings.clear();
-    price_all();
-    keep();
-    changed.clear();
+    Operation::rebuild();
   }
 
   void settle() override {
@@ -82,7 +78,7 @@ struct Rings : Operation {
   Reals pace;
   Parts parts;
   Ints order;                   // of the parts of a group, where it is asked for
-  Reals load[2];
+  Reals load;                   // of each uplink
 
   bool uses_thin(const Thin& ring) const { return !ring.hops.empty(); }
   double alone(const Ring& r) const { return std::max(r.inner_pace, r.outer_pace / r.fewest); }
@@ -156,8 +152,8 @@ struct Rings : Operation {
     int place = 0;
     for (int entry : order) at[machine.scale_up_domain(parts.at[entry].site)] = place, place += parts.at[entry].size;
     sites.assign(members, 0);
-    for (const int* a = member.begin(g); a != member.end(g); ++a) {
-      const int site = layout.site_of(*a);
+    for (int a : member[g]) {
+      const int site = layout.site_of(a);
       sites[at[machine.scale_up_domain(site)]++] = site;
     }
   }
@@ -176,7 +172,7 @@ struct Rings : Operation {
     const double average = std::max(r.inner_pace, r.outer_pace * r.spread) * moved * buffer[0] + latency;
     for (int s = 0; s < sizes; ++s) set(g, s, moved * buffer[s] * of_pace + latency, average);
   }
-  virtual void price_all() {
+  void price_all() override {
     if (machine.thin.empty()) for (int g = 0; g < groups; ++g) pace[g] = alone(rings[g]);
     else share(&Thin::hops, [](const Ring& r) { return r.outer_pace; }, pace);
     for (int g = 0; g < groups; ++g) price(g, std::max(rings[g].inner_pace, pace[g]));
@@ -204,19 +200,12 @@ struct Rings : Operation {
       int next = flows + 1;
       while (next <= top && !has[next]) ++next;
       const double width = 1.0 / flows - (next <= top ? 1.0 / next : 0.0);
-      for (int t : m.thin)
-        for (int way = 0; way < 2; ++way)
-          std::fill_n(load[way].begin() + m.uplink(t, 0), m.capacity[t].size(), 0.0);
+      load.assign(m.capacity.size(), 0.0);
       for (int g = 0; g < groups; ++g) {
         const Ring& r = rings[g];
         if (r.fewest > flows) continue;
         const double more = r.fewest * lanes[g];
-        for (const Hop& hop : thin[g].*hops)
-          for (int t : m.thin) {
-            if (t > hop.tier) break;
-            load[0][m.uplink(t, m.child(t, hop.from))] += more;
-            load[1][m.uplink(t, m.child(t, hop.to))] += more;
-          }
+        for (const Hop& hop : thin[g].*hops) m.on_way(m.thin, hop.from, hop.to, hop.tier, [&](int u) { load[u] += more; });
       }
       for (int g = 0; g < groups; ++g) {
         const Ring& r = rings[g];
@@ -225,14 +214,11 @@ struct Rings : Operation {
         double slowest = own;
         double* sums = by_hop.data() + from_hop[g];
         for (const Hop& hop : thin[g].*hops)
-          for (int t : m.thin)
-            for (int way = 0; way < 2; ++way, ++sums) {
-              if (t > hop.tier) continue;
-              const int uplink = m.uplink(t, m.child(t, way ? hop.to : hop.from));
-              const double here = std::max(own, load[way][uplink] / m.shared[uplink]);
-              *sums += width * here;
-              slowest = std::max(slowest, here);
-            }
+          m.on_way(m.thin, hop.from, hop.to, hop.tier, [&](int u) {
+            const double here = std::max(own, load[u] / m.shared[u]);
+            *sums++ += width * here;
+            slowest = std::max(slowest, here);
+          });
         together[g] += width * slowest;
       }
     }

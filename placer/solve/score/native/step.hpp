@@ -66,10 +66,8 @@ struct StepTime : Cost {
   Pipeline pipeline;
   int replicas = 0, stages = 0;
   double fixed = 0.0;
-  double work_forward = 0, work_backward = 0, share_first = 1, share_last = 1;
-  double pace_first = 1, pace_last = 1;
-  double host_forward = 0, host_backward = 0;  // least time of a full chunk's passes
-  double end_first = 0, end_last = 0;  // pace of what is no layer of these chunks
+  Reals compute, host;                   // forward and backward of a full chunk, and the least time of each
+  Reals share, pace, end;                // of the first and the last chunk of all; `end`: of what is no layer there
   Reals pace_full;                       // of a stage
   Rows cells_of_atom, atoms_of_cell;     // cells of the ranks of each atom
   bool has_speeds = false;
@@ -77,10 +75,13 @@ struct StepTime : Cost {
   Rows replicas_of_block;
 
   Reals block_s;                         // at most what the replicas of a block take
-  double longest_s = 0.0;                // of the blocks
-  double exposed_s = 0.0;
-  double own_s = 0.0;                    // of kinds, or soon known to be more
-  double traffic = 0.0, background = 0.0;  // of all groups of axes, and of all others
+  struct Sums {
+    double longest_s = 0.0;              // of the blocks
+    double exposed_s = 0.0;
+    double own_s = 0.0;                  // of kinds, or soon known to be more
+    double traffic = 0.0, background = 0.0;  // of all groups of axes, and of all others
+  };
+  Sums now;
   int ring_groups = 0;
   bool is_late = false;                  // slow operations are not priced yet
 
@@ -110,16 +111,11 @@ struct StepTime : Cost {
     pipeline.set(of);
     stages = of.number("stages");
     fixed = of.real("fixed");
-    work_forward = of.real("work_forward");
-    work_backward = of.real("work_backward");
-    share_first = of.real("share_first");
-    share_last = of.real("share_last");
-    pace_first = of.real("pace_first");
-    pace_last = of.real("pace_last");
-    host_forward = of.real("host_forward");
-    host_backward = of.real("host_backward");
-    end_first = of.real("end_first");
-    end_last = of.real("end_last");
+    compute = of.reals("compute");
+    host = of.reals("host");
+    share = of.reals("share");
+    pace = of.reals("pace");
+    end = of.reals("end");
     pace_full = of.reals("pace_full");
     has_speeds = of.flag("has_speeds");
     cells_of_atom = of.rows("cells");
@@ -131,14 +127,14 @@ struct StepTime : Cost {
     start();
   }
 
-  double at_most() const { return longest_s + exposed_s + fixed + of_cycle(of_roles(&StepTime::at_most)); }
+  double at_most() const { return now.longest_s + now.exposed_s + fixed + of_cycle(of_roles(&StepTime::at_most)); }
   double at_least() override {
-    const double rest = (joins_nobody ? longest_s : 0.0) + exposed_s + fixed;
+    const double rest = (joins_nobody ? now.longest_s : 0.0) + now.exposed_s + fixed;
     return rest + of_cycle(of_roles(&StepTime::at_least));
   }
   double value() override {
     refine();
-    return pipeline_s() + exposed_s + fixed + of_cycle(of_roles(&StepTime::value));
+    return pipeline_s() + now.exposed_s + fixed + of_cycle(of_roles(&StepTime::value));
   }
   // The slowest role.
   template <class Seconds> double of_roles(Seconds seconds) const {
@@ -148,7 +144,7 @@ struct StepTime : Cost {
   }
   // Roles, and what they leave exposed.
   double of_cycle(double roles) const {
-    if (roles == 0.0) return own_s;
+    if (roles == 0.0) return now.own_s;
     double sum = roles;
     for (const Kind& kind : kinds) sum += kind_s(kind, roles);
     return sum;
@@ -164,12 +160,12 @@ struct StepTime : Cost {
 
   // The slowest replica. Blocks that may not be it are passed over.
   double pipeline_s() {
-    if (joins_nobody) return longest_s;
+    if (joins_nobody) return now.longest_s;
     double most = 0.0;
     const auto look_at = [&](int b) {
       if (block_s[b] <= most) return;
-      for (const int* d = replicas_of_block.begin(b); d != replicas_of_block.end(b); ++d)
-        most = std::max(most, replica_s(*d));
+      for (int d : replicas_of_block[b])
+        most = std::max(most, replica_s(d));
     };
     look_at((int)(std::max_element(block_s.begin(), block_s.end()) - block_s.begin()));
     for (size_t b = 0; b < block_s.size(); ++b) look_at((int)b);
@@ -210,8 +206,8 @@ struct StepTime : Cost {
       Rows found;
       for (int row = 0; row < of.count(); ++row) {
         cells_seen.wipe();
-        for (const int* c = of.begin(row); c != of.end(row); ++c) {
-          const int cell = block_of_replica[*c / stages] * stages + *c % stages;
+        for (int c : of[row]) {
+          const int cell = block_of_replica[c / stages] * stages + c % stages;
           if (cells_seen.mark(cell)) found.entry.push_back(cell);
         }
         found.start.push_back((int)found.entry.size());
@@ -228,7 +224,7 @@ struct StepTime : Cost {
     for (size_t o = 0; o < operations.size(); ++o) {
       Operation& op = *operations[o];
       if (op.is_of_kind) continue;
-      op.total = axes_of[o].empty() ? &background : &traffic;
+      op.total = axes_of[o].empty() ? &now.background : &now.traffic;
       if (axes_of[o].empty()) ring_groups += op.groups;
     }
     of_atom_in_blocks = in_blocks(cells_of_atom);
@@ -250,7 +246,7 @@ struct StepTime : Cost {
       one.step->load(own);
     }
     for (auto& op : operations) op->rebuild();
-    traffic = background = 0.0;
+    now.traffic = now.background = 0.0;
     for (const auto& op : operations)
       for (double s : op->mean)
         if (op->total) *op->total += s;
@@ -261,9 +257,9 @@ struct StepTime : Cost {
     }
     for (size_t b = 0; b < block_s.size(); ++b) block_s[b] = walk(&of_block[b * stages]);
     for (size_t k = 0; k < peak_s.size(); ++k) peak_s[k] = peak((int)k);
-    exposed_s = sync.exposed(peak_s);
-    own_s = of_kinds();
-    longest_s = *std::max_element(block_s.begin(), block_s.end());
+    now.exposed_s = sync.exposed(peak_s);
+    now.own_s = of_kinds();
+    now.longest_s = *std::max_element(block_s.begin(), block_s.end());
     is_open = false;
     forget();
   }
@@ -285,7 +281,7 @@ struct StepTime : Cost {
     for (auto& op : operations) op->touch(atoms);
     layout.change(pairs);
     for (auto& op : operations) op->moved();
-    before = {longest_s, exposed_s, own_s, traffic, background};
+    before = now;
     is_open = true;
     dirty_blocks.clear();
     blocks_before.clear();
@@ -319,12 +315,8 @@ struct StepTime : Cost {
     for (auto& op : operations) op->undo();
     values.undo();
     waits.undo();
-    longest_s = before.longest;
-    exposed_s = before.exposed;
-    own_s = before.own;
+    now = before;
     is_open = false;
-    traffic = before.traffic;
-    background = before.background;
     is_late = false;
     dirty_blocks.clear();
   }
@@ -341,7 +333,6 @@ struct StepTime : Cost {
   // What a stage of a pipeline takes: passes of a full chunk, of the first and of the last one of
   // all, a hop to the next stage.
   struct Stage { double full[2] = {}, first[2] = {}, last[2] = {}, hop = 0.0; Key key = 0; };
-  struct Before { double longest = 0, exposed = 0, own = 0, traffic = 0, background = 0; };
   std::vector<Known> memory;
   std::vector<Ints> parts_of, axes_of;
   std::vector<Rows> stages_of;  // of the groups of each part
@@ -353,7 +344,7 @@ struct StepTime : Cost {
   std::vector<Stage> of_block, of_replica;  // [block, stage], each at its slowest; [stage]
   Ints atoms, dirty_blocks, dirty_cells;
   Reals blocks_before, work, hop, slow, peak_s;
-  Before before;
+  Sums before;
   bool joins_nobody = true, is_open = false;
 
   double of_kinds() const {
@@ -369,7 +360,7 @@ struct StepTime : Cost {
       op->refine();
       if (!is_open) op->kept.kept.clear();
     }
-    if (any) own_s = of_kinds();
+    if (any) now.own_s = of_kinds();
   }
   void forget() {
     values.kept.clear();
@@ -379,9 +370,9 @@ struct StepTime : Cost {
   double largest(const Axis& axis, const Rows& groups, int cell) const {
     const Operation& op = *operations[axis.operation];
     double most = 0.0;
-    for (const int* g = groups.begin(cell); g != groups.end(cell); ++g) {
-      double sum = op.of(0, *g);
-      for (int s = 1; s < op.sizes; ++s) sum += op.of(s, *g);
+    for (int g : groups[cell]) {
+      double sum = op.of(0, g);
+      for (int s = 1; s < op.sizes; ++s) sum += op.of(s, g);
       most = std::max(most, sum);
     }
     return most;
@@ -389,8 +380,8 @@ struct StepTime : Cost {
   double slowness(int cell, const Rows& of_cell) const {
     if (!has_speeds) return 1.0;
     double least = 1e300;
-    for (const int* a = of_cell.begin(cell); a != of_cell.end(cell); ++a)
-      least = std::min(least, machine.speed[layout.site_of(*a)]);
+    for (int a : of_cell[cell])
+      least = std::min(least, machine.speed[layout.site_of(a)]);
     return 1.0 / least;
   }
   void dirty(int cell) {
@@ -404,7 +395,7 @@ struct StepTime : Cost {
     Operation& op = *operations[o];
     op.settle();
     if (op.is_of_kind) {
-      if (!op.changed.empty()) own_s = of_kinds();
+      if (!op.changed.empty()) now.own_s = of_kinds();
       return;
     }
     if (op.changed.empty()) return;
@@ -412,35 +403,35 @@ struct StepTime : Cost {
       Axis& axis = axes[a];
       cells_seen.wipe();
       for (int g : op.changed)
-        for (const int* c = axis.of_block.begin(g); c != axis.of_block.end(g); ++c) {
-          if (!cells_seen.mark(*c)) continue;
-          const double slowest = largest(axis, axis.groups_of_block, *c);
-          if (slowest == axis.slowest[*c]) continue;
-          values.set(axis.slowest[*c], slowest);
-          dirty(*c);
+        for (int c : axis.of_block[g]) {
+          if (!cells_seen.mark(c)) continue;
+          const double slowest = largest(axis, axis.groups_of_block, c);
+          if (slowest == axis.slowest[c]) continue;
+          values.set(axis.slowest[c], slowest);
+          dirty(c);
         }
     }
     bool differs = false;
     for (int part : parts_of[o]) {
       stages_seen.wipe();
       for (int g : op.changed)
-        for (const int* p = stages_of[part].begin(g); p != stages_of[part].end(g); ++p) {
-          if (!stages_seen.mark(*p)) continue;
-          const int k = part * stages + *p;
+        for (int p : stages_of[part][g]) {
+          if (!stages_seen.mark(p)) continue;
+          const int k = part * stages + p;
           if (const double most = peak(k); most != peak_s[k]) values.set(peak_s[k], most), differs = true;
         }
     }
-    if (differs) exposed_s = sync.exposed(peak_s);
+    if (differs) now.exposed_s = sync.exposed(peak_s);
   }
   void price_speeds() {
     cells_seen.wipe();
     for (int atom : atoms)
-      for (const int* c = of_atom_in_blocks.begin(atom); c != of_atom_in_blocks.end(atom); ++c) {
-        if (!cells_seen.mark(*c)) continue;
-        const double slowest = slowness(*c, atoms_of_block);
-        if (slowest == slow[*c]) continue;
-        values.set(slow[*c], slowest);
-        dirty(*c);
+      for (int c : of_atom_in_blocks[atom]) {
+        if (!cells_seen.mark(c)) continue;
+        const double slowest = slowness(c, atoms_of_block);
+        if (slowest == slow[c]) continue;
+        values.set(slow[c], slowest);
+        dirty(c);
       }
   }
   void walk_dirty() {
@@ -448,24 +439,24 @@ struct StepTime : Cost {
     for (int c : dirty_cells) waits.set(of_block[c], stage_of_block(c));
     dirty_cells.clear();
     dirty_seen.wipe();
-    double most = longest_s;
+    double most = now.longest_s;
     bool falls = false;
     for (int b : dirty_blocks) {
       const double seconds = walk(&of_block[(size_t)b * stages]);
       if (seconds == block_s[b]) continue;
-      falls = falls || block_s[b] == longest_s;
+      falls = falls || block_s[b] == now.longest_s;
       most = std::max(most, seconds);
       values.set(block_s[b], seconds);
     }
-    longest_s = falls ? *std::max_element(block_s.begin(), block_s.end()) : most;
+    now.longest_s = falls ? *std::max_element(block_s.begin(), block_s.end()) : most;
   }
   // Number k of the peaks: of each part, each stage.
   double peak(int k) const {
     const Sync::Part& part = sync.parts[k / stages];
     const Operation& op = *operations[part.operation];
     double most = 0.0;
-    for (const int* g = part.groups.begin(k % stages); g != part.groups.end(k % stages); ++g)
-      most = std::max(most, op.of(part.size, *g));
+    for (int g : part.groups[k % stages])
+      most = std::max(most, op.of(part.size, g));
     return most;
   }
   Stage stage_of_block(int cell) const {
@@ -474,27 +465,24 @@ struct StepTime : Cost {
   // Stage p, so much slower than usual, where it waits for each axis.
   template <class Waits> Stage stage(int p, double slower, const Waits& waits_for) const {
     Stage found;
-    double forward = 0.0, backward = 0.0;
+    double added[2] = {};
     for (const Axis& axis : axes) {
       const double seconds = waits_for(axis);
       if (axis.is_hop) {
         found.hop = axis.forward.at(seconds);
         continue;
       }
-      forward += axis.forward.at(seconds);
-      backward += axis.backward.at(seconds);
+      added[0] += axis.forward.at(seconds);
+      added[1] += axis.backward.at(seconds);
     }
     // Layers take no less than their launches, of so much of a full chunk; `end` comes besides.
-    const auto pass = [&](double work, double pace, double share, double end, double added, double host) {
-      return std::max(work * slower * pace + share * added, work * slower * end + share * host);
-    };
     const auto set = [&](double* to, double pace, double share, double end) {
-      to[0] = pass(work_forward, pace, share, end, forward, host_forward);
-      to[1] = pass(work_backward, pace, share, end, backward, host_backward);
+      for (int i = 0; i < 2; ++i)
+        to[i] = std::max(compute[i] * slower * pace + share * added[i], compute[i] * slower * end + share * host[i]);
     };
     set(found.full, pace_full[p], 1.0, 0.0);
-    if (p == 0) set(found.first, pace_first, share_first, end_first);
-    if (p == stages - 1) set(found.last, pace_last, share_last, end_last);
+    if (p == 0) set(found.first, pace[0], share[0], end[0]);
+    if (p == stages - 1) set(found.last, pace[1], share[1], end[1]);
     Key key = 0x2545f4914f6cdd1dull + p;
     for (double value : {found.full[0], found.full[1], found.first[0], found.first[1], found.last[0], found.last[1], found.hop}) {
       Key bits;

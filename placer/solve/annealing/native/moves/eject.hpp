@@ -6,19 +6,17 @@
 namespace placer {
 
 inline void eject(Search& s, Pairs& pairs) {
-  constexpr int MOST = 64, LONGEST = 4;
   const int unit = s.waited_for(1 + s.random.below(6)), home = s.cell_of(unit);
   const Family& family = s.any_family();
   const int first_set = family.of_unit[unit], whole = s.random.below(3);
-  Ints leaving;
-  for (const int* u = family.units.begin(first_set); u != family.units.end(first_set); ++u)
-    if (s.cell_of(*u) == home && (int)leaving.size() < (whole ? MOST : 1)) leaving.push_back(s.slot_of(*u));
-  if (whole == 2 && leaving.size() > 1) leaving.resize(1 + s.random.below((int)leaving.size()));
+  Ints leaving = s.held(family, first_set, 0, home, pairs);
+  if (whole == 0) leaving.resize(1);
+  if (whole == 2) leaving.resize(1 + s.random.below((int)leaving.size()));
   int set = first_set;
-  for (int link = 0; link < LONGEST; ++link) {
+  for (int link = 0; link < Search::LONGEST; ++link) {
     int to = -1;
     for (int i = 0; i < 6; ++i) {
-      const int cell = s.cell_of(family.units.begin(set)[s.random.below(family.units.size(set))]);
+      const int cell = s.cell_of(family.units[set].any(s.random));
       if (cell == home) continue;
       if (to < 0 || (s.random.below(2) && s.room[cell] >= (int)leaving.size())) to = cell;
     }
@@ -31,27 +29,20 @@ inline void eject(Search& s, Pairs& pairs) {
       if (other >= 0) {
         const int its = family.of_unit[other];
         if (its == set || its == first_set) continue;
-        found = s.seems_at(family, its, home) ? 2 : 0;
+        found = s.seems_in(family, its, 0, home) ? 2 : 0;
       }
       if (found > rank) rank = found, best = slot;
     }
     if (best < 0) return;
     const int other = s.unit_at(best);
     Ints out;
-    if (other < 0) {
-      for (int slot = range.first; slot < range.end && out.size() < leaving.size(); ++slot)
+    if (other >= 0) out = s.held(family, family.of_unit[other], 0, to, pairs);
+    else
+      for (int slot = range.first; slot < range.end; ++slot)
         if (s.unit_at(slot) < 0 && !Search::has(pairs, slot)) out.push_back(slot);
-    } else {
-      const int its = family.of_unit[other];
-      for (const int* u = family.units.begin(its); u != family.units.end(its); ++u) {
-        const int slot = s.slot_of(*u);
-        if (out.size() == leaving.size()) break;
-        if (slot >= range.first && slot < range.end && !Search::has(pairs, slot)) out.push_back(slot);
-      }
-    }
     if (out.empty() || (out.size() < leaving.size() && link)) return;
-    leaving.resize(out.size());
-    for (size_t i = 0; i < out.size(); ++i) pairs.push_back({leaving[i], out[i]});
+    leaving.resize(std::min(leaving.size(), out.size()));
+    for (size_t i = 0; i < leaving.size(); ++i) pairs.push_back({leaving[i], out[i]});
     if (other < 0 || rank == 2) return;
     set = family.of_unit[other];
   }

@@ -10,16 +10,12 @@ namespace placer {
 inline void gather(Search& s, Pairs& pairs, bool joins) {
   const int unit = s.waited_for(1 + s.random.below(6));
   const Family& family = s.any_family();
-  const int set = family.of_unit[unit], size = family.units.size(set);
-  const int* members = family.units.begin(set);
-  const int level = s.random.below(4) ? 0 : s.random.below(s.levels);
-  const int target = joins ? s.slot_of(members[s.random.below(size)]) : s.random.below(s.slots);
+  const int set = family.of_unit[unit], level = s.random.below(4) ? 0 : s.random.below(s.levels);
+  const int target = joins ? s.slot_of(family.units[set].any(s.random)) : s.random.below(s.slots);
   const int from = s.domain(level, s.slot_of(unit)), to = s.domain(level, target);
   const Range range = s.range(level, to);
   if (from == to) return;
-  Ints leaving;
-  for (int i = 0; i < size; ++i)
-    if (s.domain(level, s.slot_of(members[i])) == from) leaving.push_back(s.slot_of(members[i]));
+  const Ints leaving = s.held(family, set, level, from, pairs);
   int count = (int)leaving.size(), some = s.random.below(6), rule = s.random.below(4);
   if (some == 0) count = 1 + s.random.below(count);
   else if (some == 1) count = std::min(count, 1 + s.random.below(4));
@@ -29,28 +25,13 @@ inline void gather(Search& s, Pairs& pairs, bool joins) {
       const int slot = s.any_in(range), other = s.unit_at(slot);
       if (Search::has(pairs, slot) || (other >= 0 && family.of_unit[other] == set)) continue;
       int found = other < 0 ? (rule ? 3 : 1) : 0;
-      if (other >= 0 && rule < 3) {
-        const int its = family.of_unit[other];
-        for (int k = 0; k < 3 && !found; ++k) {
-          const int mate = family.units.begin(its)[s.random.below(family.units.size(its))];
-          if (s.domain(level, s.slot_of(mate)) == from) found = 2;
-        }
-      }
+      if (other >= 0 && rule < 3 && s.seems_in(family, family.of_unit[other], level, from)) found = 2;
       if (found > rank) rank = found, best = slot;
     }
     if (best < 0) continue;
     const int other = s.unit_at(best);
-    if (other < 0) {
-      pairs.push_back({leaving[pairs.size()], best});
-      continue;
-    }
-    const int its = family.of_unit[other];
-    for (const int* u = family.units.begin(its); u != family.units.end(its); ++u) {
-      const int slot = s.slot_of(*u);
-      if ((int)pairs.size() == count) break;
-      if (slot >= range.first && slot < range.end && !Search::has(pairs, slot))
-        pairs.push_back({leaving[pairs.size()], slot});
-    }
+    const Ints back = other < 0 ? Ints{best} : s.held(family, family.of_unit[other], level, to, pairs);
+    for (size_t i = 0; i < back.size() && (int)pairs.size() < count; ++i) pairs.push_back({leaving[pairs.size()], back[i]});
   }
 }
 

@@ -15,8 +15,8 @@ inline void go_home(Search& s, Pairs& pairs) {
   const int set = family.of_unit[unit];
   Ints leaving{s.slot_of(unit)};
   if (s.random.below(2))
-    for (const int* u = family.units.begin(set); u != family.units.end(set) && leaving.size() < 64; ++u)
-      if (*u != unit && s.home.cell[*u] == to && s.cell_of(*u) == from) leaving.push_back(s.slot_of(*u));
+    for (int u : family.units[set])
+      if (u != unit && s.home.cell[u] == to && s.cell_of(u) == from) leaving.push_back(s.slot_of(u));
   const Range range = s.range(0, to);
   const int length = range.end - range.first, shift = s.random.below(length);
   for (int k = 0; k < length && pairs.size() < leaving.size(); ++k) {

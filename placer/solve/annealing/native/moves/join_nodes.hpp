@@ -9,16 +9,16 @@ inline void join_nodes(Search& s, Pairs&) {
   Runs& r = s.runs;
   const int unit = s.waited_for(1 + s.random.below(6)), level = s.random.below(4) ? 0 : s.random.below(s.levels);
   const Family& family = s.any_family();
-  const int set = family.of_unit[unit], size = family.units.size(set);
-  const int* members = family.units.begin(set);
-  const int mate = s.random.below(4) ? s.slot_of(members[s.random.below(size)]) : s.random.below(s.slots);
+  const int set = family.of_unit[unit];
+  const Rows::Row members = family.units[set];
+  const int mate = s.random.below(4) ? s.slot_of(members.any(s.random)) : s.random.below(s.slots);
   const int from = s.domain(level, s.slot_of(unit)), to = s.domain(level, mate);
   if (from == to) return;
   const Range range = s.range(level, to);
   Ints leaving, taken;
-  for (int i = 0; i < size; ++i) {
-    const int at = r.place_of(members[i]);
-    if (s.domain(level, s.slot_of(members[i])) == from && (leaving.empty() || leaving.back() != at)) leaving.push_back(at);
+  for (int member : members) {
+    const int at = r.place_of(member);
+    if (s.domain(level, s.slot_of(member)) == from && (leaving.empty() || leaving.back() != at)) leaving.push_back(at);
   }
   if (!s.random.below(3)) leaving.resize(1 + s.random.below((int)leaving.size()));
   for (int at : leaving) {
@@ -31,8 +31,7 @@ inline void join_nodes(Search& s, Pairs&) {
       if (other >= 0) {
         const int its = family.of_unit[r.begin[other]];
         if (its == set || r.room[run.node] < r.order[other].length) continue;
-        const int theirs = family.units.begin(its)[s.random.below(family.units.size(its))];
-        found = s.domain(level, s.slot_of(theirs)) == from ? 2 : 0;
+        found = s.domain(level, s.slot_of(family.units[its].any(s.random))) == from ? 2 : 0;
       }
       if (found > rank) rank = found, best = node;
     }

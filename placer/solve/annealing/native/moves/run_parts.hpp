@@ -22,7 +22,6 @@ inline int other_node(Search& s, int at) {
 // Around a place: as few as begin and end with groups of some size, those in one domain, or
 // as many from it on at random.
 inline std::pair<int, int> some_places(Search& s, int at) {
-  constexpr int MOST = 40;
   const Runs& r = s.runs;
   const int groups = (int)r.sizes.size(), pick = s.random.below(groups + 2);
   if (pick == groups) return {at, std::min(at + 1 + s.random.below(4), r.places())};
@@ -35,8 +34,8 @@ inline std::pair<int, int> some_places(Search& s, int at) {
     return {first, end};
   }
   const int size = r.sizes[pick];
-  for (int i = 0; i < MOST && r.begin[first] % size; ++i) --first;
-  for (int i = 0; i < MOST && r.begin[end] % size && end < r.places(); ++i) ++end;
+  for (int i = 0; i < Search::FAR && r.begin[first] % size; ++i) --first;
+  for (int i = 0; i < Search::FAR && r.begin[end] % size && end < r.places(); ++i) ++end;
   return {first, end};
 }
 

@@ -5,12 +5,11 @@
 namespace placer {
 
 inline void shift_cut(Search& s, Pairs&) {
-  constexpr int FAR = 64;
   Runs& r = s.runs;
   const int here = slow_place(s), step = s.random.below(2) ? 1 : -1;
   const bool gives = s.random.below(2);
   int there = here;
-  for (int i = 0; i < FAR; ++i) {
+  for (int i = 0; i < Search::FAR; ++i) {
     there += step;
     if (there < 0 || there >= r.places()) return;
     if (s.random.below(3) && (!gives || r.spare(there))) break;

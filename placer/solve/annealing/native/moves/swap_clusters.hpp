@@ -6,7 +6,6 @@
 namespace placer {
 
 inline void swap_clusters(Search& s, Pairs& pairs) {
-  constexpr int MOST = 6;
   const int unit = s.waited_for(2), home = s.cell_of(unit);
   int to = s.cell(s.random.below(s.slots));
   if (s.random.below(10)) {
@@ -16,11 +15,12 @@ inline void swap_clusters(Search& s, Pairs& pairs) {
   }
   if (to == home) return;
   const Range range = s.range(0, to), own = s.range(0, home);
-  const int most = std::min({MOST, (own.end - own.first) / 2, range.end - range.first});
+  const int most = std::min((own.end - own.first) / 2, range.end - range.first);
   if (most < 2) return;
-  const int wanted = 2 + s.random.below(most - 1);
+  int wanted = 2;
+  while (wanted < most && s.random.below(3)) ++wanted;
   Ints going{unit};
-  for (int tries = 0; tries < 2 * (most - 1) && (int)going.size() < wanted; ++tries) {
+  for (int tries = 0; tries < 2 * wanted && (int)going.size() < wanted; ++tries) {
     const int one = s.partner_of(going[s.random.below((int)going.size())]);
     if (one < 0 || s.cell_of(one) != home || std::find(going.begin(), going.end(), one) != going.end()) continue;
     going.push_back(one);

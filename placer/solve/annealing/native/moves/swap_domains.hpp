@@ -8,7 +8,7 @@ inline void exchange_domains(Search& s, int level, int one, int other, Pairs& pa
   if (one == other) return;
   const Range here = s.range(level, one), there = s.range(level, other);
   const int count = std::min(here.end - here.first, there.end - there.first);
-  if (count > MOST_UNITS) return;
+  if (count > Search::MOST) return;
   for (int i = 0; i < count; ++i) pairs.push_back({here.first + i, there.first + i});
 }
 

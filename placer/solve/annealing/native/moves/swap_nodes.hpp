@@ -6,7 +6,6 @@
 namespace placer {
 
 inline void swap_nodes(Search& s, Pairs&) {
-  constexpr int FAR = 100;
   Runs& r = s.runs;
   const int one = slow_place(s), node = other_node(s, one), other = r.place[node];
   const Run run = r.order[one];
@@ -22,7 +21,7 @@ inline void swap_nodes(Search& s, Pairs&) {
     return;
   }
   const int first = std::min(one, other), end = std::max(one, other) + 1;
-  if (end - first > FAR) return;
+  if (end - first > Search::FAR) return;
   std::vector<Run> runs = r.between(first, end);
   std::swap(runs.front(), runs.back());
   r.replace(first, end, std::move(runs));

@@ -4,13 +4,10 @@
 
 namespace placer {
 
-constexpr int MOST_UNITS = 600;
-
 inline void exchange_sets(Search& s, const Family& family, int one, int other, Pairs& pairs) {
-  const int size = family.units.size(one);
-  if (one == other || family.units.size(other) != size || size > MOST_UNITS) return;
-  for (int i = 0; i < size; ++i)
-    pairs.push_back({s.slot_of(family.units.begin(one)[i]), s.slot_of(family.units.begin(other)[i])});
+  const Rows::Row here = family.units[one], there = family.units[other];
+  if (one == other || there.size() != here.size() || here.size() > Search::MOST) return;
+  for (int i = 0; i < here.size(); ++i) pairs.push_back({s.slot_of(here[i]), s.slot_of(there[i])});
 }
 
 inline void swap_sets(Search& s, Pairs& pairs) {

@@ -5,7 +5,6 @@
 namespace placer {
 
 inline void swap_stretches(Search& s, Pairs&) {
-  constexpr int FAR = 200;
   Runs& r = s.runs;
   std::pair<int, int> one = some_places(s, slow_place(s)), other = some_places(s, s.random.below(r.places()));
   if (one.first > other.first) std::swap(one, other);
@@ -17,7 +16,7 @@ inline void swap_stretches(Search& s, Pairs&) {
     r.replace(other.first, other.second, r.between(one.first, one.second));
     return;
   }
-  if (other.second - one.first > FAR) return;
+  if (other.second - one.first > Search::FAR) return;
   std::vector<Run> runs = r.between(other.first, other.second);
   for (const Run& run : r.between(one.second, other.first)) runs.push_back(run);
   for (const Run& run : r.between(one.first, one.second)) runs.push_back(run);
