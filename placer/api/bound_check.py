@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from placer.base.rounding import EXACT
-from placer.cost.least_links import least_step
+from placer.cost.least_cases import priced_step
 from placer.job.orders import closed
 from placer.placement.hop_bound import priced_hop_cost
 from placer.placement.inputs import Inputs
 from placer.placement.plan import OBJECTIVES, Plan
 from placer.solve.bounds import Proof
-from placer.solve.bounds.case import rests_on_links
-from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.certificate import lower_bound, of_step
+from placer.solve.bounds.hop_prices import hop_prices
 from placer.solve.orders import open_orders, solve_orders
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget, InTime, LeftBehind
@@ -33,14 +33,19 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
         job = closed(job)  # as when it was placed again
     problem = Problem.of(machine, job, objective, int(plan.solver.get("seed", 0)))
     enough = stated * (1 - EXACT)
-    (proved, argument, _), counted = _certificate(problem, stated)
+    budget = Budget(time_limit)
+    (proved, argument, _), counted = _certificate(problem, stated, budget)
     told = plan.bound.get("argument")
     if proved >= enough > counted:
-        what = "prices" if objective == "hop-cost" else "links"
+        what = "prices" if objective == "hop-cost" else "cases"
         return [f"bound.lower_bound: {stated!r}: its {what} prove only {counted!r}"]
+    if proved >= enough and (told == argument or abs(proved - stated) > EXACT * proved):
+        return []
+    found = _search(problem, budget)
     if proved >= enough:
-        return _other_argument(told, argument, proved, stated)
-    found = _search(problem, Budget(time_limit))
+        if told == found.argument:
+            return []
+        return [f"bound.argument: the proof found again is {argument!r}, not {told!r}"]
     if found.value < enough:
         return [
             f"bound.lower_bound: {stated!r} is false: "
@@ -55,31 +60,26 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
     return [f"bound.lower_bound: {stated!r} is unproved, {proved!r} is proved: {why}"]
 
 
-def _other_argument(
-    told: object, argument: str, proved: float, stated: float
-) -> list[str]:
-    """A sentence when the proof is told otherwise than it was found."""
-    if told == argument or abs(proved - stated) > EXACT * proved:
-        return []
-    return [f"bound.argument: the proof found again is {argument!r}, not {told!r}"]
-
-
-def _certificate(problem: Problem, stated: float) -> tuple[Proof, float]:
+def _certificate(
+    problem: Problem, stated: float, budget: Budget
+) -> tuple[Proof, float]:
     """The proof that needs no search, and what its prices prove, over all orders."""
     proofs, counted = [], []
     for job in open_orders(problem.job):
         one = problem.on(problem.machine, job)
         proofs.append(proof := lower_bound(one, one.forced_block, stated))
-        counted.append(_counted(one, proof))
+        counted.append(_counted(one, proof, budget))
     return min(proofs), min(counted)
 
 
-def _counted(problem: Problem, proof: Proof) -> float:
-    """What is proved by prices or the best links alone; its value if it takes more."""
-    if proof.prices:
-        return priced_hop_cost(problem.machine, problem.job, proof.prices)
-    if rests_on_links(problem, proof.value):
-        return least_step(problem.machine, problem.job)
+def _counted(problem: Problem, proof: Proof, budget: Budget) -> float:
+    """What is proved by prices or cases alone; its value if it takes more."""
+    machine, job = problem.machine, problem.job
+    if not of_step(problem):
+        prices = hop_prices(problem, proof.value, budget)
+        return proof.value if prices is None else priced_hop_cost(machine, job, prices)
+    if proof.cases:
+        return priced_step(machine, job, proof.cases)
     return proof.value
 
 

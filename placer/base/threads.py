@@ -36,6 +36,8 @@ def granted_cores() -> int:
 # Seconds that they get at the end, all together: a step of a search is mostly shorter,
 # but not on a busy machine.
 PATIENCE = 60.0
+# Seconds between two looks at whether an answer is still waited for.
+LOOK_AFTER_S = 0.1
 LEAVING = 0.2  # s, for a caller to let go of what it was answered
 
 _started: WeakSet[Thread] = WeakSet()

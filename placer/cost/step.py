@@ -8,7 +8,7 @@ sum. A workload's step is a cycle: its slowest role and the transfers that are e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
 
@@ -147,6 +147,24 @@ class Step:
         pace = 1 / self.model.fabric.bandwidth
         sent = [float(item.bytes_by_tier @ pace) for item in self.traffic().values()]
         return sum(sent, 0.0)
+
+    def with_stage_of(self, slow: Step, stage: int) -> Step:
+        """The step when a stage, of the first replica, takes as long as in another."""
+        times, sync, other = {}, self.sync, slow.sync
+        for axis, time in self.stage_times.items():
+            slower, forward = slow.stage_times[axis], time.forward.copy()
+            backward = time.backward.copy()
+            forward[0, stage] = slower.forward[0, stage]
+            backward[0, stage] = slower.backward[0, stage]
+            times[axis] = replace(time, forward=forward, backward=backward)
+        if sync is not None and other is not None:
+            changed = {}
+            for name in ("reduce", "gather", "again_reduce"):
+                changed[name] = getattr(sync, name).copy()
+                changed[name][stage] = getattr(other, name)[stage]
+            first_bucket = (sync if stage else other).first_bucket
+            sync = replace(sync, **changed, first_bucket=first_bucket)
+        return replace(self, stage_times=times, sync=sync)
 
     def pipeline_s(self, axes: tuple[str, ...]) -> float:
         """Seconds of the slowest replica's pipeline when only ``axes`` communicate."""

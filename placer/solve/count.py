@@ -16,6 +16,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from placer.base.loading import load
+from placer.base.threads import LOOK_AFTER_S
 
 if TYPE_CHECKING:
     from ortools.math_opt.model_pb2 import ModelProto
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 # Loaded when a program is solved: it takes longer than placing a small job.
 CP_SAT = "ortools.sat.python.cp_model"
 MATH_OPT = "ortools.math_opt.python.mathopt"
-
-ASK_AFTER = 0.1  # s
 
 
 class Term(NamedTuple):
@@ -88,6 +87,14 @@ class Answer(NamedTuple):
     is_proved: bool  # whether the program was solved to the end
 
 
+class Relaxed(NamedTuple):
+    """A program with a solution, in any numbers."""
+
+    value: float  # the least price
+    taken: list[float]  # how often, of every column
+    prices: list[float]  # of every row
+
+
 def solve(program: Program, limits: EngineLimits) -> Answer:
     """The counts of the least price, the same every time unless the clock ends it."""
     return (_by_cp_sat if limits.engine == "cp-sat" else _by_tree)(program, limits)
@@ -115,7 +122,7 @@ def solved(
 
     def watch() -> None:
         # Called again until the solver has stopped.
-        while not ended.wait(ASK_AFTER):
+        while not ended.wait(LOOK_AFTER_S):
             if stop():
                 solver.stop_search()
 
@@ -180,7 +187,19 @@ def _by_tree(program: Program, limits: EngineLimits) -> Answer:
     )
 
 
-def _as_proto(program: Program) -> ModelProto:
+def relaxed(program: Program) -> Relaxed:
+    """The least price where counts need not be whole."""
+    mathopt = load(MATH_OPT)
+    model = mathopt.Model.from_model_proto(_as_proto(program, is_whole=False))
+    found = mathopt.solve(model, mathopt.SolverType.HIGHS)
+    return Relaxed(
+        found.objective_value(),
+        found.variable_values(model.variables()),
+        found.dual_values(model.linear_constraints()),
+    )
+
+
+def _as_proto(program: Program, is_whole: bool = True) -> ModelProto:
     """The program as one message: call by call it takes eight times as long."""
     from ortools.math_opt.model_pb2 import ModelProto
 
@@ -189,7 +208,7 @@ def _as_proto(program: Program) -> ModelProto:
     columns.ids.extend(range(len(program.most)))
     columns.lower_bounds.extend([0.0] * len(program.most))
     columns.upper_bounds.extend(program.most)
-    columns.integers.extend([True] * len(program.most))
+    columns.integers.extend([is_whole] * len(program.most))
     rows.ids.extend(range(len(program.rows)))
     rows.lower_bounds.extend(least for _, least, _ in program.rows)
     rows.upper_bounds.extend(most for _, _, most in program.rows)

@@ -37,7 +37,6 @@ from placer.solve.run.incumbent import Incumbent
 from placer.solve.run.solution import Progress, Solution
 
 FEW = 4  # units that pay at the first price, and how many times more each time
-BOTH_ENDS = 2  # walks that find nothing between two points, from either
 
 
 class Point(NamedTuple):
@@ -222,19 +221,22 @@ class _Search:
         few = cheap = walk_from(front.points[0], front.points[0].value)
         allowed = self._allowed(least)
         # What each move must save where a few units are enough; then ever more of them.
-        price = (few.value - allowed) / (FEW * walks.unit_size)
-        in_vain = 0
+        enough, in_vain = walks.unit_size, False
         for number in range(problem.params.homeward_walks):
             is_bracketed = cheap.value <= allowed
-            if self._budget.is_over() or few.value <= allowed or in_vain == BOTH_ENDS:
+            if self._budget.is_over() or few.value <= allowed:
                 return
+            enough *= FEW
+            price = (few.value - allowed) / enough
             if is_bracketed:
                 if cheap.moves <= few.moves:  # nothing lies between
                     return
                 price = (few.value - cheap.value) / (cheap.moves - few.moves)
             found = walk_from(few if number % 2 else cheap, price)
-            in_vain = in_vain + 1 if is_bracketed and found in (few, cheap) else 0
-            price /= FEW
+            was_in_vain = in_vain
+            in_vain = is_bracketed and found in (few, cheap)
+            if in_vain and was_in_vain:  # from either end
+                return
             if found.value <= allowed or not is_bracketed:
                 cheap = found
             else:

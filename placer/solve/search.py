@@ -29,6 +29,9 @@ from placer.solve.run.solution import Progress, Solution
 # Loaded when they run: most searches end before, or are of jobs of another kind.
 apart = later("construct.roles_apart", "apart", lambda p: p.has_own_traffic)
 tiled = later("construct.tiled", "tiled", lambda p: p.has_own_traffic)
+walked_briefly = later(
+    "annealing.annealed", "walked_briefly", lambda p: p.job.parallelism.ep > 1
+)
 annealed = later("annealing.annealed", "annealed")
 dealt_evenly = later("construct.equal_parts", "dealt_evenly", lambda p: p.is_in_parts)
 again = later("annealing.annealed", "again")
@@ -41,7 +44,7 @@ def end_if_enough(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
 
 
 # Before the lower bound and all programs: a short limit leaves no time for those.
-AT_ONCE: tuple[Method, ...] = (fastest_first, whole_groups)
+AT_ONCE: tuple[Method, ...] = (fastest_first, walked_briefly, whole_groups)
 METHODS: tuple[Method, ...] = (
     dealt_evenly,
     nested,
@@ -100,13 +103,13 @@ def solve(
 
 def _solved(problem: Problem, budget: Budget, progress: Progress | None) -> Solution:
     """The best placement of a job whose parts have a size."""
-    if not problem.job.rules:
-        return plain_search(problem, budget, progress)
     if found := _tried(problem, budget, progress):
         return found
-    from placer.solve.rules.conflict import broken_rules
+    from placer.solve.rules.conflict import broken_rules, infeasible
 
-    raise broken_rules(problem, _within_terms, budget)
+    if problem.job.rules:
+        raise broken_rules(problem, _within_terms, budget)
+    raise infeasible(problem.machine, problem.job)
 
 
 def _tried(
@@ -122,24 +125,6 @@ def _tried(
     if any(broken_counts(problem.machine, problem.job)):
         return None
     return search_under_rules(problem, _within_terms, budget, progress)
-
-
-def plain_search(
-    problem: Problem, budget: Budget, progress: Progress | None = None
-) -> Solution:
-    """The best placement without rules.
-
-    Raises
-    ------
-    InfeasibleError
-        If no placement is legal.
-    """
-    found = _within_terms(problem, budget, progress, None)
-    if found is None:
-        from placer.solve.rules.conflict import infeasible
-
-        raise infeasible(problem.machine, problem.job)
-    return found
 
 
 def _within_terms(

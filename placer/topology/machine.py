@@ -164,13 +164,22 @@ class Domains:
         gpus: IntArray = start + np.arange(len(start))
         return gpus
 
-    def gpus_on(self, node_of_rank: IntArray) -> IntArray:
-        """GPU of every rank, those of a node taken by rank; shape (R,)."""
-        by_node = np.argsort(node_of_rank, kind="stable")
-        nodes = node_of_rank[by_node]
+    def gpus_on(self, node_of_rank: IntArray, kept: IntArray | None = None) -> IntArray:
+        """GPU of every rank, those that are free on a node taken by rank; shape (R,).
+
+        ``kept`` ((R,)): GPUs that ranks keep, -1 for none.
+        """
+        if kept is None:
+            kept = np.full(len(node_of_rank), -1)
+        free = np.ones(self.num_gpus, dtype=bool)
+        free[kept[kept >= 0]] = False
+        left, gpu_of_rank = np.flatnonzero(free), kept.copy()
+        newcomers = np.flatnonzero(kept < 0)
+        newcomers = newcomers[np.argsort(node_of_rank[newcomers], kind="stable")]
+        nodes = node_of_rank[newcomers]
         position = np.arange(len(nodes)) - np.searchsorted(nodes, nodes)
-        gpu_of_rank = np.empty(len(nodes), dtype=np.int64)
-        gpu_of_rank[by_node] = self.first_gpu_of_node[nodes] + position
+        first = np.append(0, np.cumsum(free))[self.first_gpu_of_node[nodes]]
+        gpu_of_rank[newcomers] = left[first + position]
         return gpu_of_rank
 
     @cached_property

@@ -17,13 +17,11 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import IO, Any, TypeVar
 
-from placer.base.threads import start
+from placer.base.threads import LOOK_AFTER_S, start
 
 Answer = TypeVar("Answer")
 
 HELPER_THREAD = "placer-helper"
-# Seconds between two looks at whether an answer is still waited for.
-LOOK_AFTER_S = 0.1
 _CODE = (
     "import sys; sys.path[:] = {path!r}; import placer.workers.helpers as h; h.serve()"
 )

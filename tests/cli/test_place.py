@@ -209,7 +209,6 @@ def test_a_compiled_cost_that_the_scorer_does_not_share_is_told(folder, monkeypa
     asked = (*words("job.json", "machine.json"), "--effort", 0, "--time-limit", 600)
     assert NOT_EXACT not in run(*asked).stderr
     monkeypatch.setattr(step_time, "_agrees", lambda *_: False)
-    monkeypatch.setattr("placer.solve.annealing.in_full.PRICED", 1)
     assert NOT_EXACT in run(*asked).stderr
 
 

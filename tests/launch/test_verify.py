@@ -110,6 +110,14 @@ def test_counts():
         (by_slurm(blocks(MIXED, ["n8", "n9", "n10", "n100"])), ["slurm-block"]),
         (by_slurm(dealt(MIXED, ["n8", "n9", "n10", "n100"])), ["cyclic"]),
         (by_slurm(dealt(MIXED, ["n9", "n10", "n8", "n100"])), ["cyclic-planned"]),
+        # A script numbers ranks by names as text: Slurm's task 0 is rank 0 by chance.
+        (
+            [
+                replace(p, launcher="env", slurm_procid=k and len(MIXED) - k)
+                for k, p in enumerate(by_slurm(blocks(MIXED, sorted(hosts_of(MIXED)))))
+            ],
+            ["text-order"],
+        ),
         ([Process(h, "env", 0, 1, 0) for h, _ in MIXED], ["no-world"]),
     ],
     ids=lambda value: "+".join(value) if value and isinstance(value[0], str) else None,

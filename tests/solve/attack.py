@@ -13,12 +13,13 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
+from random import Random
 from unittest.mock import patch
 
 import numpy as np
 
 from placer.base.errors import InfeasibleError, InputError
-from placer.cost.least_links import least_step
+from placer.cost.least_cases import CaseClaim, priced_step
 from placer.job.even import is_even
 from placer.job.rules import Rules
 from placer.placement.check import violations
@@ -27,6 +28,7 @@ from placer.placement.placement import Placement
 from placer.solve import search
 from placer.solve.bounds import certificate
 from placer.solve.bounds.certificate import lower_bound
+from placer.solve.bounds.hop_prices import hop_prices
 from placer.solve.problem.compiled import Objective, Problem
 from placer.solve.problem.launch import launched
 from placer.solve.problem.rules import Limits
@@ -164,10 +166,11 @@ def _bounds_once():
     prove = certificate._proofs
     known = {}
 
-    def proofs(problem, block, *_):
-        key = id(problem.machine), id(problem.job), block
+    def proofs(problem, block, _value, _budget, bounds):
+        of = id(problem.machine), id(problem.job)
+        key = *of, block, problem.params.expert_rounds, len(bounds)
         if key not in known:
-            known[key] = problem, [*prove(problem, block, inf, ENDLESS)]
+            known[key] = problem, [*prove(problem, block, inf, ENDLESS, bounds)]
         return known[key][1]
 
     return proofs
@@ -190,17 +193,34 @@ def _false_bounds(problem, least):
     if problem.goal.name != "time" or not problem.forced_block:
         blocks.add(1)
     for block in blocks:
-        bound, argument, prices = lower_bound(problem, block)
+        bound, argument, cases = lower_bound(problem, block)
         if bound > least * (1 + ROUNDING):
             yield f"bound {bound} for blocks of {block}, there is {least}: {argument}"
-        if prices:
-            priced = priced_hop_cost(problem.machine, problem.job, prices)
+        hop_cost, price, given = problem.goal.name == "hop-cost", priced_step, cases
+        if hop_cost:
+            price, given = priced_hop_cost, hop_prices(problem, bound, ENDLESS)
+        if given:
+            priced = price(problem.machine, problem.job, given)
             if not bound * (1 - ROUNDING) <= priced <= least * (1 + ROUNDING):
-                yield f"prices prove {priced} of {bound}, there is {least}"
+                yield f"{given} prove {priced} of {bound}, there is {least}"
     if problem.goal.name == "time":
-        links = least_step(problem.machine, problem.job)
-        if links > least * (1 + ROUNDING):
-            yield f"links prove {links}, there is {least}"
+        rng = Random(str(least))
+        made_up = [[*any_cases(rng, problem.job)] for _ in range(3)]
+        of_more = [one._replace(seconds=1.1 * one.seconds) for one in cases]
+        for cases in (*made_up, of_more):
+            priced = priced_step(problem.machine, problem.job, cases)
+            if priced > least * (1 + ROUNDING):
+                yield f"{cases} prove {priced}, there is {least}"
+
+
+def any_cases(rng, job):
+    """Cases of any sort, most of them wrong: all that they prove holds."""
+    axes = job.parallelism
+    size = axes.ranks_of_group["dp_cp"].shape[1]
+    for leaves in (*rng.sample(("tp", "cp", "ep", "pp"), rng.randint(0, 4)), ""):
+        rows = np.array(rng.choices(range(1, size + 1), k=axes.pp * rng.randint(0, 3)))
+        counts = rows.reshape(-1, axes.pp)
+        yield CaseClaim(0.0, leaves, tuple(map(tuple, counts.tolist())))
 
 
 DRAWS = {"": drawn, "unusual ": unusual}

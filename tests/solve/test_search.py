@@ -15,11 +15,11 @@ from placer.job.axes import Parallelism
 from placer.job.model import Job
 from placer.placement.baselines import BASELINES, baseline
 from placer.placement.check import violations
+from placer.solve import search
 from placer.solve.problem.compiled import Problem, objective_of
 from placer.solve.problem.launch import feasible_colocations
 from placer.solve.run.budget import Budget
 from placer.solve.score import is_built
-from placer.solve.search import plain_search
 from placer.testing import racks
 from tests.allocate.machines import training as own_training
 from tests.marks import slow
@@ -163,7 +163,7 @@ def test_a_ring_is_as_fast_as_on_the_best_of_all_shares(seed):
         if sum(counts) == ranks
     )
     best = min(float(model.step(gpus).step_time_s) for gpus in ways)
-    found = plain_search(Problem.of(topology, ring), Budget(20))
+    found = search.solve(Problem.of(topology, ring), Budget(20))
     assert found.value == pytest.approx(best)
     assert found.lower_bound == pytest.approx(best)
 

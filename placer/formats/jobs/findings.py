@@ -207,12 +207,16 @@ def refuse_long(text: str, source: str, most: int = LONGEST) -> None:
 
 def shown(value: object) -> str:
     """A value on one line, as messages show it."""
-    return visible(str(value).lower() if isinstance(value, bool) else str(value))
+    return visible(_said(value))
 
 
-def one_line(text: str) -> str:
-    """A text without what could end its line, however long it is."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+def one_line(value: object) -> str:
+    """A value without what could end its line, however long it is."""
+    return "".join(c if c.isprintable() else "?" for c in _said(value))
+
+
+def _said(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def join(findings: Sequence[Findings]) -> Findings:

@@ -17,6 +17,7 @@ from placer.formats.jobs.findings import (
     Remark,
     Scalar,
     Unknown,
+    one_line,
     shown,
 )
 
@@ -198,9 +199,10 @@ class Settings:
         )
 
     def text(self, *keys: str) -> str:
-        """A text on one line, empty where nothing is said."""
+        """A text on one line, a path of any length; empty where nothing is said."""
         value = self.value(*keys)
-        return "" if value is None or isinstance(value, list | dict) else shown(value)
+        is_text = not (value is None or isinstance(value, list | dict))
+        return one_line(value) if is_text else ""
 
     def choice(self, words: Mapping[str, Scalar], *keys: str) -> Scalar | None:
         """What a word stands for, None where nothing is said."""

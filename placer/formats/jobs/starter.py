@@ -105,7 +105,9 @@ def starter(
         if called == "torchrun" or module in _TORCH:
             sorts = _rendezvous(words, variables) in _SORT
             found = f"torchrun-{'c10d' if sorts else 'static'}", word
-        elif module == _ACCELERATE or after in _SUBCOMMANDS.get(called, ()):
+        elif module == _ACCELERATE or (
+            not module and after in _SUBCOMMANDS.get(called, ())
+        ):
             own = "accelerate" if module else called
             name = {"megatron": "swift"}.get(called, own)
             if name == "accelerate" and _rendezvous(words, {}) in _SORT:

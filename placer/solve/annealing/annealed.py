@@ -12,30 +12,28 @@ next one works twice as long.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
 
 from placer.base.arrays import IntArray, row_of_number
 from placer.base.threads import in_order
-from placer.solve.annealing.in_full import annealed_in_full
-from placer.solve.annealing.race import ANNEALED, SMALL, Race, walk_finely
+from placer.solve.annealing.race import ANNEALED, SMALL, Race
 from placer.solve.annealing.runs import Runs, may_hold_runs
 from placer.solve.annealing.starts import best_starts
-from placer.solve.annealing.units import Units
+from placer.solve.annealing.units import Units, cell_of_gpu
 from placer.solve.annealing.walks import PricedInFull
 from placer.solve.problem.colocation import join
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Kept, MoveCounts
 from placer.solve.score import is_built
+from placer.solve.score.slots import cell_tier
 
 BEGUN = "cells filled with copies of runs"
 PART = 4  # ranks of a part of an expert group
 SEARCHES = 4  # of a generation
-# Work of each relative to the first search: at least, and after generations that found
-# nothing.
-WORK = (0.25, 4.0)
 
 
 def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
@@ -62,6 +60,13 @@ def annealed(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
         annealed_in_full(problem, incumbent, budget)
 
 
+def annealed_in_full(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
+    """Placements near the best, each priced by the scorer."""
+    if incumbent.is_worth_searching and incumbent.elite:
+        for units in spaces(problem, incumbent):
+            units.in_full().anneal(incumbent, budget)
+
+
 def _begin(units: Units, incumbent: Incumbent) -> None:
     """Offer the best of the simple starts."""
     walks = units.walks()
@@ -70,19 +75,39 @@ def _begin(units: Units, incumbent: Incumbent) -> None:
 
 
 def _anneal(moving: list[Units], incumbent: Incumbent, budget: Budget) -> None:
-    """Make the first walk of whatever moves, then races of each, the best first."""
-    begun = list[tuple[Race, Units | None]]()
-    for fine in moving:
-        coarse = _coarse(fine, incumbent.elite)
-        race = Race.begun(coarse or fine, incumbent)
-        begun.append((race, fine if coarse else None))
+    """Races of whatever moves, the best first."""
+    begun = _begun(moving, incumbent)
     incumbent.prove_closer()
     begun.sort(key=lambda one: one[0].cost)
     for number, (race, then) in enumerate(begun):
         part = budget.share(len(begun) - number)
         race.run(part.share(2) if then else part)
         if then:
-            walk_finely(then, incumbent, part)
+            Race.of_best(then, incumbent).run(part)
+
+
+def _begun(
+    moving: list[Units], incumbent: Incumbent
+) -> list[tuple[Race, Units | None]]:
+    """A race of whatever moves, and what moves on after it where that is of parts."""
+    begun = list[tuple[Race, Units | None]]()
+    for fine in moving:
+        coarse = _coarse(fine, incumbent.elite)
+        race = Race.begun(coarse or fine, incumbent)
+        begun.append((race, fine if coarse else None))
+    return begun
+
+
+def walked_briefly(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
+    """A first walk of expert groups that are cut: constructions leave most to gain."""
+    axes, tier = problem.job.parallelism, cell_tier(problem)
+    if not incumbent.elite or not (is_for(problem) and is_built()):
+        return
+    cell = cell_of_gpu(problem.machine, tier)
+    cells = cell[incumbent.elite[0][axes.ranks_of_group["ep"]]]
+    if incumbent.is_worth_searching and (cells != cells[:, :1]).any():
+        with suppress(PricedInFull):
+            _begun(spaces(problem, incumbent), incumbent)
 
 
 def is_for(problem: Problem) -> bool:
@@ -141,27 +166,25 @@ def again(problem: Problem, incumbent: Incumbent, budget: Budget) -> None:
     params = problem.params
     if params.generation_gain and not incumbent.method.startswith(ANNEALED):
         return
-    least, most = WORK
-    doubled = 0
+    races, most = 1, SEARCHES * params.races
     for generation in range(params.generations):
         if incumbent.ends():
             return
         budget.pulse.phase = f"again, generation {generation + 1}"
         before = incumbent.value
-        work = min(least * 2**doubled, most)
         first = problem.seed + 1 + generation * SEARCHES
         variants = [
-            problem.searched_anew(seed, races=max(int(params.races * work), 1))
+            problem.searched_anew(seed, races=races)
             for seed in range(first, first + SEARCHES)
         ]
         found = in_order(partial(_found, incumbent, budget), variants, budget.workers)
         for kept in found:
             incumbent.join(kept)
         gain = before - incumbent.value
-        doubled = 0 if gain > 0 else doubled + 1
         is_idle = not any(kept.moves.tried for kept in found)
-        if gain < params.generation_gain * before or (is_idle and work == most):
+        if gain < params.generation_gain * before or (is_idle and races == most):
             return
+        races = 1 if gain > 0 else min(2 * races, most)
 
 
 def _found(incumbent: Incumbent, budget: Budget, variant: Problem) -> Kept:

@@ -16,7 +16,7 @@ import numpy as np
 from placer.base.arrays import IntArray, equal_runs, row_of_number
 from placer.cost.fabric import Fabric
 from placer.job.model import Job
-from placer.solve.annealing.mend_in_full import RunMendsInFull
+from placer.solve.annealing.in_full import RunsInFull
 from placer.solve.annealing.sets import shards_of
 from placer.solve.annealing.units import Units, cell_of_gpu
 from placer.solve.annealing.walks import Walks
@@ -55,9 +55,9 @@ class Runs(Units):
         """Walks of their own."""
         return RunWalks(self)
 
-    def mends(self) -> RunMendsInFull:
-        """Walks that need nothing compiled, and mend only."""
-        return RunMendsInFull(self)
+    def in_full(self) -> RunsInFull:
+        """Walks that need nothing compiled."""
+        return RunsInFull(self)
 
     def simple_starts(self) -> Iterator[IntArray]:
         """None: runs begin with placements that are known."""

@@ -9,14 +9,15 @@ Shapes: U units, S slots.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice, product, zip_longest
+from itertools import chain, zip_longest
 from math import prod
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from placer.base.arrays import IntArray, row_of_number
-from placer.solve.annealing.mend_in_full import MendsInFull
+from placer.solve.annealing.in_full import InFull
 from placer.solve.annealing.sets import shards_of
 from placer.solve.annealing.walks import Walks
 from placer.solve.run.budget import Budget
@@ -27,18 +28,13 @@ if TYPE_CHECKING:
 Part = tuple[int, int, int]  # group, cell, units
 
 STARTS = 2  # of placements that are known, and as many simple ones
-TRIES = 10  # random fills for each least part
-FILLS = 400  # and for all
-KEPT = 4
-# What parts are worth, one against the other, when a cell is filled: with so much noise
-# added, the one that is worth most is taken.
+# What parts are worth, one against the other, when a cell is filled.
 ENDS_GROUP, OPENS_WHOLE, FILLS_CELL = 2.0, 1.8, 1.5
-NOISE = 0.9
 MOST_WIDTHS, MOST_RUNS = 40, 200
 
 
 def best_starts(
-    walks: Walks | MendsInFull,
+    walks: Walks | InFull,
     known: Iterable[IntArray],
     budget: Budget,
     *,
@@ -81,20 +77,17 @@ def cut_starts(units: Units) -> Iterator[IntArray]:
     if len(np.unique(count)) > 1 or count[0] == 1:
         return
     room = _rooms(units)
-    every, roomy = np.arange(len(room)), np.argsort(-room, kind="stable")
-    orders = (every[::-1], roomy, every, roomy)
-    draw = np.random.default_rng(units.problem.seed)
     size, groups = int(count[0]), len(count)
-    found = 0
-    ways = product(range(size // 2, 0, -1), range(TRIES))
-    for least, tried in islice(ways, FILLS):
-        order = orders[tried % len(orders)]
-        parts = _fill(room[order], groups, size, least, len(ranks), draw)
-        if parts is None:
-            continue
-        placed = [(g, int(order[c]), n) for g, c, n in parts]
-        yield _slots(units, placed, of_unit)
-        if (found := found + 1) == KEPT:
+    every, roomy = np.arange(len(room)), np.argsort(-room, kind="stable")
+    found = list[IntArray]()
+    for least in range(size // 2, 0, -1):
+        for order in (every[::-1], roomy, every):
+            parts = _fill(room[order], groups, size, least, len(ranks))
+            if parts is not None:
+                placed = [(g, int(order[c]), n) for g, c, n in parts]
+                found.append(_slots(units, placed, of_unit))
+        if found:
+            yield from found
             return
 
 
@@ -104,16 +97,11 @@ def _fill(
     size: int,
     least: int,
     units: int,
-    draw: np.random.Generator,
 ) -> list[Part] | None:
     """Parts of groups that fill cells in turn, none below the least, if any do."""
     spare = int(room.sum()) - units
     left: dict[int, int] = {}
     opened, parts = 0, []
-
-    def worth(option: tuple[float, int, int]) -> float:
-        return option[0] + draw.random() * NOISE
-
     for cell, free in enumerate(room.tolist()):
         here: set[int] = set()
         while free > 0:
@@ -127,7 +115,7 @@ def _fill(
                 options += _first_parts(opened, free, size, least)
             if not options:
                 break
-            _, group, units_here = max(options, key=worth)
+            _, group, units_here = max(options, key=itemgetter(0))
             if group == opened:
                 opened += 1
                 left[group] = size

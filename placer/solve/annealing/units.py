@@ -19,7 +19,7 @@ from placer.base.arrays import (
     grouped,
     row_of_number,
 )
-from placer.solve.annealing.mend_in_full import MendsInFull
+from placer.solve.annealing.in_full import InFull
 from placer.solve.annealing.sets import labels_of, own_labels
 from placer.solve.annealing.starts import column_starts, cut_starts, run_starts
 from placer.solve.annealing.walks import Walks
@@ -104,9 +104,9 @@ class Units:
         """Walks of their own."""
         return Walks(self)
 
-    def mends(self) -> MendsInFull:
-        """Walks that need nothing compiled, and mend only."""
-        return MendsInFull(self)
+    def in_full(self) -> InFull:
+        """Walks that need nothing compiled."""
+        return InFull(self)
 
     def gpu_of_rank(self, slot_of_unit: IntArray) -> IntArray:
         """The placement that has each unit on its slot; shape (R,)."""

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from placer.solve.annealing.units import Units
     from placer.solve.score._kernel import Annealer
 
-HOT, RANGE = 1e-3, 300.0  # of the value; how many times cooler a walk ends
-USUAL = 0.2  # of the usual change of a move: hot enough
-PROBES = 1800
-PIECES = 100  # of a walk, between looks at the time
-MELTED = 0.05  # above the best: so hot that nothing of it is left
-
 
 class Walk(NamedTuple):
     """Where a walk begins or has got to, and how hot it goes on."""
@@ -131,29 +125,26 @@ class Walks:
         """Anneal in so many moves; the walk with the best slots on the way."""
         self.annealer.begin_walk(walk.seed)
         self.load(walk.slots)
-        usual = self.annealer.usual_change(PROBES, HOT)
+        problem = self.units.problem
+        (most, of_usual, cooler), (probes, pieces) = (
+            problem.params.heat,
+            problem.params.probes_and_pieces,
+        )
+        hot = of_usual * self.annealer.usual_change(probes, most)
         self.load(walk.slots)
-        hot = USUAL * usual
-        if self.units.problem.goal.name == "time" and self.units.partners is None:
-            hot = min(HOT, hot)
-        cold = hot / RANGE
-        for piece in range(PIECES):
-            if budget.is_over() or self._is_melted:
+        if problem.goal.name == "time" and self.units.partners is None:
+            hot = min(most, hot)
+        for piece in range(pieces):
+            if budget.is_over():
                 break
             self.annealer.walk(
-                max(moves // PIECES, 1),
-                piece / PIECES,
+                max(moves // pieces, 1),
+                piece / pieces,
                 hot * walk.scale,
-                cold,
+                hot / cooler,
             )
         cost, slots = self.best
         return walk._replace(slots=slots, cost=cost, broken=self.broken)
-
-    @property
-    def _is_melted(self) -> bool:
-        if self.units.partners is not None:  # steps from one time to the next are large
-            return False
-        return self.evaluator.value > self.annealer.best * (1 + MELTED)
 
 
 def walk_in_pool(pool: list[Walks], moves: int, budget: Budget, walk: Walk) -> Walk:

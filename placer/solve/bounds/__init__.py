@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from placer.placement.hop_bound import TierPrices
+from placer.cost.least_cases import CaseClaim
 
 # Array elements that one table of a bound may touch. What needs more is left out or
 # bounded more simply.
@@ -16,5 +16,5 @@ class Proof(NamedTuple):
 
     value: float  # no placement that meets the requirements costs less
     argument: str  # what that rests on, in one sentence
-    # What proves it by itself (`priced_hop_cost`); empty where it rests on more.
-    prices: tuple[TierPrices, ...] = ()
+    # What proves it by itself (`priced_step`); empty where it rests on more.
+    cases: tuple[CaseClaim, ...] = ()

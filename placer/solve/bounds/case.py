@@ -18,7 +18,6 @@ from functools import cached_property
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray
-from placer.base.rounding import EXACT
 from placer.cost.schedule import pipeline_times
 from placer.cost.step import Step, StepModel
 from placer.solve.bounds import Proof
@@ -119,20 +118,6 @@ def step_on_best_links(problem: Problem, block: int) -> float:
     No placement has a shorter step; the bounds say more and take longer.
     """
     return problem.model.step_on(best_of_problem(problem, block)).step_time_s
-
-
-def rests_on_links(problem: Problem, value: float) -> bool:
-    """Whether `least_step` proves a value, of jobs all of whose terms it knows."""
-    job, axes = problem.job, problem.job.parallelism
-    exchanges = axes.ep > 1 or job.context_parallel.communication == "a2a"
-    others = job.groups, job.traffic, job.roles, job.rules.at_most
-    return (
-        not exchanges
-        and not any(map(bool, others))
-        and job.require.keys() <= axes.ranks_of_group.keys()
-        and problem.goal.name == "time"
-        and step_on_best_links(problem, 1) >= value * (1 - EXACT)
-    )
 
 
 def slowest_stages(

@@ -23,12 +23,13 @@ from math import inf
 import numpy as np
 
 from placer.base.arrays import IntArray
+from placer.cost.least_cases import CaseClaim
 from placer.cost.step import Step, StepModel
 from placer.solve.bounds import Proof
 from placer.solve.bounds.case import Case
 from placer.solve.bounds.expert_parts import StageParts
 from placer.solve.bounds.ideal import IdealNetwork
-from placer.solve.bounds.limits import Floor
+from placer.solve.bounds.limits import FREE, Floor
 from placer.solve.bounds.nics import NicTrade
 from placer.solve.bounds.uplinks import certain
 from placer.solve.problem.colocation import (
@@ -68,12 +69,27 @@ def least_step(
     proofs = [next(case) for case in cases]
     while True:
         least = min(range(len(cases)), key=lambda index: proofs[index].value)
-        if proofs[least].value >= incumbent or budget.is_over():
-            return proofs[least]
-        closer = next(cases[least], None)
+        is_enough = proofs[least].value >= incumbent or budget.is_over()
+        closer = None if is_enough else next(cases[least], None)
         if closer is None:
-            return proofs[least]
+            told = tuple(one for proof in proofs for one in proof.cases)
+            is_told = _is_known(problem, block) and len(told) == len(proofs)
+            enough = is_told and min(told).seconds >= proofs[least].value
+            return proofs[least]._replace(cases=told if enough else ())
         proofs[least] = max(proofs[least], closer, key=lambda proof: proof.value)
+
+
+def _is_known(problem: Problem, block: int) -> bool:
+    """Whether `priced_step` knows all that a job, and blocks of ranks, ask for."""
+    job, machine = problem.job, problem.machine
+    others = job.groups, job.traffic, job.roles, job.rules.at_most
+    # It counts islands in turn, or not at all.
+    in_turn = not block and machine.gpu_index is None
+    return (
+        not any(map(bool, others))
+        and job.require.keys() <= job.parallelism.ranks_of_group.keys()
+        and (block == 1 or not machine.node_tier or in_turn)
+    )
 
 
 def _cases(
@@ -116,17 +132,23 @@ def _bounds(case: Case, axis: str = "") -> Iterator[Proof]:
     text = ", and thin uplinks that no placement spares" if is_more else ""
     if not axis:
         argument = f"every tp, cp, ep and pp group at its nearest tier, {BEST}{text}"
-        yield Proof(_above(case.step, known), argument)
+        claim = CaseClaim(_above(case.step, FREE))
+        yield Proof(_above(case.step, known), argument, cases=(claim,))
         return
     leaves = f"cheapest when a {axis} group leaves its scale-up domain"
     slow_s = 0.0 if axis == "pp" else case.cut_s(axis)
     if axis != "pp":
-        yield Proof(_above(case.step, known, slow_s), f"{leaves}, {BEST}{text}")
+        claim = CaseClaim(_above(case.step, FREE, slow_s), axis)
+        value, argument = _above(case.step, known, slow_s), f"{leaves}, {BEST}{text}"
+        yield Proof(value, argument, cases=(claim,))
     inside = case.network.label[max(case.network.fabric.scale_up_tier, 0)]
     is_tied = are_together(inside, axes.ranks_of_group["pp"])
     if axis in ("tp", "pp") or (axes.pp > 1 and not is_tied):
         floor = known._replace(pipeline_s=max(known.pipeline_s, slow_s))
-        value, level = NicTrade.of(case).least(floor, is_cut=axis == "pp")
+        trade = NicTrade.of(case)
+        value, level = trade.least(floor, is_cut=axis == "pp")
+        free, _ = trade.least(Floor(slow_s), is_cut=axis == "pp")
+        counts = tuple(tuple(one.members.tolist()) for one in trade.levels)
         fewest, most = int(level.members.min()), int(level.members.max())
         members = f"{fewest} to {most}" if fewest < most else f"{most}"
         yield Proof(
@@ -134,6 +156,7 @@ def _bounds(case: Case, axis: str = "") -> Iterator[Proof]:
             f"{leaves}, gradient groups having at least {members} members (NICs) in "
             "each domain they touch, by stage, and pipelines cut so often that this "
             f"fits, rings over the fewest domains of each tier{text}",
+            cases=(CaseClaim(free, axis, counts),),
         )
     parts = None if axis == "pp" else StageParts.of(case)
     if parts is not None:
@@ -141,7 +164,9 @@ def _bounds(case: Case, axis: str = "") -> Iterator[Proof]:
             "expert groups in parts that fit the scale-up domains, "
             f"the smallest of a group setting its pace, {BEST}"
         )
-        yield Proof(parts.least(case.params), argument)
+        value, times, prices = parts.least(case.params)
+        claim = CaseClaim(value, axis, times=times, prices=prices)
+        yield Proof(value, argument, cases=(claim,))
 
 
 def _above(step: Step, floor: Floor, slow_s: float = 0.0) -> float:

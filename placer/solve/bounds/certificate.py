@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +32,7 @@ class Bound(NamedTuple):
     # The bound; the docstring of its module, which is loaded only where the bound may
     # say anything, has the argument and an example by hand.
     least: Least
+    counts_parts: bool = False  # of expert groups, if asked to
 
 
 def of_step(problem: Problem) -> bool:
@@ -52,6 +53,7 @@ BOUNDS: tuple[Bound, ...] = (
         "a step on the best network imaginable, in the cheapest of a few cases: which "
         "groups leave their domains, NICs against cuts, uplinks, parts of experts",
         later("bounds.cases", "least_step", of_step),
+        counts_parts=True,
     ),
     Bound(
         "a stage on GPUs no faster than so many of the machine are",
@@ -83,7 +85,7 @@ def prove(problem: Problem, incumbent: Incumbent) -> None:
         return
     has_parts = of_step(problem) and problem.job.parallelism.ep > 1
     if has_parts and problem.params.expert_rounds:
-        incumbent.closer = partial(_prove, problem, incumbent)
+        incumbent.closer = partial(_prove, problem, incumbent, closer=True)
         problem = problem.searched_anew(problem.seed, expert_rounds=0)
     _prove(problem, incumbent)
 
@@ -93,13 +95,15 @@ def prove_closer(_: Problem, incumbent: Incumbent, _budget: Budget) -> None:
     incumbent.prove_closer()
 
 
-def _prove(problem: Problem, incumbent: Incumbent) -> None:
+def _prove(problem: Problem, incumbent: Incumbent, closer: bool = False) -> None:
     if problem.params.known_bound:
         incumbent.prove(problem.params.known_bound, "known before")
         return
     block = problem.forced_block
+    # Which bounds say more where parts are counted; the others are known.
+    rows = [bound for bound in BOUNDS if bound.counts_parts or not closer]
     for of_every_launch, proof in _proofs(
-        problem, block, incumbent.value, incumbent.budget
+        problem, block, incumbent.value, incumbent.budget, rows
     ):
         if of_every_launch:
             incumbent.launch_bound = max(incumbent.launch_bound, proof.value)
@@ -116,12 +120,16 @@ def lower_bound(
     bound that reaches it is not improved further. When ``budget`` ends it is the best
     so far.
     """
-    proofs = (proof for _, proof in _proofs(problem, block, incumbent, budget))
+    proofs = (proof for _, proof in _proofs(problem, block, incumbent, budget, BOUNDS))
     return max(proofs, default=NONE)
 
 
 def _proofs(
-    problem: Problem, block: int, incumbent: float, budget: Budget
+    problem: Problem,
+    block: int,
+    incumbent: float,
+    budget: Budget,
+    bounds: Sequence[Bound],
 ) -> Iterator[tuple[bool, Proof]]:
     """What each bound proves, until one reaches a known value; of every launch last.
 
@@ -129,7 +137,7 @@ def _proofs(
     """
     by_hops = not of_step(problem)
     for of in (block,) if by_hops or block <= 1 else (block, 1):
-        for bound in BOUNDS if of == block or not budget.is_over() else ():
+        for bound in bounds if of == block or not budget.is_over() else ():
             proof = bound.least(problem, of, incumbent, budget)
             if proof is not None:
                 yield by_hops or of == 1, proof

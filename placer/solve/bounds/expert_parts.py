@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray, row_of_number
+from placer.base.units import MAX_SECONDS
 from placer.cost.collectives import share_sent
 from placer.cost.exchange import KERNEL_SHARE
 from placer.cost.gradients import sync_groups
@@ -36,7 +37,8 @@ from placer.solve.problem.colocation import join
 from placer.solve.problem.params import Params
 from placer.solve.programs.prices import Choices, Kind, Level, Packing, dearest
 
-UNENDING = 3600.0  # s: of units of which nothing is known
+Times = tuple[float, ...]
+Prices = tuple[tuple[float, ...], ...]
 FEW = 4  # steps between times of units that are told apart at first
 FINER = 64  # the fewer pieces groups have, the more such steps are cut
 
@@ -237,7 +239,7 @@ class StageParts:
         for left, (least, seconds) in enumerate(steps[1:], 1 - len(steps)):
             wait_s = min(waits[least - 1 : units.pieces - least], default=inf)
             # The fastest are told apart by what they wait for uplinks as well.
-            is_cut = -left <= FEW and times[-1] < UNENDING and wait_s < inf
+            is_cut = -left <= FEW and times[-1] < MAX_SECONDS and wait_s < inf
             cuts = FINER // units.pieces if is_cut else 0
             for time in np.linspace(times[-1], seconds, cuts + 2)[1:].tolist():
                 found.append(Level(least, max(0.0, times[-1] - wait_s) / of_piece))
@@ -251,19 +253,23 @@ class StageParts:
         more: FloatArray = more_s[low, np.arange(low.shape[1])].max(axis=1)
         return self.step_times(times[high]) + more
 
-    def least(self, params: Params) -> float:
+    def least(self, params: Params) -> tuple[float, Times, Prices]:
         """The bound, s; 0 where it is left out, or there is too much to be worked out.
+
+        With it come the times of levels, and prices of parts of each, that prove it.
 
         Ever slower units are told apart, as long as some replica may have them.
         """
         if not params.expert_rounds:
-            return 0.0
-        stages, steps = self.step.model.job.parallelism.pp, [(0, UNENDING)]
+            return 0.0, (), ()
+        # No unit has a part of no pieces, which would take all the time there is.
+        stages, steps = self.step.model.job.parallelism.pp, [(0, MAX_SECONDS)]
         for least, seconds in self.seconds().items():
             # A part that is no faster than a smaller one is not told from it.
             if seconds < steps[-1][1]:
                 steps.append((least, seconds))
-        value, known, exposed_s = 0.0, FEW, self.exposed_more_s()
+        best: tuple[float, Times, Prices] = 0.0, (), ()
+        known, exposed_s = FEW, self.exposed_more_s()
         while len(steps) > 1:
             levels, times = self.levels(steps[-known - 1 :])
             packing = Packing(
@@ -275,9 +281,11 @@ class StageParts:
             values = partial(self._values, times, more_s)
             choices = Choices(stages, len(times), values, params.expert_boxes)
             number, rounds = self.units.number / stages, params.expert_rounds
-            value = max(value, dearest(packing, choices, number, rounds))
+            value, prices = dearest(packing, choices, number, rounds)
+            told = tuple(times.tolist()), tuple(map(tuple, prices.tolist()))
+            best = max(best, (value, *told))
             slow = np.where(np.eye(stages, dtype=bool), 0, len(levels))
-            if known >= len(steps) - 1 or value < values(0 * slow, slow).min():
+            if known >= len(steps) - 1 or best[0] < values(0 * slow, slow).min():
                 break
             known *= 2
-        return value
+        return best

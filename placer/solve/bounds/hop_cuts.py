@@ -33,7 +33,6 @@ from placer.base.errors import InfeasibleError
 from placer.base.rounding import EXACT
 from placer.job.edges import hop_edges
 from placer.job.model import Job
-from placer.placement.hop_bound import TierPrices
 from placer.solve.bounds import WORK, Proof
 from placer.solve.bounds.hop_floors import (
     Graph,
@@ -221,8 +220,7 @@ def least_hop_cost(
     if problem.goal.name == "time":
         return None
     cuts = problem.once(HopCuts.of_problem)
-    value = cuts.together(incumbent)
-    return Proof(value, ARGUMENT, cuts.prices(value))
+    return Proof(cuts.together(incumbent), ARGUMENT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,20 +275,6 @@ class HopCuts:
         tiers = self.of_tier.keys() - set(without)
         return self.inside + sum(float(self.rises[t]) * self.least(t) for t in tiers)
 
-    def prices(self, value: float) -> tuple[TierPrices, ...]:
-        """Prices that prove a value; none where it rests on more."""
-        best = {
-            tier: max(enumerate(cuts[: 1 + self.of_axes]), key=lambda c: c[1].priced)
-            for tier, cuts in self.of_tier.items()
-        }
-        priced = (self.rises[tier] * cut.priced for tier, (_, cut) in best.items())
-        if self.inside + float(sum(priced)) < value * (1 - EXACT):
-            return ()
-        return tuple(
-            TierPrices(tier, *cut.prices, of_sets=bool(which))
-            for tier, (which, cut) in best.items()
-        )
-
     def together(self, incumbent: float) -> float:
         """The bound once parts of lines add up, or the incumbent is reached.
 
@@ -300,29 +284,38 @@ class HopCuts:
         last = {tier: cuts[-1] for tier, cuts in self.of_tier.items()}
         for cut in last.values():
             for one in cut.lines() if self.value() < incumbent else ():
-                cut.value = max(cut.value, self._added_up([one], cut.quantum))
+                least = self._added_up([one], cut.quantum, cut.value)
+                cut.value = max(cut.value, least)
         best, tiers = self.value(), sorted(last)[:2]
         worlds = [last[tier].world for tier in tiers]
         if best >= incumbent or len(tiers) < 2 or worlds[0] != worlds[1]:
             return best
         rises = [float(self.rises[tier]) for tier in tiers]
         quantum = last[tiers[0]].quantum * common_divisor(rises)
-        outer, rest = self._outer(*tiers), self.value(without=tiers)
+        outer, rest = self.outer(*tiers), self.value(without=tiers)
         lines = (last[t].lines(rise) for t, rise in zip(tiers, rises, strict=True))
         for both in zip(*lines, strict=True):
-            best = max(best, self._added_up(both, quantum, outer) + rest)
+            least = self._added_up(both, quantum, best - rest, outer)
+            best = max(best, least + rest)
         return best
 
     def _added_up(
-        self, lines: Sequence[Lines], quantum: Fraction, outer: IntArray | None = None
+        self,
+        lines: Sequence[Lines],
+        quantum: Fraction,
+        known: float,
+        outer: IntArray | None = None,
     ) -> float:
-        """What parts of lines cost at the least; 0 where the program is too large."""
+        """What parts of lines cost at the least; 0 where the program is too large.
+
+        Worked out further where that may be more than is known.
+        """
         contents, more = contents_of(lines, outer)
         if contents.columns > self.params.part_columns:
             return 0.0
-        return rounded_up(contents.least() + more, quantum)
+        return rounded_up(contents.least(known - more) + more, quantum)
 
-    def _outer(self, tier: int, other: int) -> IntArray:
+    def outer(self, tier: int, other: int) -> IntArray:
         """Domain of an outer tier that holds each of an inner one."""
         domain = self.topology.domain_of_gpu
         outer = np.zeros(int(domain[tier].max()) + 1, dtype=np.int64)

@@ -11,6 +11,7 @@ to its GPUs ``g``, and a run shorter than ``g`` lies in one of ``g`` ranks. So,
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, NamedTuple
@@ -80,11 +81,11 @@ def slow_sync(model: StepModel, network: IdealNetwork, *limits: Limit) -> SyncTi
 
 def exposed_by_stage(step: Step, network: IdealNetwork, *limits: Limit) -> list[float]:
     """Data-parallel time exposed if one stage alone is limited, each in turn, s."""
-    slow, found = slow_sync(step.model, network, *limits), []
-    for stage in range(step.model.job.parallelism.pp):
-        slowed = with_slow_stage(step, slow, stage)
-        found.append(slowed.exposed_data_parallel_s)
-    return found
+    slow = replace(step, sync=slow_sync(step.model, network, *limits))
+    slowed = map(
+        partial(step.with_stage_of, slow), range(step.model.job.parallelism.pp)
+    )
+    return [one.exposed_data_parallel_s for one in slowed]
 
 
 def exposed_by_members(
@@ -117,45 +118,20 @@ def exposed_by_members(
     return np.array(members), np.array(exposed)
 
 
-def with_slow_stage(step: Step, slow: SyncTime, stage: int) -> Step:
-    """The step when a stage has slow data-parallel times."""
-    base = step.sync
-    if base is None:
-        return step
-    changed = {}
-    for name in ("reduce", "gather", "again_reduce"):
-        changed[name] = getattr(base, name).copy()
-        changed[name][stage] = getattr(slow, name)[stage]
-    bucket = base.first_bucket if stage else slow.first_bucket
-    return replace(step, sync=replace(base, **changed, first_bucket=bucket))
-
-
 def slow_pipelines_s(step: Step, axis: str, slow: StageTime) -> FloatArray:
     """Pipeline times when one stage has the slow time of an axis, each in turn, s.
 
     The pipelines of all stages are timed together.
     """
-    axes = step.axes
+    slower = replace(step, stage_times={**step.stage_times, axis: slow})
     patterns, start = [], [0]
     for stage in range(step.model.job.parallelism.pp):
-        rows, _ = distinct_rows(with_slow_axis(step, axis, slow, stage).patterns(axes))
+        slowed = step.with_stage_of(slower, stage)
+        rows, _ = distinct_rows(slowed.patterns(step.axes))
         patterns.append(rows)
         start.append(start[-1] + len(rows))
     seconds = step.pipelines_s(np.concatenate(patterns))
     return np.asarray(np.maximum.reduceat(seconds, start[:-1]))
-
-
-def with_slow_axis(step: Step, axis: str, slow: StageTime, stage: int) -> Step:
-    """The step when a stage of one replica has the slow time of ``axis``."""
-    time = step.stage_times[axis]
-    forward, backward = time.forward.copy(), time.backward.copy()
-    forward[0, stage] = slow.forward[0, stage]
-    backward[0, stage] = slow.backward[0, stage]
-    times = {
-        **step.stage_times,
-        axis: replace(time, forward=forward, backward=backward),
-    }
-    return replace(step, stage_times=times)
 
 
 def sets_of(step: Step, positions: int, chosen: int) -> IntArray | None:

@@ -63,7 +63,7 @@ def least_near_partners(
     if transfers is None:
         return None
     found = [incumbent]
-    columns, share = problem.params.part_columns, budget.share(4)
+    columns, share = problem.params.partner_columns, budget.share(4)
     for start, end in transfers.spans(columns, incumbent, share):
         limited = replace(network, transfers_s=start, crowd=transfers.crowd(end))
         found.append(problem.model.step_on(limited).step_time_s)

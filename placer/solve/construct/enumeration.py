@@ -14,7 +14,7 @@ from math import inf, lgamma, log
 
 import numpy as np
 
-from placer.base.arrays import IntArray
+from placer.base.arrays import IntArray, grouped
 from placer.solve.problem.colocation import Colocation, colocation_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
@@ -127,7 +127,11 @@ class Enumeration:
         self.used = [
             np.zeros(int(row.max()) + 1, dtype=np.int64) for row in self.domains
         ]
-        self.home: list[dict[int, int]] = [{} for _ in self.domains]
+        # The last rank before each of the same set; -1 for the first of a set.
+        self.before = np.full(self.label.shape, -1)
+        for before, label in zip(self.before, self.label, strict=True):
+            for ranks in grouped(np.arange(self.ranks), label):
+                before[ranks[1:]] = ranks[:-1]
 
     @property
     def complete(self) -> bool:
@@ -136,18 +140,22 @@ class Enumeration:
 
     def placements(self) -> Iterator[IntArray]:
         """Node of every rank, (R,), in every way."""
-        ways, settled = [self._nodes(0)], list[list[int]]()
+        ways, placed = [self._nodes(0)], 0
         while ways:
             rank = len(ways) - 1
-            if len(settled) > rank:
-                self._take_back(rank, settled.pop())
+            if placed > rank:
+                placed = rank
+                self._count(int(self.node_of_rank[rank]), -1)
             node = next(ways[-1], None)
             if node is None:
                 ways.pop()
                 continue
-            settled.append(self._put(rank, node))
-            if rank + 1 < self.ranks:
-                ways.append(self._nodes(rank + 1))
+            self.steps_left = 0 if self.stop() else self.steps_left - 1
+            self.node_of_rank[rank] = node
+            self._count(node, 1)
+            placed = rank + 1
+            if placed < self.ranks:
+                ways.append(self._nodes(placed))
             else:
                 yield self.node_of_rank.copy()
 
@@ -174,11 +182,9 @@ class Enumeration:
 
     def _allowed(self, rank: int, node: int) -> bool:
         """Whether the rank's sets already live where ``node`` is, or nowhere."""
-        for t, home in enumerate(self.home):
-            domain = int(self.domains[t, node])
-            if home.get(int(self.label[t, rank]), domain) != domain:
-                return False
-        return True
+        before, inside = self.before[:, rank], self.domains[:, node]
+        homes = self.domains[np.arange(len(before)), self.node_of_rank[before]]
+        return bool(((before < 0) | (homes == inside)).all())
 
     def _looks(self, node: int) -> tuple[int, ...]:
         """What tells nodes apart: used domains by number, empty ones by shape."""
@@ -188,27 +194,8 @@ class Enumeration:
             for t, domain in enumerate(inside)
         )
 
-    def _put(self, rank: int, node: int) -> list[int]:
-        """Place a rank; tiers at which its part found its home."""
-        self.steps_left -= 1
-        if self.stop():
-            self.steps_left = 0
-        self.node_of_rank[rank] = node
-        self.room[node] -= 1
-        settled = []
-        for t, home in enumerate(self.home):
-            domain = int(self.domains[t, node])
-            self.used[t][domain] += 1
-            part = int(self.label[t, rank])
-            if part not in home:
-                home[part] = domain
-                settled.append(t)
-        return settled
-
-    def _take_back(self, rank: int, settled: list[int]) -> None:
-        node = self.node_of_rank[rank]
-        self.room[node] += 1
-        for t in range(len(self.home)):
-            self.used[t][self.domains[t, node]] -= 1
-        for t in settled:
-            del self.home[t][int(self.label[t, rank])]
+    def _count(self, node: int, more: int) -> None:
+        """A rank more on a node, or one less."""
+        self.room[node] -= more
+        for used, domain in zip(self.used, self.domains[:, node], strict=True):
+            used[domain] += more

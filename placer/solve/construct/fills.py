@@ -59,17 +59,10 @@ def fullest_fills(problem: Problem) -> Iterator[Candidate]:
         if note and (room == capacity).all():
             continue
         nodes = fullest_first(machine, room)
+        slots = np.repeat(nodes, room[nodes])
         for order in orders:
-            yield f"fullest domains first{note}", _laid(problem, room, nodes, order)
-
-
-def _laid(
-    problem: Problem, room: IntArray, nodes: IntArray, order: tuple[str, ...]
-) -> IntArray:
-    """GPU of every rank when nodes take in turn what they have room for."""
-    slots = np.repeat(nodes, room[nodes])
-    node_of_rank = slots[problem.job.parallelism.numbers_in(order)]
-    return problem.machine.gpus_on(node_of_rank)
+            gpu_of_rank = machine.gpus_on(slots[axes.numbers_in(order)])
+            yield f"fullest domains first{note}", gpu_of_rank
 
 
 def _without_smallest(
@@ -151,16 +144,11 @@ def _units(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def fastest_first(problem: Problem, incumbent: Incumbent, _budget: Budget) -> None:
-    """Hosts from the fastest to the slowest, those that are not needed left out.
+    """Hosts from the fastest to the slowest, for each speed to stop at.
 
     Where slow ones are needed they then share stages and pipelines: a stage is as slow
     as its slowest GPU, and a step as its slowest replica.
     """
-    incumbent.offer_all(fastest_fills(problem))
-
-
-def fastest_fills(problem: Problem) -> Iterator[Candidate]:
-    """(name, GPU of every rank) on the fastest hosts, for each speed to stop at."""
     machine = problem.machine
     if problem.goal.name != "time" or machine.compute_factor is None:
         return
@@ -168,13 +156,16 @@ def fastest_fills(problem: Problem) -> Iterator[Candidate]:
     fastest = np.lexsort((np.arange(len(speed)), -speed))
     for slowest in np.unique(speed)[::-1].tolist():
         nodes = fastest[speed[fastest] >= slowest]
-        if machine.gpus_of_node[nodes].sum() < problem.job.world_size:
+        is_small = machine.gpus_of_node[nodes].sum() < problem.job.world_size
+        if is_small or incumbent.ends():
             continue
         part = Submachine(machine, machine.select(nodes), nodes)
         own = problem.on(part.topology, problem.job)
         fills = islice(nested_fills(own), problem.fills_priced)
-        for name, gpu_of_rank in chain(starts(own), fullest_fills(own), fills):
-            yield f"{name}, fastest hosts first", part.gpu_in_whole(gpu_of_rank)
+        incumbent.offer_all(
+            (f"{name}, fastest hosts first", part.gpu_in_whole(gpu_of_rank))
+            for name, gpu_of_rank in chain(starts(own), fullest_fills(own), fills)
+        )
 
 
 def run_fills(problem: Problem) -> Iterator[Candidate]:

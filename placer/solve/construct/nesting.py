@@ -59,9 +59,8 @@ def _base_boxes(
     if colocation.uniform_sizes() is None:
         return None
     boxes = [box_of(digits, row) for row in colocation.label]
-    if any(box is None for box in boxes):
-        return None
-    return [box for box in boxes if box is not None]
+    found = [box for box in boxes if box is not None]
+    return found if len(found) == len(boxes) else None
 
 
 def _boundaries(topology: Machine, job: Job) -> list[int]:

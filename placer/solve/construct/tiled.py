@@ -7,10 +7,10 @@ units on domains of 4, a letter each, boxes and tiles that are none:
     a a b b c c        a b b c c c
 
 Tiles for the domains of the fastest tier are boxes (`boxes.py`), or grown in several
-sweeps (`tiles.py`). They are laid on the machine as they come, or grown into tiles of
-tiles for the next tier, and so on outwards, or halved as the machine is. Where GPUs are
-spare the fullest domains hold all, or all domains are as full, which leaves each uplink
-less to carry. Shapes: U units, which are what stays together on that tier; D domains.
+sweeps (`tiles.py`). They are laid on the machine as they come, or halved as it is.
+Where GPUs are spare the fullest domains hold all, or all domains are as full, which
+leaves each uplink less to carry. Shapes: U units, which are what stays together on that
+tier; D domains.
 """
 
 from __future__ import annotations
@@ -93,18 +93,20 @@ class _Tiling(NamedTuple):
             for beam in (1, params.tiled_beam)
         )
         ample = ample[: params.tiled_vertices // self.units]
-        first = (*ample, *quick)[0]
         for rows in boxes(self.flows, self.units, self._tiers(), params):
             # Boxes in boxes may need any, since some of an outer one are left out.
             count = len(self.room) if len(rows) > 1 else int(rows.max()) + 1
             for domains, _ in self._fills(count):
-                yield from self._further("boxes", domains, rows, first, is_over)
+                yield from self._with_halves("boxes", domains, rows, is_over)
         for sweep, (domains, sizes) in product((*quick, *ample), self._fills()):
             outside = self._outside(self.tier, domains)
             tile = tiles(self.flows, sizes.tolist(), outside, sweep, is_over)
             if tile is None:
                 return
-            yield from self._further("tiles", domains, tile[None], sweep, is_over)
+            if sweep.beam > 1:
+                yield from self._with_halves("tiles", domains, tile[None], is_over)
+            else:
+                yield "tiles", domains, tile[None]
 
     def _fills(self, count: int = 0) -> list[tuple[IntArray, IntArray]]:
         """Domains in turn and units of each: so many domains, or as few as hold all.
@@ -144,37 +146,13 @@ class _Tiling(NamedTuple):
             found.append(BoxTier(room, number, least, rate, latency, is_port=False))
         return found
 
-    def _further(
-        self,
-        name: str,
-        domains: IntArray,
-        rows: IntArray,
-        sweep: Sweep,
-        is_over: _Ends,
+    def _with_halves(
+        self, name: str, domains: IntArray, rows: IntArray, is_over: _Ends
     ) -> Iterator[_Candidate]:
-        """Tiles, tiles of tiles, and tiles halved.
-
-        Tiles of an outer tier are grown of those inside, as many as its domains hold.
-        """
+        """Tiles as they come, and halved where there are domains further out."""
         yield name, domains, rows
-        last = len(self.problem.machine.tiers) - 1
-        if self.tier + 1 == last:  # no outer domains
-            return
-        if sweep.beam > 1 and len(rows) == 1:
+        if self.tier + 2 < len(self.problem.machine.tiers) and len(rows) == 1:
             yield f"{name}, halved", domains, self.halved(domains, rows[0], is_over)
-        homes = np.array([domains, *self._outside(self.tier, domains)])[len(rows) - 1]
-        outer = by_appearance(homes)[0][: int(rows[-1].max()) + 1]
-        while self.tier + len(rows) < last:
-            outside = self._outside(self.tier + len(rows) - 1, outer)
-            begins, sizes = equal_runs(outside[0])
-            edges = rows[-1][self.flows.edges]
-            flows = merged(edges, self.flows.weight, len(outer))
-            tile = tiles(flows, sizes.tolist(), outside[1:, begins], sweep, is_over)
-            if tile is None:
-                return
-            rows = np.array([*rows, tile[rows[-1]]])
-            outer = outside[0, begins]
-            yield name, domains, rows
 
     def _outside(self, tier: int, domains: IntArray) -> IntArray:
         """Domains further out than a tier, the last aside; shape (tiers, domains)."""

@@ -52,12 +52,18 @@ class Params:
     # Least and most time, in s, to find out which rules are to blame and what would
     # help; between them what the search leaves of its own.
     diagnosis_s: tuple[float, float] = (0.3, 30.0)
-    # Walks of a job that runs already after the first, and moves of one: the least for
-    # the units of cells that lost GPUs, and the most.
+    # Walks of a job that runs already after the first, and moves of one.
     homeward_walks: int = 8
-    homeward_moves: tuple[int, int] = (60_000, 600_000)
-    # Races of walks of the annealer, each from other starts.
+    homeward_moves: int = 60_000
+    # How hot walks begin: at most so much of the value, and of the usual change of a
+    # move; how many times cooler they end. Moves tried to know that change, and pieces
+    # of a walk, each cooler, between which it looks at the time.
+    heat: tuple[float, float, float] = (1e-3, 0.2, 300.0)
+    probes_and_pieces: tuple[int, int] = (1_800, 100)
+    # Races of walks of the annealer, each from other starts; and moves of a walk of the
+    # first round, for a unit and at most.
     races: int = 4
+    walk_moves: tuple[int, int] = (400, 200_000)
     # Whether methods other than constructions run.
     local_search: bool = True
     # They do not where constructions end no more above the bound, relative to the
@@ -76,8 +82,9 @@ class Params:
     # What a generation must gain for another one to follow, relative to the cost.
     generation_gain: float = 1e-3
     # Columns of a program of a bound in whole numbers, at most: of parts of rings and
-    # cliques on the hop cost, of ranks near their partners.
+    # cliques on the hop cost, and of ranks near their partners.
     part_columns: int = 8_000
+    partner_columns: int = 2_000
     # Boxes of replicas that the bound with parts of expert groups tells apart, and
     # prices of parts that it tries; with none it is left out.
     expert_boxes: int = 40_000

@@ -178,27 +178,32 @@ class Choices:
         self._least = np.concatenate((self._least[kept], self._values(low, high)))
 
 
-def dearest(packing: Packing, choices: Choices, number: float, rounds: int) -> float:
+def dearest(
+    packing: Packing, choices: Choices, number: float, rounds: int
+) -> tuple[float, FloatArray]:
     """The highest bound that is found on the greatest value of all choices.
+
+    With it come the prices that prove it; shape (L, S + 1).
 
     ``number``: choices that are taken in all. ``rounds``: prices that are tried.
     """
     program = _Growing(packing, number)
     prices = np.arange(packing.sums.shape[1]) / packing.size
     prices = np.tile(prices, (len(packing.levels), 1))
-    highest = -inf
+    highest, proved = -inf, prices
     for _ in range(rounds):
         levels = packing.cheapest(prices)
         share = packing.worth(prices) / number
         share += EXACT * (share + float(levels.min()))
         value = choices.least(levels, share)
-        highest = max(highest, value)
+        if value > highest:
+            highest, proved = value, prices
         program.add(choices.cheapest(levels, highest))
         optimum = program.solve()
         if optimum is None or optimum[0] <= EXACT * number:
             break
         prices = optimum[1]
-    return highest
+    return highest, proved
 
 
 class _Growing:

@@ -162,9 +162,10 @@ def _usable(failure: Failure) -> Iterator[BoolArray]:
 
 
 class _Mended:
-    """Seats for who must move, set by set from the outermost tier inwards.
+    """Nodes for who must move, set by set from the outermost tier inwards.
 
-    ``free`` ((G,)): GPUs that newcomers may take.
+    ``node`` ((R,)): of each rank, -1 for none yet. ``free`` ((N,)): GPUs that newcomers
+    may take.
     """
 
     def __init__(self, failure: Failure, usable: BoolArray) -> None:
@@ -172,10 +173,10 @@ class _Mended:
         self.hosts = failure.problem.limits.nodes_of_rank
         self.by_nodes = failure.problem.job.launcher != "free"
         stays = ~failure.must_move & ~self.before.is_lost
-        self.gpu_of_rank = np.where(stays, self.before.gpu_of_rank, -1)
-        kept = self.gpu_of_rank[stays]
-        self.free = usable[self.machine.node_of_gpu]
-        self.free[kept] = False
+        self.kept = np.where(stays, self.before.gpu_of_rank, -1)
+        self.node = np.where(stays, self.machine.node_of_gpu[self.kept], -1)
+        self.free = self.machine.gpus_of_node * usable
+        np.subtract.at(self.free, self.node[stays], usable[self.node[stays]])
         #: Sets of each tier; in a launch by nodes what was on a node is one besides.
         self.sets = failure.sets
         if self.by_nodes:
@@ -184,21 +185,20 @@ class _Mended:
             same = np.diff(host[order]) == 0
             pairs = np.stack((order[:-1], order[1:]), axis=1)[same]
             self.sets = np.array([join(label, pairs) for label in self.sets])
-            node_of_gpu = self.machine.node_of_gpu
-            self.free[np.isin(node_of_gpu, node_of_gpu[kept])] = False
+            self.free[self.node[stays]] = 0
 
     def seated(self) -> IntArray | None:
         """The placement; None where a set finds no room."""
-        ranks = np.flatnonzero(self.gpu_of_rank < 0)
+        ranks = np.flatnonzero(self.node < 0)
         every = np.ones(self.machine.num_nodes, dtype=bool)
         found = self._put(ranks, max(len(self.sets) - 2, 0), every)
-        return self.gpu_of_rank if found else None
+        return self.machine.gpus_on(self.node, self.kept) if found else None
 
     def _put(self, ranks: IntArray, tier: int, inside: BoolArray) -> bool:
         """Put ranks on nodes ``inside`` a domain, sets of a tier in domains of it."""
         label = self.sets[tier]
         begun = np.zeros(int(label.max()) + 1, dtype=bool)
-        begun[label[self.gpu_of_rank >= 0]] = True  # whose place is given comes first
+        begun[label[self.node >= 0]] = True  # whose place is given comes first
         groups = grouped(ranks, label[ranks])
         groups.sort(key=lambda own: (not begun[label[own[0]]], -len(own), int(own[0])))
         for own in groups:
@@ -213,10 +213,8 @@ class _Mended:
         if tier:
             return self._put(ranks, tier - 1, inside)
         node = int(inside.argmax())
-        first, end = self.machine.first_gpu_of_node[node : node + 2].tolist()
-        seats = first + np.flatnonzero(self.free[first:end])
-        self.gpu_of_rank[ranks] = seats[: len(ranks)]
-        self.free[seats[: None if self.by_nodes else len(ranks)]] = False
+        self.node[ranks] = node
+        self.free[node] -= self.free[node] if self.by_nodes else len(ranks)
         return True
 
     def _near(
@@ -225,12 +223,11 @@ class _Mended:
         """Nodes of each domain with room, the old one first, then the fullest."""
         machine = self.machine
         row = machine.domain_of_node[tier]
-        node_of_gpu = machine.node_of_gpu
-        free = np.bincount(node_of_gpu, self.free * inside[node_of_gpu]).astype(int)
-        mates = self.gpu_of_rank[self.sets[tier] == self.sets[tier][ranks[0]]]
+        free = self.free * inside
+        mates = self.node[self.sets[tier] == self.sets[tier][ranks[0]]]
         seated = mates[mates >= 0]
         if seated.size:  # a set that lost a part stays where the rest is
-            inside = inside & (row == row[node_of_gpu[seated[0]]])
+            inside = inside & (row == row[seated[0]])
             room = np.bincount(row, free * inside)
         else:
             room = room_in_sets(machine, free, self.sets)[tier]

@@ -169,14 +169,8 @@ def _on_old_gpus(
     node = topology.node_of_gpu[gpu_of_rank]
     before = previous.gpu_of_rank
     stays = (before >= 0) & (topology.node_of_gpu[before] == node)
-    found = np.where(stays, before, gpu_of_rank)
-    for mixed in np.intersect1d(node[stays], node[~stays]).tolist():
-        newcomers = np.flatnonzero(~stays & (node == mixed))
-        first, end = topology.first_gpu_of_node[mixed : mixed + 2].tolist()
-        taken = set(before[stays & (node == mixed)].tolist())
-        free = [gpu for gpu in range(first, end) if gpu not in taken]
-        found[newcomers] = free[: len(newcomers)]
-    return found
+    kept = np.where(np.isin(node, node[stays]), -1, gpu_of_rank)
+    return topology.gpus_on(node, np.where(stays, before, kept))
 
 
 def _with_replicas_exchanged(

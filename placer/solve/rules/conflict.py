@@ -213,12 +213,11 @@ class _Trials:
         is_counted = any(broken_counts(self.topology, self.job(rules)))
         for rule in rules:
             fewer = [other for other in blamed if other is not rule]
+            job = self.job(fewer)
             # Counts that hold with a rule hold without it.
-            if is_counted:
-                is_needless = any(broken_counts(self.topology, self.job(fewer)))
-            else:
-                is_needless = self.keep(fewer) is False
-            blamed = fewer if is_needless else blamed
+            is_counted_too = is_counted and any(broken_counts(self.topology, job))
+            if is_counted_too or (not is_counted and self.fits(job) is False):
+                blamed = fewer
         return blamed
 
     def reasons(self, blamed: list[Rule]) -> tuple[list[str], bool]:
@@ -260,7 +259,7 @@ class _Trials:
 
 def _is_proved(topology: Machine, job: Job, budget: Budget) -> bool:
     """Whether there is no placement, rather than none found."""
-    seating = seat(Limits(topology, job), budget=budget)
+    seating = seat(Limits(topology, job), budget)
     return seating.proved and seating.node_of_rank is None
 
 

@@ -286,8 +286,8 @@ def _room(limits: Limits, count: Count) -> tuple[IntArray, int]:
     host_of_node = topology.host_of_node
     of_host = np.bincount(host_of_node, topology.gpus_of_node)
     box = count.box[np.unique(host_of_node, return_index=True)[1]]
-    order = np.lexsort((-of_host, box))
-    place = np.arange(len(box)) - np.searchsorted(box[order], box[order])
-    used = order[(box[order] >= 0) & (place < count.most[box[order]])]
-    room = np.bincount(box[used], of_host[used], boxes)
-    return room.astype(np.int64), world
+    largest = (
+        np.sort(of_host[box == one])[::-1][:most].sum()
+        for one, most in enumerate(count.most.tolist())
+    )
+    return np.array([*largest], dtype=np.int64), world

@@ -18,7 +18,7 @@ from placer.base.arrays import BoolArray, IntArray
 from placer.job.model import Job
 from placer.job.rules import Rules
 from placer.solve.annealing.annealed import again, annealed, spaces
-from placer.solve.annealing.mend_in_full import MendsInFull
+from placer.solve.annealing.in_full import InFull
 from placer.solve.annealing.race import seeds
 from placer.solve.annealing.starts import best_starts
 from placer.solve.annealing.walks import PricedInFull, Walk, Walks
@@ -30,7 +30,7 @@ from placer.solve.problem.compiled import Problem
 from placer.solve.problem.launch import Packing, launch_blocks, launched
 from placer.solve.problem.rules import Limits
 from placer.solve.rules.counts import is_packed_never
-from placer.solve.rules.seats import Seating, seat
+from placer.solve.rules.seats import seat
 from placer.solve.run.budget import Budget
 from placer.solve.run.incumbent import Incumbent, Terms
 from placer.solve.run.solution import Progress, Solution
@@ -180,7 +180,8 @@ class _RuledSearch:
         large jobs counts, or else however many.
         """
         avoided, host = self.limits.avoided, self.problem.machine.host_of_node
-        seating = self._seating()
+        seating = seat(self.limits, self.budget)
+        self.incumbent.cut_short |= not seating.proved and self.budget.is_over()
         seats, hosts = seating.node_of_rank, None
         if seats is not None:
             hosts = np.unique(host[seats[avoided[seats]]])
@@ -202,19 +203,6 @@ class _RuledSearch:
             self._construct(np.ones_like(avoided))
             if self.has_placement:
                 self._begin(self.problem.avoided(self.incumbent.best))
-
-    def _seating(self) -> Seating:
-        """Seats of ranks, or of what each node may hold, or that there are none."""
-        budget = self.budget
-        blocks = launch_blocks(self.problem.machine, self.problem.job)
-        for block in dict.fromkeys((1, *blocks)):
-            seating = seat(self.limits, block, budget)
-            self.incumbent.cut_short |= not seating.proved and budget.is_over()
-            if seating.node_of_rank is not None or (seating.proved and block == 1):
-                return seating
-            if self._ends():
-                break
-        return Seating()
 
     def _prove(self) -> None:
         self.incumbent.prove(*self._bound(self.incumbent.value))
@@ -252,11 +240,11 @@ def repair(
     the job, it is slow.
     """
     for units in spaces(problem, incumbent):
-        walks: Walks | MendsInFull
+        walks: Walks | InFull
         try:
             walks = units.walks()
         except PricedInFull:
-            walks = units.mends()
+            walks = units.in_full()
         of_unit, most = problem.params.mending_moves
         moves = min(most, of_unit * len(walks.units.slots.ranks))
         seed = seeds(problem)

@@ -1,8 +1,7 @@
 """Some placement that keeps every rule, or the proof that there is none, by CP-SAT.
 
-For small jobs: a variable of every set and domain, with the job's rules. A unit is a
-rank, or a block of ranks when every node is to hold one block. As few hosts to avoid
-are used as can be.
+For small jobs: a variable of every set and domain, with the job's rules. As few hosts
+to avoid are used as can be.
 
 Nodes may be the islands of hosts. Rules and launchers know hosts: one is used when any
 of its islands is, holds one run of ranks, and counts its GPUs island by island or as
@@ -20,16 +19,15 @@ from placer.base.arrays import IntArray, divisors
 from placer.base.loading import load
 from placer.job.even import axis_of, is_even, part_size
 from placer.solve.count import CP_SAT, EngineLimits, cp_sat, solved
-from placer.solve.problem.colocation import Colocation, colocation_of, groups_of
+from placer.solve.problem.colocation import colocation_of, groups_of
 from placer.solve.problem.launch import counts_by_island
 from placer.solve.problem.rules import Count, Limits
 from placer.solve.run.budget import ENDLESS, Budget
-from placer.solve.tree.domains import node_capacity
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-MOST_CHOICES = 6_000  # units times nodes of a program that is solved
+MOST_CHOICES = 6_000  # ranks, or sets, times nodes of a program that is solved
 
 
 class Seating(NamedTuple):
@@ -40,49 +38,43 @@ class Seating(NamedTuple):
     proved: bool = False
 
 
-def seat(limits: Limits, block: int = 1, budget: Budget = ENDLESS) -> Seating:
-    """A placement that keeps every rule, if one is found and the job is not too large.
-
-    ``block``: consecutive ranks that each node in use must hold, in a node-contiguous
-    launch; 1 when they may hold any number.
-    """
+def seat(limits: Limits, budget: Budget = ENDLESS) -> Seating:
+    """A placement that keeps every rule, if the job is small and one is found."""
     job = limits.job
-    sets = colocation_of(limits.topology, job, block)
-    units = job.world_size // block
+    sets = colocation_of(limits.topology, job, 1)
+    count = job.world_size
     if job.launcher == "free":
-        units = int(sets.label[0].max()) + 1
-    if units * limits.topology.num_nodes > MOST_CHOICES:
+        count = int(sets.label[0].max()) + 1
+    if count * limits.topology.num_nodes > MOST_CHOICES:
         return Seating()
-    return _Seats(limits, sets).solved(budget)
+    return _Seats(limits, sets.label).solved(budget)
 
 
 class _Seats:
     """The domain of each set, tier by tier, and the rules about it.
 
-    Units that must share a domain of a tier share their variables there. Shapes: T
-    tiers, U units.
+    Ranks that must share a domain of a tier share their variables there.
 
-    ``label`` ((T, U)): set of each unit. ``at[t][p][d]``: whether set ``p`` of tier
+    ``label`` ((T, R)): set of each rank. ``at[t][p][d]``: whether set ``p`` of tier
     ``t`` lies in domain ``d``.
     """
 
-    def __init__(self, limits: Limits, sets: Colocation) -> None:
+    def __init__(self, limits: Limits, label: IntArray) -> None:
         self.limits, self.job, self.topology = limits, limits.job, limits.topology
         self.model: cp_model.CpModel = load(CP_SAT).CpModel()
-        self.block = max(sets.block, 1)
-        self.label = sets.label[:, :: self.block]
-        room = node_capacity(self.topology, sets.block) // self.block
+        self.label = label
         self.at: list[list[list[cp_model.IntVar]]] = []
-        for row, label in zip(self.topology.domain_of_node, self.label, strict=True):
-            rooms = np.bincount(row, room).astype(np.int64)
-            self.at.append(self._variables(np.bincount(label).tolist(), rooms.tolist()))
+        gpus = self.topology.gpus_of_node
+        for row, sets in zip(self.topology.domain_of_node, label, strict=True):
+            rooms = np.bincount(row, gpus).astype(np.int64)
+            self.at.append(self._variables(np.bincount(sets).tolist(), rooms.tolist()))
         for inner in range(len(self.at) - 1):
             self._nest(inner)
 
     def _variables(
         self, sizes: list[int], rooms: list[int]
     ) -> list[list[cp_model.IntVar]]:
-        """Every set has one domain, and none holds more units than it has room for."""
+        """Every set has one domain, and none holds more ranks than it has room for."""
         at = [[self.model.new_bool_var("") for _ in rooms] for _ in sizes]
         for row in at:
             self.model.add_exactly_one(row)
@@ -102,7 +94,7 @@ class _Seats:
                 self.model.add(sum(inside) == there)
 
     def _where(self, tier: int) -> list[list[cp_model.IntVar]]:
-        """Whether each unit lies in each domain of a tier."""
+        """Whether each rank lies in each domain of a tier."""
         return [self.at[tier][part] for part in self.label[tier].tolist()]
 
     def solved(self, budget: Budget) -> Seating:
@@ -121,27 +113,26 @@ class _Seats:
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Seating(proved=status == cp_model.INFEASIBLE)
         at = [[solver.value(is_in) for is_in in row] for row in self._where(0)]
-        node_of_rank = np.repeat(np.argmax(at, axis=1), self.block)
-        return Seating(node_of_rank, status == cp_model.OPTIMAL)
+        return Seating(np.argmax(at, axis=1), status == cp_model.OPTIMAL)
 
     def _pins(self) -> None:
         """Pinned ranks are on their hosts."""
         on = self._where(0)
         for rank, nodes in self.limits.nodes_of_rank.items():
-            self.model.add_bool_or([on[rank // self.block][n] for n in sorted(nodes)])
+            self.model.add_bool_or([on[rank][node] for node in sorted(nodes)])
 
     def _count(self, count: Count) -> list[cp_model.IntVar]:
         """A box has at most so many of what is counted; whether it has each of them."""
         inside = np.flatnonzero(count.box >= 0).tolist()
         occurs: dict[tuple[int, int], cp_model.IntVar] = {}
-        for unit, on in enumerate(self._where(0)):
-            own = {*count.number[unit * self.block : (unit + 1) * self.block].tolist()}
-            for node in inside:
-                for one in own if count.by_rank else (int(count.number[node]),):
-                    key = int(count.box[node]), one
-                    if key not in occurs:
-                        occurs[key] = self.model.new_bool_var("")
-                    self.model.add_implication(on[node], occurs[key])
+        for (rank, on), node in product(enumerate(self._where(0)), inside):
+            key = (
+                int(count.box[node]),
+                int(count.number[rank if count.by_rank else node]),
+            )
+            if key not in occurs:
+                occurs[key] = self.model.new_bool_var("")
+            self.model.add_implication(on[node], occurs[key])
         for number, most in enumerate(count.most.tolist()):
             there = [has for (box, _), has in occurs.items() if box == number]
             self.model.add(sum(there) <= most)
@@ -158,7 +149,7 @@ class _Seats:
             where = self._where(self.topology.tier_index(tier))
             rows = (group[:, ::size] for group in groups_of(self.job, axis_of(key)))
             for group in chain.from_iterable(rows):
-                self._evenly([where[rank // self.block] for rank in group.tolist()])
+                self._evenly([where[rank] for rank in group.tolist()])
 
     def _evenly(self, parts: list[list[cp_model.IntVar]]) -> None:
         """As many runs of parts as divide them, each in a domain of its own."""
@@ -172,7 +163,7 @@ class _Seats:
                     self.model.add(before == after).only_enforce_if(way)
 
     def _runs(self) -> None:
-        """A host holds consecutive units: at most one run begins on it."""
+        """A host holds consecutive ranks: at most one run begins on it."""
         hosts = zip(*self._where(self.topology.node_tier), strict=True)
         for host, there in enumerate(hosts):
             begins = [there[0]]
@@ -186,16 +177,15 @@ class _Seats:
                 self._ascend(nodes.tolist(), there)
 
     def _ascend(self, nodes: list[int], there: tuple[cp_model.IntVar, ...]) -> None:
-        """The GPUs of a host ascend with its units, in one of two orders.
+        """The GPUs of a host ascend with its ranks, in one of two orders.
 
-        Each unit has a place: its GPU, or where the launcher counts that. Blocks fill
-        their islands, and ascend by island.
+        Each rank has a place: its GPU, or where the launcher counts that.
         """
         domain = load(CP_SAT).Domain
         most = self.topology.num_gpus
         places = [self.model.new_int_var(0, most, "") for _ in there]
         by_island = self.model.new_bool_var("")
-        if self.block > 1 or counts_by_island(self.topology):
+        if counts_by_island(self.topology):
             self.model.add(by_island == 1)
         for node in nodes:
             gpus = self.topology.gpus_of(np.array([node]))

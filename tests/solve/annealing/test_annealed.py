@@ -10,7 +10,7 @@ import pytest
 
 import placer
 from placer.job.model import Compute
-from placer.solve.annealing.annealed import annealed
+from placer.solve.annealing.annealed import annealed, walked_briefly
 from placer.solve.annealing.units import Units
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.construct.fills import starts
@@ -64,6 +64,17 @@ def test_a_few_halves_beat_one_group_in_crumbs():
     best = min(problem.goal.value(placed) for _, placed in fills)
     assert incumbent.value < 0.95 * best
     assert incumbent.value < 1.03 * bound
+
+
+@pytest.mark.parametrize(("hosts", "walks"), [([9] * 15, True), ([8] * 16, False)])
+def test_expert_groups_that_are_cut_walk_first(hosts, walks):
+    """Where constructions keep them whole, a walk would only take time."""
+    problem = Problem.of(machine(hosts, [0] * len(hosts)), SIXTEEN_GROUPS, "time")
+    incumbent = begun(problem)
+    before = incumbent.value
+    walked_briefly(problem, incumbent, incumbent.budget)
+    assert (incumbent.value < before) == walks
+    assert incumbent.method.startswith("annealed") == walks
 
 
 def test_groups_that_no_domain_holds_are_annealed():

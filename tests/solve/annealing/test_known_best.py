@@ -12,8 +12,7 @@ from placer.job.model import Compute, Job
 from placer.job.models import Model
 from placer.placement.check import violations
 from placer.placement.placement import Placement
-from placer.solve.annealing.annealed import annealed
-from placer.solve.annealing.in_full import annealed_in_full
+from placer.solve.annealing.annealed import annealed, annealed_in_full
 from placer.solve.problem.compiled import Problem
 from placer.solve.run.budget import Budget
 from placer.solve.score import is_built

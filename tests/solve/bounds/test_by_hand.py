@@ -1,6 +1,7 @@
 """Bounds that are the optimum, by hand, and those that larger machines need."""
 
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -12,6 +13,7 @@ from benchmarks.instances import load
 from benchmarks.traffic_graphs import stencil
 from placer import testing
 from placer.cost.hop_cost import HopCost
+from placer.cost.least_cases import priced_step
 from placer.job.axes import Parallelism
 from placer.job.model import Compute, Job
 from placer.job.models import Model
@@ -20,8 +22,10 @@ from placer.placement.hop_bound import priced_hop_cost
 from placer.placement.placement import Placement
 from placer.solve.bounds.certificate import lower_bound
 from placer.solve.bounds.hop_cuts import HopCuts
+from placer.solve.bounds.hop_prices import prices_of
 from placer.solve.problem.compiled import Problem
 from placer.solve.problem.params import Params
+from placer.solve.run.budget import ENDLESS
 from placer.testing.oracle import gpus_of
 from placer.topology.model import Tier
 from placer.topology.read import parse_topology
@@ -319,5 +323,51 @@ def test_the_published_bound_is_reached(name, is_full):
     cuts = HopCuts.of(topology, job, Params())
     bound = cuts.together(inf if is_full else published)
     assert published <= bound <= known
-    prices = cuts.prices(published)
+    prices = prices_of(cuts, published, ENDLESS)
     assert published <= priced_hop_cost(topology, job, prices) <= bound
+
+
+@pytest.mark.parametrize("cut", [0, 1])
+def test_cases_by_hand(cut):
+    """Four pairs of stages on nodes of four, or of three, three and two.
+
+    No counts prove more, and nothing is proved when a case is left out: that some
+    pipeline is cut, or that none is, for which nodes of three have no room.
+    """
+    gpus = [3, 3, 2] if cut else [4, 4]
+    machine = machine_of(gpus, [[0] * len(gpus)], [FAST, FAR])
+    job = Job("two", Parallelism(pp=2, dp=4), MODEL, micro_batches=4, launcher="free")
+    job = replace(job, compute=Compute(micro_batch_time=1e-3))
+    proof = lower_bound(Problem.of(machine, job, "time"), 1)
+    assert [case.leaves for case in proof.cases] == ["pp", ""][: 2 - cut]
+    proved = partial(priced_step, machine, job)
+    assert proved(proof.cases) == pytest.approx(proof.value)
+    assert proved(proof.cases[1:]) < proof.value
+    assert cut or proved(proof.cases[:1]) == 0.0
+    for more in (-2, -1, 1, 2):
+        first, *others = proof.cases
+        counts = tuple(tuple(max(1, n + more) for n in row) for row in first.counts)
+        assert proved([first._replace(counts=counts), *others]) <= proof.value * (
+            1 + 1e-9
+        )
+
+
+def test_prices_of_parts_by_hand():
+    """Expert groups of four on nodes of three, three and two: no claim of more holds.
+
+    Without prices, or at others, less is proved.
+    """
+    problem = experts_in_two_stages(4, 50e9)
+    proof = lower_bound(problem, 1)
+    proved = partial(priced_step, problem.machine, problem.job)
+    assert proved(proof.cases) == pytest.approx(proof.value)
+    (case,) = (case for case in proof.cases if case.times)
+    flat = tuple((0.0, *[1.0] * (len(row) - 1)) for row in case.prices)
+    for worse in (
+        case._replace(seconds=case.seconds * 1.01),
+        case._replace(prices=flat),
+        case._replace(times=(), prices=()),
+        case._replace(times=tuple(1.01 * time for time in case.times)),
+    ):
+        cases = [worse if one == case else one for one in proof.cases]
+        assert proved(cases) < proof.value * (1 - 1e-6)
