@@ -39,7 +39,7 @@ from placer.solve.programs.prices import Choices, Kind, Level, Packing, dearest
 
 Times = tuple[float, ...]
 Prices = tuple[tuple[float, ...], ...]
-FEW = 4  # steps between times of units that are told apart at first
+
 FINER = 64  # the fewer pieces groups have, the more such steps are cut
 
 
@@ -236,10 +236,10 @@ class StageParts:
         units, times, found = self.units, [steps[0][1]], list[Level]()
         of_piece = self._sent(self._fewest) * units.members * units.ranks
         waits = [self._waits_s(here * units.members) for here in range(1, units.pieces)]
-        for left, (least, seconds) in enumerate(steps[1:], 1 - len(steps)):
+        for least, seconds in steps[1:]:
             wait_s = min(waits[least - 1 : units.pieces - least], default=inf)
             # The fastest are told apart by what they wait for uplinks as well.
-            is_cut = -left <= FEW and times[-1] < MAX_SECONDS and wait_s < inf
+            is_cut = times[-1] < MAX_SECONDS and wait_s < inf
             cuts = FINER // units.pieces if is_cut else 0
             for time in np.linspace(times[-1], seconds, cuts + 2)[1:].tolist():
                 found.append(Level(least, max(0.0, times[-1] - wait_s) / of_piece))
@@ -269,7 +269,7 @@ class StageParts:
             if seconds < steps[-1][1]:
                 steps.append((least, seconds))
         best: tuple[float, Times, Prices] = 0.0, (), ()
-        known, exposed_s = FEW, self.exposed_more_s()
+        known, exposed_s = 1, self.exposed_more_s()
         while len(steps) > 1:
             levels, times = self.levels(steps[-known - 1 :])
             packing = Packing(

@@ -57,7 +57,7 @@ class Params:
     homeward_moves: int = 60_000
     # How hot walks begin: at most so much of the value, and of the usual change of a
     # move; how many times cooler they end. Moves tried to know that change, and pieces
-    # of a walk, between which it looks at the time.
+    # of a walk, each cooler, between which it looks at the time.
     heat: tuple[float, float, float] = (1e-3, 0.2, 300.0)
     probes_and_pieces: tuple[int, int] = (1_800, 100)
     # Races of walks of the annealer, each from other starts; and moves of a walk of the

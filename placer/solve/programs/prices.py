@@ -30,9 +30,7 @@ from placer.base.loading import load
 from placer.base.rounding import EXACT
 
 GLOP = "ortools.linear_solver.pywraplp"
-UNKNOWN = 1e9  # price of a group that no parts add up to
-BATCH = 256  # boxes that are halved at once
-TAKEN = 32  # choices that a program grows by at once
+TAKEN = 32  # boxes that are halved, and choices that a program grows by, at once
 
 # Least values of choices between a lowest and a highest one, (C, P) each to (C,).
 Values = Callable[[IntArray, IntArray], FloatArray]
@@ -108,9 +106,7 @@ class Packing:
     def cheapest(self, prices: FloatArray) -> FloatArray:
         """Price of a group of each level, 0 first, or of a higher one; (L + 1,)."""
         both = zip(self.ways, prices, strict=True)
-        paid = [
-            float((ways @ of_level).min(initial=UNKNOWN)) for ways, of_level in both
-        ]
+        paid = [float((ways @ of_level).min(initial=inf)) for ways, of_level in both]
         least = np.minimum.accumulate(paid[::-1])[::-1]
         return np.array([0.0, *least])
 
@@ -146,7 +142,7 @@ class Choices:
             is_exact = not len(several) or several[0] != order[0]
             if is_exact or len(self._least) >= self._most:
                 return float(self._least[order[0]])
-            self._halve(several[:BATCH])
+            self._halve(several[:TAKEN])
 
     def cheapest(self, prices: FloatArray, value: float) -> IntArray:
         """Levels of the cheapest choices of no higher value, as far as is known.

@@ -1,7 +1,9 @@
 """What domains hold, and how groups are made up of it: by hand, and by plain loops."""
 
+import numpy as np
 import pytest
 
+from placer.placement.hop_parts import Holdings, Prices, least_held
 from placer.solve.count import EngineLimits, Program, solve
 from placer.solve.programs.contents import Contents, Costs, fillings
 
@@ -30,6 +32,20 @@ def test_the_largest_part_of_each_room_pays_and_each_part_alone(
     assert solve(program, ROOT).bound == pytest.approx(price)
 
 
+def held(contents):
+    """As the checker is given it."""
+    share = np.reshape(contents.share, (-1, contents.size + 1))
+    costs = (np.array(cost, float) for cost in contents.costs)
+    return Holdings(contents.number, contents.rooms, *costs, share)
+
+
+def proves(contents, cost):
+    """Whether cases are found that prove no less and no more than the least cost."""
+    cases = contents.cases(cost - 0.01, lambda: False)
+    assert contents.cases(cost + 0.01, lambda: False) is None
+    return cost - 0.011 <= least_held(held(contents), cases) <= cost + 1e-9
+
+
 def test_groups_in_domains_by_hand():
     """Two groups of three in rooms of four and two: 3 + 1 and 2, three parts in all.
 
@@ -40,6 +56,7 @@ def test_groups_in_domains_by_hand():
     for rooms, least in (({4: 1, 2: 1}, 3 + 5), ({4: 1, 2: 2}, 3), ({3: 2}, 2)):
         contents = Contents(3, 2, [rooms], costs, [])
         assert contents.least(known=0) == pytest.approx(least, rel=1e-5)
+        assert proves(contents, least)
 
 
 def test_shares_of_outer_domains_by_hand():
@@ -51,3 +68,7 @@ def test_shares_of_outer_domains_by_hand():
     share = [0.0, 3.0, 4.0, 3.0, 0.0]
     contents = Contents(4, 1, [{2: 1, 1: 1}] * 2, costs, [share] * 2)
     assert contents.least(known=0) == pytest.approx(3 + 3 + 3, rel=1e-5)
+    assert proves(contents, 3 + 3 + 3)
+    # Right if blocks had no room for three.
+    part, share = np.array([[0.0, 1, 1, 9, 9]] * 2), np.array([0.0, 4, 5, 10, 10])
+    assert least_held(held(contents), Prices(part, share, [])) <= 3 + 3 + 3
