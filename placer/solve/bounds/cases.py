@@ -72,10 +72,10 @@ def least_step(
         is_enough = proofs[least].value >= incumbent or budget.is_over()
         closer = None if is_enough else next(cases[least], None)
         if closer is None:
-            told = tuple(one for proof in proofs for one in proof.cases)
-            is_told = _is_known(problem, block) and len(told) == len(proofs)
-            enough = is_told and min(told).seconds >= proofs[least].value
-            return proofs[least]._replace(cases=told if enough else ())
+            claims = tuple(one for proof in proofs for one in proof.cases)
+            is_claimed = _is_known(problem, block) and len(claims) == len(proofs)
+            enough = is_claimed and min(claims).seconds >= proofs[least].value
+            return proofs[least]._replace(cases=claims if enough else ())
         proofs[least] = max(proofs[least], closer, key=lambda proof: proof.value)
 
 

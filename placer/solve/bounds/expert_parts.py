@@ -282,8 +282,8 @@ class StageParts:
             choices = Choices(stages, len(times), values, params.expert_boxes)
             number, rounds = self.units.number / stages, params.expert_rounds
             value, prices = dearest(packing, choices, number, rounds)
-            told = tuple(times.tolist()), tuple(map(tuple, prices.tolist()))
-            best = max(best, (value, *told))
+            found = tuple(times.tolist()), tuple(map(tuple, prices.tolist()))
+            best = max(best, (value, *found))
             slow = np.where(np.eye(stages, dtype=bool), 0, len(levels))
             if known >= len(steps) - 1 or best[0] < values(0 * slow, slow).min():
                 break

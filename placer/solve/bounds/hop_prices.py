@@ -38,15 +38,15 @@ def prices_of(cuts: HopCuts, value: float, budget: Budget) -> HopPrices | None:
         best[tier,] = float(cuts.rises[tier]) * cut.priced, prices
     both = tuple(sorted(cuts.of_tier)[:2])
     for tiers in dict.fromkeys((*best, both)) if best else ():
-        beside = {of: one for of, one in best.items() if not {*of} & {*tiers}}
-        needed = value - cuts.inside - sum(cost for cost, _ in beside.values())
+        others = {of: one for of, one in best.items() if not {*of} & {*tiers}}
+        needed = value - cuts.inside - sum(cost for cost, _ in others.values())
         if len(tiers) == 1:
             most = float(cuts.rises[tiers[0]]) * cuts.of_tier[tiers[0]][-1].value
             needed = min(needed, most)
-        known = sum(best[of][0] for of in best.keys() - beside.keys())
+        known = sum(best[of][0] for of in best.keys() - others.keys())
         if needed > known * (1 + EXACT):
             found = _of_parts(cuts, tiers, needed, budget)
-            best = beside | {tiers: (needed, found)} if found else best
+            best = others | {tiers: (needed, found)} if found else best
     proved = cuts.inside + sum(cost for cost, _ in best.values())
     if proved < value * (1 - EXACT):
         return None

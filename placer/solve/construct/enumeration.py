@@ -87,9 +87,9 @@ def log_fewest(symmetry: Symmetry, room_of_node: IntArray, ranks: int) -> float:
     ``c``, ``d`` and so on, over the ways to exchange those that look alike. By hand: 9
     ranks on nodes of 4 and 5 have 126, 4 on two nodes of 2 have 6 / 2.
     """
-    held = np.diff(np.minimum(np.cumsum(room_of_node), ranks), prepend=0)
-    alike = np.bincount(np.array(symmetry.shape[0])[held > 0])
-    others = sum(lgamma(count + 1) for count in (*held.tolist(), *alike.tolist()))
+    filled = np.diff(np.minimum(np.cumsum(room_of_node), ranks), prepend=0)
+    alike = np.bincount(np.array(symmetry.shape[0])[filled > 0])
+    others = sum(lgamma(count + 1) for count in (*filled.tolist(), *alike.tolist()))
     return lgamma(ranks + 1) - others
 
 

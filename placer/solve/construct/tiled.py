@@ -190,8 +190,8 @@ class _Tiling(NamedTuple):
         problem, outside = self.problem, self._outside(self.tier, domains)
         homes = np.array([domains, *outside])[: len(rows)]
         domain = _homes(rows, homes)
-        held = np.bincount(domain[domain >= 0], minlength=len(self.room))
-        if domain.min() < 0 or (held > self.room).any():
+        count = np.bincount(domain[domain >= 0], minlength=len(self.room))
+        if domain.min() < 0 or (count > self.room).any():
             return None
         label = problem.colocation.label
         along = np.lexsort(label[: self.tier + 1])

@@ -88,11 +88,11 @@ class Packing:
         A part of ``m`` members sends to all others of its group: ``m (size - m)``.
         """
         sizes, found = np.arange(self.sums.shape[1]), {}
-        held, sent = self.sums @ sizes, self.sums @ (sizes * (self.size - sizes))
+        taken, sent = self.sums @ sizes, self.sums @ (sizes * (self.size - sizes))
         loads = np.array([one.load for one in self.levels])
         for room, rate in self.domains:
             level = (sent[:, None] <= loads * rate * (1 + EXACT)).sum(axis=1) - 1
-            fits = (held <= room) & (level >= 0)
+            fits = (taken <= room) & (level >= 0)
             found[room, rate] = self.sums[fits], level[fits]
         return found
 

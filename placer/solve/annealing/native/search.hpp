@@ -124,7 +124,7 @@ struct Search {
     return false;
   }
   // Slots of a set's units in a domain, as far as no pair has them.
-  Ints held(const Family& family, int set, int level, int domain, const Pairs& pairs) const {
+  Ints in_domain(const Family& family, int set, int level, int domain, const Pairs& pairs) const {
     Ints found;
     for (int unit : family.units[set])
       if (const int slot = slot_of(unit); this->domain(level, slot) == domain && !has(pairs, slot)) found.push_back(slot);

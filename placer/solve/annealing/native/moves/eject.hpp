@@ -9,7 +9,7 @@ inline void eject(Search& s, Pairs& pairs) {
   const int unit = s.waited_for(1 + s.random.below(6)), home = s.cell_of(unit);
   const Family& family = s.any_family();
   const int first_set = family.of_unit[unit], whole = s.random.below(3);
-  Ints leaving = s.held(family, first_set, 0, home, pairs);
+  Ints leaving = s.in_domain(family, first_set, 0, home, pairs);
   if (whole == 0) leaving.resize(1);
   if (whole == 2) leaving.resize(1 + s.random.below((int)leaving.size()));
   int set = first_set;
@@ -36,7 +36,7 @@ inline void eject(Search& s, Pairs& pairs) {
     if (best < 0) return;
     const int other = s.unit_at(best);
     Ints out;
-    if (other >= 0) out = s.held(family, family.of_unit[other], 0, to, pairs);
+    if (other >= 0) out = s.in_domain(family, family.of_unit[other], 0, to, pairs);
     else
       for (int slot = range.first; slot < range.end; ++slot)
         if (s.unit_at(slot) < 0 && !Search::has(pairs, slot)) out.push_back(slot);

@@ -15,7 +15,7 @@ inline void gather(Search& s, Pairs& pairs, bool joins) {
   const int from = s.domain(level, s.slot_of(unit)), to = s.domain(level, target);
   const Range range = s.range(level, to);
   if (from == to) return;
-  const Ints leaving = s.held(family, set, level, from, pairs);
+  const Ints leaving = s.in_domain(family, set, level, from, pairs);
   int count = (int)leaving.size(), some = s.random.below(6), rule = s.random.below(4);
   if (some == 0) count = 1 + s.random.below(count);
   else if (some == 1) count = std::min(count, 1 + s.random.below(4));
@@ -30,7 +30,7 @@ inline void gather(Search& s, Pairs& pairs, bool joins) {
     }
     if (best < 0) continue;
     const int other = s.unit_at(best);
-    const Ints back = other < 0 ? Ints{best} : s.held(family, family.of_unit[other], level, to, pairs);
+    const Ints back = other < 0 ? Ints{best} : s.in_domain(family, family.of_unit[other], level, to, pairs);
     for (size_t i = 0; i < back.size() && (int)pairs.size() < count; ++i) pairs.push_back({leaving[pairs.size()], back[i]});
   }
 }
