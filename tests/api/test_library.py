@@ -77,8 +77,8 @@ def test_a_refuted_bound_is_withdrawn(objective, rules, known_first, monkeypatch
     Whether the placement that refutes it was known before it or was found later. A list
     of all placements would be a proof of its own.
     """
-    module = "placer.solve.construct.enumeration"
-    monkeypatch.setattr(f"{module}.every_placement", lambda *_, **__: None)
+    for module in ("construct.enumeration", "rules.search"):
+        monkeypatch.setattr(f"placer.solve.{module}.every_placement", lambda *_: None)
     sound = placer.place(TOPOLOGY, JOB, objective=objective, rules=rules)
     factor = 2.0 if known_first else 1 + 1e-6
     false = Proof(factor * sound.bound["value"], "a proof with a hole")
