@@ -114,3 +114,11 @@ def test_azures_flags_give_the_shipped_job(tmp_path):
     own = {"name": read.model.name, "vocab_multiple": 32}
     assert vars(read.model) == vars(shipped.model) | own
     assert padded_vocabulary(read.model, 4) == shipped.model.vocab
+
+
+def test_what_a_template_leaves_open_is_asked_for():
+    """Words that nobody filled in are no value, and no fault of the file."""
+    found = read("MODEL_ARGS:\n  --seq-length: {{SEQ}}\n", "a.yaml", Asked())
+    (question,) = (one for one in found.asked if one.key == "sequence")
+    assert question.message == "--seq-length is {{SEQ}}, which nothing sets"
+    assert question.hint == "--set job.sequence=VALUE"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from placer.base.errors import Problem
+from placer.base.naming import named
 from placer.documents.scalars import visible
 from placer.formats.jobs import mcore_rules
 from placer.formats.jobs.findings import Findings, Place, Remark, Scalar
@@ -60,11 +61,18 @@ class Arguments(Settings):
 
     def ask(self, key: str, fact: str = "") -> None:
         """Ask for what the value of a flag needs; once for all that need it."""
-        if key not in self._asked:
-            self._asked.add(key)
-            argument = self._given[key]
-            text = next(value for value in argument.values if value.is_open)
+        if key in self._asked:
+            return
+        self._asked.add(key)
+        argument = self._given[key]
+        if text := next((value for value in argument.values if value.is_open), None):
             ask(self.found, fact, argument.flag, text)
+        else:  # words of a template that nobody filled in
+            words = f"{argument.flag} is {self.unknown(key)}, which nothing sets"
+            usual = named("settings", {f"job.{fact}": "VALUE"}) if fact else ""
+            self.found.ask(
+                fact, words, usual or "write its value in the file", self.place(key)
+            )
 
     def flag(self, *keys: str, fact: str = "") -> bool | None:
         """Whether a flag is given, and not as false; None where it is not given."""
