@@ -20,6 +20,7 @@ half in the last, whose uplink carries 8 x 8 shares.
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from placer.solve.bounds.limits import (
     Limit,
     exposed_by_stage,
     slow_pipelines_s,
+    slow_sync,
 )
 
 
@@ -51,9 +53,10 @@ def certain(case: Case) -> Floor:
 def _gradients_s(case: Case, tier: int) -> float:
     """Exposed data-parallel time that uplinks into a tier make certain, s."""
     step, network = case.step, case.network
+    job, uplink = step.model.job, network.fabric.uplink_capacity[tier]
     room, label = network.capacities[tier - 1], network.label[tier - 1]
-    least_s = 0.0
-    for groups in sync_groups(step.model.job, step.model.volumes).values():
+    least_s, every = 0.0, []
+    for groups in sync_groups(job, step.model.volumes).values():
         size = int(groups.shape[1])
         # A set that stays together brings rings of so many groups, few of them whole.
         pairs = np.unique(label * len(groups) + row_of_number(groups)) // len(groups)
@@ -64,6 +67,13 @@ def _gradients_s(case: Case, tier: int) -> float:
         if pace > 0:
             limit = Limit(groups, size, pace)
             least_s = max(least_s, min(exposed_by_stage(step, network, limit)))
+        of_all = np.maximum(brings - whole, 0) / uplink
+        every.append(Limit(groups, size, float(of_all[room > 0].min())))
+    stage = job.parallelism.coordinates["pp"]
+    of_sets = len(np.unique(np.stack((label, stage)), axis=1).T)
+    if every and of_sets == len(np.unique(label)):  # then stages are slow, one and all
+        slow = replace(step, sync=slow_sync(step.model, network, *every))
+        least_s = max(least_s, slow.exposed_data_parallel_s)
     return least_s
 
 
