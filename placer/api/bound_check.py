@@ -34,9 +34,10 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
     problem = Problem.of(machine, job, objective, int(plan.solver.get("seed", 0)))
     enough = stated * (1 - EXACT)
     budget = Budget(time_limit)
-    (proved, argument, _), counted = _certificate(problem, stated, budget)
+    proofs = _proofs(problem, stated)
+    proved, argument, _ = min(proof for _, proof in proofs)
     told = plan.bound.get("argument")
-    if proved >= enough > counted:
+    if proved >= enough > (counted := _counted(proofs, budget)):
         what = "prices" if objective == "hop-cost" else "cases"
         return [f"bound.lower_bound: {stated!r}: its {what} prove only {counted!r}"]
     if proved >= enough and (told == argument or abs(proved - stated) > EXACT * proved):
@@ -60,20 +61,18 @@ def bound_faults(plan: Plan, inputs: Inputs, time_limit: float) -> list[str]:
     return [f"bound.lower_bound: {stated!r} is unproved, {proved!r} is proved: {why}"]
 
 
-def _certificate(
-    problem: Problem, stated: float, budget: Budget
-) -> tuple[Proof, float]:
-    """The proof that needs no search, and what its prices prove, over all orders."""
-    proofs, counted = [], []
-    for job in open_orders(problem.job):
-        one = problem.on(problem.machine, job)
-        proofs.append(proof := lower_bound(one, one.forced_block, stated))
-        counted.append(_counted(one, proof, budget))
-    return min(proofs), min(counted)
+def _proofs(problem: Problem, stated: float) -> list[tuple[Problem, Proof]]:
+    """The proofs that need no search, each with its problem: one a rank order."""
+    every = (problem.on(problem.machine, job) for job in open_orders(problem.job))
+    return [(one, lower_bound(one, one.forced_block, stated)) for one in every]
 
 
-def _counted(problem: Problem, proof: Proof, budget: Budget) -> float:
-    """What is proved by prices or cases alone; its value if it takes more."""
+def _counted(proofs: list[tuple[Problem, Proof]], budget: Budget) -> float:
+    """What prices or cases alone prove, over all orders; the bound if it takes more."""
+    return min(_counted_again(problem, proof, budget) for problem, proof in proofs)
+
+
+def _counted_again(problem: Problem, proof: Proof, budget: Budget) -> float:
     machine, job = problem.machine, problem.job
     if not of_step(problem):
         prices = hop_prices(problem, proof.value, budget)

@@ -41,7 +41,7 @@ SLACK = 1e-10  # of seconds that are claimed, for rounding
 
 
 class CaseClaim(NamedTuple):
-    """Placements of which groups of the axes of all cases before lie inside."""
+    """Placements that are in no case before, and what they take."""
 
     seconds: float  # of their step at the least
     leaves: str = ""  # axis of which a group leaves its scale-up domain; empty for none

@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from placer.base.arrays import FloatArray, IntArray, row_of_number
+from placer.base.rounding import EXACT
 from placer.cost.gradients import sync_groups
 from placer.cost.least_links import LeastLinks
 from placer.cost.stage_times import expert_passes
 from placer.cost.step import Step
 from placer.placement.hop_bound import tied
 
-SLACK, ROUNDING = 1e-12, 1e-9  # of times, and of sums of prices and loads
+SLACK = 1e-12  # of times
 MOST_BOXES, MOST_PATTERNS = 100_000, 10_000
 
 
@@ -92,7 +93,7 @@ class Parts:
         prices[:, whole:] = prices[-1, whole:]
         paid = np.array([0.0, *map(self._cheapest, prices, least)])
         worth = self._worth(prices, self._busy_s(times[:-1], least), least[0])
-        share = worth / self.number * (1 + ROUNDING)
+        share = worth / self.number * (1 + EXACT)
         more_s = self._more_s(room)[[1, *least]]
         low = np.zeros((1, self.step.model.job.parallelism.pp), dtype=np.int64)
         high, every = low + len(times) - 1, np.arange(low.shape[1])
@@ -147,12 +148,8 @@ class Parts:
 
     def _worth(self, prices: FloatArray, busy_s: FloatArray, least: int) -> float:
         """Price of the dearest parts that fit all domains; none is smaller than so."""
-        whole, room, patterns = (
-            self.pieces,
-            max(self._rooms)[0],
-            list[tuple[int, ...]](),
-        )
-        patterns.append(())
+        whole, room = self.pieces, max(self._rooms)[0]
+        patterns: list[tuple[int, ...]] = [()]
         for part in range(least, prices.shape[1]):
             more = patterns if part == whole or part <= whole - least else []
             while more:
@@ -165,7 +162,7 @@ class Parts:
         held, sent = counts @ sizes, counts @ (sizes * (whole - sizes))
         paid, worth = counts @ prices.T, 0.0
         for (pieces, rate), number in self._rooms.items():
-            in_time = sent[:, None] <= busy_s * rate * (1 + ROUNDING)
+            in_time = sent[:, None] <= busy_s * rate * (1 + EXACT)
             fits = (held <= pieces)[:, None] & in_time
             worth += number * float(np.where(fits, paid, 0.0).max())
         return worth

@@ -231,10 +231,8 @@ def _sets(
 
 def kept_together(machine: Machine, job: Job, tier: int) -> IntArray:
     """Set of each rank whose ranks rules of axes keep in one domain of a tier; (R,)."""
-    label, near = (
-        np.arange(job.world_size),
-        {one.name for one in machine.tiers[: tier + 1]},
-    )
+    label = np.arange(job.world_size)
+    near = {one.name for one in machine.tiers[: tier + 1]}
     for axis, groups in job.parallelism.ranks_of_group.items():
         if job.require.get(axis) in near:
             label = tied(label, groups)
@@ -281,10 +279,8 @@ def grids_of(job: Job, sets: IntArray) -> list[list[Line]]:
 
 def least_edges(grids: Sequence[Sequence[Line]], size: int, end: float) -> FloatArray:
     """Least weight of edges out of 0, 1 .. size sets, with the prices of ends."""
-    floor, share = (
-        np.zeros(size + 1),
-        1 / max(1, len(grids)),
-    )  # each has a share of pipelines
+    floor = np.zeros(size + 1)
+    share = 1 / max(1, len(grids))  # of pipelines, for each
     for first, second, copies, chain in grids:
         ends = np.zeros(chain.length)
         ends[0] = end * share

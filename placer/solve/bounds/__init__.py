@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from placer.cost.least_cases import CaseClaim
+if TYPE_CHECKING:
+    from placer.cost.least_cases import CaseClaim
 
 # Array elements that one table of a bound may touch. What needs more is left out or
 # bounded more simply.
